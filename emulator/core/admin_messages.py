@@ -47,6 +47,7 @@ class CreateTopicsRequest(Message, frozen=True, kw_only=True):
     """Creates topics; each one's outcome is its own."""
 
     topics: tuple[CreatableTopic, ...]
+    validate_only: bool = False
 
 
 class TopicResult(msgspec.Struct, frozen=True, kw_only=True):

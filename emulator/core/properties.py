@@ -93,6 +93,9 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     broker_rack: str = ""
     replica_selector_class: _ReplicaSelector = ""
     max_request_partition_size_limit: Positive = 2000
+    socket_request_max_bytes: Positive = 100 << 20
+    connections_max_idle_ms: Positive = 600_000
+    max_connections: Natural = INT_MAX
     leader_imbalance_check_interval_seconds: Positive = 300
     auto_leader_rebalance_enable: bool = True
     unclean_leader_election_interval_ms: Positive = 300_000

@@ -87,6 +87,9 @@ def _result(error: ErrorCode, message: str = "") -> Message:
 
 _TIMED_OUT: Final = _result(ErrorCode.REQUEST_TIMED_OUT, "the controller did not answer in time")
 _DUPLICATE: Final = _result(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+_NO_ASSIGNMENT: Final = _result(
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment is of no partition."
+)
 
 
 # --- Topics -------------------------------------------------------------------------------------------------------
@@ -104,13 +107,8 @@ async def _create_topics(served: Served, request: ClientRequest) -> Message:
             answers[name] = {**refusal, "name": name}
         else:
             topics[name] = _creatable(topic)
-    if topics and body["validateOnly"]:
-        for name in topics:
-            exists = name in served.broker.image.topics
-            error = ErrorCode.TOPIC_ALREADY_EXISTS if exists else ErrorCode.NONE
-            answers[name] = {**_result(error, f"Topic '{name}' already exists."), "name": name}
-    elif topics:
-        asked = admin_messages.CreateTopicsRequest(topics=tuple(topics.values()))
+    if topics:
+        asked = admin_messages.CreateTopicsRequest(topics=tuple(topics.values()), validate_only=body["validateOnly"])
         response = await _forward(
             served, request, asked, admin_messages.CreateTopicsResponse, timeout_ms=body["timeoutMs"]
         )
@@ -188,7 +186,7 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
         elif is_given_by_id and topic_id not in image.topic_names:
             answers[place] = _result(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         else:
-            names[place] = name or image.topic_names[topic_id]
+            names[place] = image.topic_names[topic_id] if name is None else name
     ids = {name: image.topics.get(name, ZERO_UUID) for name in names.values()}
     if names:
         response = await _forward(
@@ -215,7 +213,7 @@ async def _create_partitions(served: Served, request: ClientRequest) -> Message:
             assignments=tuple(tuple(map(BrokerId, each["brokerIds"])) for each in topic["assignments"] or ()),
         )
         for topic in body["topics"]
-        if counts[topic["name"]] == 1
+        if counts[topic["name"]] == 1 and topic["assignments"] != []
     ]
     response = await _forward(
         served,
@@ -224,10 +222,13 @@ async def _create_partitions(served: Served, request: ClientRequest) -> Message:
         admin_messages.CreatePartitionsResponse,
         timeout_ms=body["timeoutMs"],
     )
-    answers = {name: _DUPLICATE for name, count in counts.items() if count > 1}
+    answers = {topic["name"]: _NO_ASSIGNMENT for topic in body["topics"] if topic["assignments"] == []}
+    answers |= {name: _DUPLICATE for name, count in counts.items() if count > 1}
     for number, topic in enumerate(asked):
         result = None if response is None else response.topics[number]
         answers[topic.name] = _TIMED_OUT if result is None else _result(result.error, result.error_message)
+        if result is not None and result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            answers[topic.name]["errorMessage"] = None
     return {"results": [{**answers[name], "name": name} for name in counts]}
 
 
@@ -299,8 +300,7 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
     if response is None:
         return {**_TIMED_OUT, "allowReplicationFactorChange": is_free}
     results = by_topic(
-        (each.topic, {**_result(each.error, each.error_message), "partitionIndex": each.partition})
-        for each in response.partitions
+        (each.topic, {**_reassignment_result(each), "partitionIndex": each.partition}) for each in response.partitions
     )
     for topic in body["topics"]:
         results.setdefault(topic["name"], [])
@@ -309,6 +309,12 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
         "allowReplicationFactorChange": is_free,
         "responses": _listed(results, "partitions", "name"),
     }
+
+
+def _reassignment_result(result: admin_messages.PartitionResult) -> Message:
+    if result.error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
+        return {"errorCode": result.error, "errorMessage": None}
+    return _result(result.error, result.error_message)
 
 
 async def _list_reassignments(served: Served, request: ClientRequest) -> Message:

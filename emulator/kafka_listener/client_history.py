@@ -137,6 +137,10 @@ class ClientHistory:
         if sent:
             self._history().flush()
 
+    def forget(self, connection: KafkaConnection) -> None:
+        """Forgets a client whose connection is over."""
+        self._records.pop(self.process_of(connection), None)
+
     def complete_unanswered(self, connection: KafkaConnection, sent: Iterable[Sent]) -> None:
         """Puts on record that batches were sent with acks=0."""
         for each in sent:

@@ -47,7 +47,7 @@ class KafkaConnection(asyncio.Protocol):
         link: the client of Kafka, as an end of links, whose listener was dialled.
         number: of it, unique in this process.
         max_bytes: the largest frame (``socket.request.max.bytes``).
-        handle: answers frames; ``None`` where nobody is served yet.
+        handle: answers frames; ``None`` where nobody is served, or not yet.
         on_end: called once the connection is over.
 
     Attributes:
@@ -83,6 +83,18 @@ class KafkaConnection(asyncio.Protocol):
         self._is_half_closed = False
         self._awaiting_write: list[Callable[[bool], None]] = []
         self._task: asyncio.Task[None] | None = None
+        self._active_s = asyncio.get_running_loop().time()
+
+    def close_if_idle(self, *, now_s: float, max_idle_s: float) -> None:
+        """Closes the connection if nothing came or left for a time, read or not.
+
+        Args:
+            now_s: of the event loop.
+            max_idle_s: ``connections.max.idle.ms``, in seconds.
+        """
+        if now_s - self._active_s >= max_idle_s:
+            self._refuse(f"idle for {max_idle_s:.0f} s")
+            self._transport.abort()
 
     def when_written(self, callback: Callable[[bool], None]) -> None:
         """Has a callback told whether the next answer was handed to the socket of a connection that stood."""
@@ -110,6 +122,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Cuts what came into frames."""
+        self._active_s = asyncio.get_running_loop().time()
         self._buffer += data
         while len(self._buffer) >= _SIZE_BYTES:
             size = int.from_bytes(self._buffer[:_SIZE_BYTES], "big", signed=True)
@@ -157,9 +170,14 @@ class KafkaConnection(asyncio.Protocol):
                     self._transport.writelines([size.to_bytes(_SIZE_BYTES, "big"), *answer])
                     self._report_written(is_written=not self._transport.is_closing())
                     await self._may_write.wait()
+                    self._active_s = asyncio.get_running_loop().time()
             self._transport.close()
         except RefusedError as error:
             self._refuse(str(error))
+        except Exception:
+            # No request of a client ends the broker.
+            _log.exception("connection=%d peer=%s client=%s failed", self.number, self.peer, self.client_id)
+            self._transport.abort()
 
     def _report_written(self, *, is_written: bool) -> None:
         awaiting, self._awaiting_write = self._awaiting_write, []

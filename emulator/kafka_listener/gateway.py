@@ -67,22 +67,21 @@ class CoreGateway:
         self._name = name
         self._numbers = count()
 
-    async def ask(
+    def ask(
         self, request: messages.Request, attachments: tuple[bytes, ...] = (), *, cause_id: CauseId | None = None
-    ) -> Answered:
-        """Returns the core's answer.
+    ) -> "asyncio.Future[Answered]":
+        """Hands over a request, and returns what the core's answer is awaited by.
+
+        It fails with ``RefusedError`` if the core closes the connection.
 
         Args:
             request: of a client.
             attachments: for a produce request the batch of each partition.
             cause_id: of all that follows; a new one by default.
-
-        Raises:
-            RefusedError: the core closes the connection.
         """
         waiting = _Waiting()
         self._on_request(request, cause_id or self._cause_id(), attachments, waiting)
-        return await waiting.outcome
+        return waiting.outcome
 
     def give(
         self,

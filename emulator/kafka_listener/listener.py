@@ -7,16 +7,18 @@ from functools import partial
 from typing import Final
 
 from laststand.emulator.core import events
+from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import CauseId, NodeId, Way
 from laststand.emulator.kafka.fields import FieldError, FieldReader
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
+from laststand.emulator.kafka_listener.answer_cache import AnswerCache
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS, api_versions, unsupported_version
 from laststand.emulator.kafka_listener.connection import AnswerlessConnection, KafkaConnection, RefusedError
 from laststand.emulator.kafka_listener.data_plane import DATA_PLANE
 from laststand.emulator.kafka_listener.groups import GROUPS
 from laststand.emulator.kafka_listener.inspection import INSPECTION
 from laststand.emulator.kafka_listener.message_codec import Buffers, Writer, request_codec, response_codec
-from laststand.emulator.kafka_listener.messages import Message, all_apis
+from laststand.emulator.kafka_listener.messages import Message, all_apis, api_named
 from laststand.emulator.kafka_listener.metadata import METADATA
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL
@@ -26,6 +28,9 @@ from laststand.emulator.rpc.interception import Interceptor
 _ADVERTISED: Final[Mapping[int, Handler]] = {**DATA_PLANE, **GROUPS, **METADATA, **ADMINISTRATION, **INSPECTION}
 _HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **UNBUILT, **SASL}
 _HEADER_BYTES: Final = 8
+_CACHED: Final = frozenset({api_named("Metadata").key, api_named("DescribeTopicPartitions").key})
+_IDLE_CHECKS: Final = 10
+"""Looks at idle connections within the time after which they are closed."""
 
 
 class KafkaListener:
@@ -33,20 +38,22 @@ class KafkaListener:
 
     Args:
         interceptor: interferes with single messages.
+        properties: of the node.
         record: writes an event that belongs to no turn.
-        max_bytes: of a request (``socket.request.max.bytes``).
     """
 
     def __init__(
         self,
         interceptor: Interceptor,
+        properties: NodeProperties,
         *,
         record: Callable[[events.ClientConnected | events.ClientDisconnected], None],
-        max_bytes: int = 100 << 20,
     ) -> None:
         self._interceptor = interceptor
+        self._properties = properties
         self._record = record
-        self._max_bytes = max_bytes
+        self._cache = AnswerCache()
+        self._idle_check: asyncio.TimerHandle | None = None
         self._repeats: set[asyncio.Task[None]] = set()
         self._connections: dict[int, KafkaConnection] = {}
         self._known: dict[int, str] = {}
@@ -78,6 +85,7 @@ class KafkaListener:
         create_server = asyncio.get_running_loop().create_server
         for link, port in ports.items():
             self._servers.append(await create_server(partial(self._connection, link), host, port))
+        self._close_idle()
 
     def open(self, served: Served, endpoints: Mapping[NodeId, Endpoints]) -> None:
         """Serves from now on.
@@ -91,6 +99,8 @@ class KafkaListener:
 
     async def close(self) -> None:
         """Accepts nothing more, and closes all connections."""
+        if self._idle_check is not None:
+            self._idle_check.cancel()
         for server in self._servers:
             server.close()
         for connection in [*self._connections.values()]:
@@ -103,11 +113,14 @@ class KafkaListener:
 
     def _connection(self, link: NodeId) -> KafkaConnection:
         self._count += 1
-        served = None if self._served is None else self._served._replace(endpoints=self._endpoints[link])
+        is_full = len(self._connections) >= self._properties.max_connections
+        served = None
+        if self._served is not None and not is_full:
+            served = self._served._replace(endpoints=self._endpoints[link])
         connection = KafkaConnection(
             link=link,
             number=self._count,
-            max_bytes=self._max_bytes,
+            max_bytes=self._properties.socket_request_max_bytes,
             handle=None if served is None else partial(self._receive, served),
             on_end=self._forget,
         )
@@ -116,6 +129,8 @@ class KafkaListener:
 
     def _forget(self, connection: KafkaConnection) -> None:
         self._connections.pop(connection.number, None)
+        if self._served is not None:
+            self._served.history.forget(connection)
         process = self._known.pop(connection.number, None)
         if process is not None:
             self._record(events.ClientDisconnected(cause_id=CauseId(process), process=process))
@@ -129,6 +144,12 @@ class KafkaListener:
                     cause_id=CauseId(process), process=process, address=connection.peer, software=connection.software
                 )
             )
+
+    def _close_idle(self) -> None:
+        loop, max_idle_s = asyncio.get_running_loop(), self._properties.connections_max_idle_ms / 1000
+        for connection in [*self._connections.values()]:
+            connection.close_if_idle(now_s=loop.time(), max_idle_s=max_idle_s)
+        self._idle_check = loop.call_later(max_idle_s / _IDLE_CHECKS, self._close_idle)
 
     # --- Single messages ------------------------------------------------------------------------------------------
 
@@ -212,6 +233,10 @@ class KafkaListener:
             connection.client_id = _client_id(reader, is_flexible=version in api.flexible)
             if version not in api.versions:
                 return [correlation_id, *_encoded(unsupported_version(), key, 0)]
+            question = (key, version, connection.link, frame[reader.position :]) if key in _CACHED else None
+            known = None if question is None else self._cache.get(served.broker.image.next_offset, question)
+            if known is not None:
+                return [correlation_id, *known]
             body = request_codec(key, version).read(reader)
         except FieldError as error:
             raise RefusedError(f"{api.name} version {version}: {error}") from None
@@ -223,7 +248,11 @@ class KafkaListener:
         answer = await _HANDLERS[key](served, request)
         if answer is None:
             return None
-        return [correlation_id + (b"\0" if version in api.flexible else b""), *_encoded(answer, key, version)]
+        parts = [b"\0" if version in api.flexible else b"", *_encoded(answer, key, version)]
+        # Without a metadata log, as beside ZooKeeper, nothing says that the metadata is still the same.
+        if question is not None and served.broker.image.next_offset > 0:
+            self._cache.put(served.broker.image.next_offset, question, parts)
+        return [correlation_id, *parts]
 
 
 def _client_id(reader: FieldReader, *, is_flexible: bool) -> str:

@@ -10,7 +10,7 @@ from laststand.emulator.core.types import BrokerId, LeaderEpoch
 from laststand.emulator.kafka.numbers import broker_or_none, leader_epoch_or_none, number_of, offset_or_none
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
-from laststand.emulator.kafka_listener.topic_entries import in_topics, partitions_of
+from laststand.emulator.kafka_listener.topic_entries import by_topic, in_topics, partitions_of
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _EARLIEST_LOCAL: Final = -4
@@ -143,7 +143,8 @@ async def delete_records(served: Served, request: ClientRequest) -> Message:
                 "lowWatermark": number_of(result.low_watermark),
                 "errorCode": result.error,
             }
-    return {"topics": in_topics(body["topics"], (answers[place] for place, _ in entries))}
+    topics = by_topic((place[0], answer) for place, answer in answers.items())
+    return {"topics": [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]}
 
 
 def _no_watermark(partition: int, error: ErrorCode) -> Message:

@@ -3,7 +3,7 @@
 Nothing here waits for the controller. A broker that is cut off goes on to answer, and what it answers is stale.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from laststand.emulator.core import messages
@@ -11,7 +11,7 @@ from laststand.emulator.core.describe import describe_topic_partitions
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS, is_legal
-from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.types import BrokerId
 from laststand.emulator.kafka.numbers import number_of
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
@@ -78,7 +78,7 @@ def _asked_topics(served: Served, request: ClientRequest, asked: Iterable[Messag
 
 
 def _topic(served: Served, request: ClientRequest, name: str) -> Message:
-    image = served.broker.image
+    image, live = served.broker.image, served.live_brokers()
     operations = _TOPIC_OPERATIONS if request.body["includeTopicAuthorizedOperations"] else _NOT_ASKED
     if name not in image.topics:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -88,31 +88,29 @@ def _topic(served: Served, request: ClientRequest, name: str) -> Message:
         "name": name,
         "topicId": image.topics[name],
         "isInternal": name in INTERNAL_TOPICS,
-        "partitions": [_partition(served, partition, request.version) for partition in image.partitions_of(name)],
+        "partitions": [
+            _partition(image.partitions[partition], partition.partition, live, request.version)
+            for partition in image.partitions_of(name)
+        ],
         "topicAuthorizedOperations": operations,
     }
 
 
-def _partition(served: Served, partition: TopicPartition, version: int) -> Message:
-    state = served.broker.image.partitions[partition]
-    live = served.live_brokers()
+def _partition(state: PartitionState, partition: int, live: Collection[BrokerId], version: int) -> Message:
     leader = state.leader if state.leader in live else None
+    offline = [broker_id for broker_id in state.replicas if broker_id not in live]
     error = ErrorCode.NONE if leader is not None else ErrorCode.LEADER_NOT_AVAILABLE
-    if version < _LEADER_STAYS_VERSION and error is ErrorCode.NONE and _offline(state, live):
+    if version < _LEADER_STAYS_VERSION and error is ErrorCode.NONE and offline:
         error = ErrorCode.REPLICA_NOT_AVAILABLE
     return {
         "errorCode": error,
-        "partitionIndex": partition.partition,
+        "partitionIndex": partition,
         "leaderId": number_of(leader),
         "leaderEpoch": state.leader_epoch,
         "replicaNodes": state.replicas,
         "isrNodes": state.isr,
-        "offlineReplicas": _offline(state, live),
+        "offlineReplicas": offline,
     }
-
-
-def _offline(state: PartitionState, live: Iterable[BrokerId]) -> list[BrokerId]:
-    return [broker_id for broker_id in state.replicas if broker_id not in live]
 
 
 def _broker(served: Served, broker_id: BrokerId) -> Message:
@@ -155,6 +153,8 @@ async def _describe_topic_partitions(served: Served, request: ClientRequest) -> 
     body = request.body
     names = tuple(dict.fromkeys(topic["name"] for topic in body["topics"]))
     cursor = body["cursor"]
+    if "" in names:
+        return {"topics": [{"errorCode": ErrorCode.UNKNOWN_SERVER_ERROR, "name": name} for name in names]}
     if cursor is not None and cursor["partitionIndex"] < 0:
         failed = {"errorCode": ErrorCode.INVALID_REQUEST, "topicId": ZERO_UUID}
         return {"topics": [{**failed, "name": name} for name in sorted(names)]}

@@ -169,7 +169,9 @@ class BrokerShell:
         # Imported where it is asked for: everybody else starts without it.
         from laststand.emulator.kafka_listener.listener import KafkaListener
 
-        self._kafka = KafkaListener(self._server.interceptor, record=self._record_between_turns)
+        self._kafka = KafkaListener(
+            self._server.interceptor, self._config.node_properties(), record=self._record_between_turns
+        )
         await self._kafka.start(self._config.host, {each.client_id: each.port for each in config.listeners})
 
     async def serve_metrics(self, port: int) -> int:

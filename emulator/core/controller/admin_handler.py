@@ -89,7 +89,8 @@ class AdminHandler:
         refused = self._excess(request)
         for topic in request.topics:
             outcome = refused or _duplicate(topic.name, names) or create_topic(self._view, topic)
-            commit(outcome.decisions)
+            if not request.validate_only:
+                commit(outcome.decisions)
             results.append(_topic_result(topic.name, outcome))
         return admin_messages.CreateTopicsResponse(topics=tuple(results))
 

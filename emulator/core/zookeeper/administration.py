@@ -43,6 +43,13 @@ def administrate(
         ibp: of the brokers.
     """
     match request:
+        case admin_messages.CreateTopicsRequest(topics=topics, validate_only=True):
+            message = "topics are not validated alone in clusters with ZooKeeper"
+            refused = [
+                admin_messages.TopicResult(name=topic.name, error=ErrorCode.UNSUPPORTED_VERSION, error_message=message)
+                for topic in topics
+            ]
+            return admin_messages.CreateTopicsResponse(topics=tuple(refused))
         case admin_messages.CreateTopicsRequest(topics=topics):
             created = []
             for topic in topics:

@@ -12,6 +12,7 @@ import pytest
 from laststand.emulator.core import events, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import MessageFate, NodeId, Way
 from laststand.emulator.kafka_listener.gateway import Answered
 from laststand.emulator.kafka_listener.listener import KafkaListener
@@ -79,7 +80,7 @@ class Broker:
 @asynccontextmanager
 async def serving() -> AsyncIterator[Broker]:
     broker = Broker()
-    listener = KafkaListener(broker.interceptor, record=broker.note_connection)
+    listener = KafkaListener(broker.interceptor, NodeProperties(), record=broker.note_connection)
     await listener.start("127.0.0.1", {APP: 0, SPARK: 0})
     unused = cast(Any, None)
 
@@ -91,7 +92,9 @@ async def serving() -> AsyncIterator[Broker]:
         "core": SimpleNamespace(ask=broker.ask),
         "controller": SimpleNamespace(close=close),
         "history": SimpleNamespace(
-            close=lambda: None, process_of=lambda connection: f"{connection.link} {connection.number}"
+            close=lambda: None,
+            forget=lambda _: None,
+            process_of=lambda connection: f"{connection.link} {connection.number}",
         ),
     }
     served = Served(

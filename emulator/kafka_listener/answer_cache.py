@@ -1,0 +1,40 @@
+"""Answers that follow from a broker's metadata alone, kept as bytes as long as the metadata stays as it is.
+
+After a change of leaders every client asks for all of it at once.
+"""
+
+from collections.abc import Hashable
+from typing import Final
+
+from laststand.emulator.core.types import MetadataOffset
+from laststand.emulator.kafka_listener.message_codec import Buffers
+
+_ANSWERS_MAX: Final = 64
+
+
+class AnswerCache:
+    """Encoded answers by request."""
+
+    def __init__(self) -> None:
+        self._offset: MetadataOffset | None = None
+        self._answers: dict[Hashable, Buffers] = {}
+
+    def get(self, offset: MetadataOffset, request: Hashable) -> Buffers | None:
+        """Returns the answer to a request, if it was given before with the same metadata.
+
+        Args:
+            offset: end of the metadata log that the broker has applied.
+            request: everything that the answer depends on beside it.
+        """
+        if offset != self._offset:
+            self._answers.clear()
+            self._offset = offset
+        return self._answers.get(request)
+
+    def put(self, offset: MetadataOffset, request: Hashable, answer: Buffers) -> None:
+        """Keeps an answer that was made after ``get``; past a limit the oldest one is dropped."""
+        if offset != self._offset:
+            return
+        if len(self._answers) >= _ANSWERS_MAX:
+            del self._answers[next(iter(self._answers))]
+        self._answers[request] = answer
