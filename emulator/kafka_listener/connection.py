@@ -83,7 +83,7 @@ class KafkaConnection(asyncio.Protocol):
         self._is_half_closed = False
         self._awaiting_write: list[Callable[[bool], None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._active_s = asyncio.get_running_loop().time()
+        self._active_s = 0.0
 
     def close_if_idle(self, *, now_s: float, max_idle_s: float) -> None:
         """Closes the connection if nothing came or left for a time, read or not.
@@ -112,6 +112,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts to serve."""
+        self._active_s = asyncio.get_running_loop().time()
         self._transport = cast(asyncio.Transport, transport)
         host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
         self.peer = f"{host}:{port}"

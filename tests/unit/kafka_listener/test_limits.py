@@ -69,6 +69,7 @@ def served() -> Served:
         controller_address=Endpoint("127.0.0.1", 1),
         log_dir="/logs",
         properties=properties,
+        note_order=nothing,
         endpoints={},
         fetch_sessions=FetchSessions(),
         **fakes,
