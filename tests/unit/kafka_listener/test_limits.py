@@ -56,6 +56,7 @@ def served() -> Served:
         "history": SimpleNamespace(
             close=nothing,
             forget=nothing,
+            process_of=lambda connection: f"{connection.number}",
             invoke=lambda *_: {},
             complete=nothing,
             complete_unanswered=nothing,
