@@ -1,8 +1,8 @@
 """Runs conformance vectors: loading, dispatch by kind, comparison, report.
 
-A file is ``{"schema": ..., "vectors": [...]}``. A controller vector is of the kind ``event.type``, a broker vector of
-the kind ``kind``. A handler gets the vector and returns how the core's answer differs from what is expected; it maps
-vocabulary and contains no rule. Kinds and single vectors in ``not_built.toml`` are skipped with the reason given there.
+A file is ``{"schema": ..., "vectors": [...]}``. A vector is of the kind ``kind``, or, where it names none, as those of
+controllers do, ``event.type``. A handler gets the vector and returns how the core's answer differs from what is
+expected; it maps vocabulary and contains no rule. Kinds and single vectors in ``not_built.toml`` are skipped with the reason given there.
 """
 
 import json
@@ -162,7 +162,7 @@ def _vector(file: Path, index: int, entry: object) -> Vector:
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
         raise VectorFileError(f"{where}: expected an object with a string 'id'")
     event = entry.get("event")
-    kind = event.get("type") if isinstance(event, dict) else entry.get("kind")
+    kind = entry["kind"] if "kind" in entry else event.get("type") if isinstance(event, dict) else None
     if not isinstance(kind, str):
         raise VectorFileError(f"{where} ({entry['id']}): expected a string in 'event.type' or 'kind'")
     return Vector(id=entry["id"], kind=_variant(kind, entry), file=file.name, raw=entry)

@@ -17,6 +17,8 @@ _MODULES: Final = (
     "zookeeper_controller_kinds",
     "zookeeper_broker_kinds",
     "group_kinds",
+    "quorum_kinds",
+    "quorum_rule_kinds",
 )
 
 

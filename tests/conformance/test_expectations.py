@@ -14,8 +14,8 @@ import pytest
 from tests.conformance.harness import OWN_VECTORS, VECTORS, NotBuilt, Vector, load_not_built, load_vectors, run_vectors
 from tests.conformance.kinds import KINDS
 
-_WORDS = ("all_steps", "hazard")
-"""Keys of an expectation that state no value."""
+_WORDS = ("all_steps", "hazard", "fatal_message")
+"""Keys of an expectation that state no value, or one that is Java's text."""
 
 _Place = tuple[str | int, ...]
 

@@ -1,0 +1,1 @@
+"""Kafka's Raft: how controllers agree on one metadata log."""

@@ -1,0 +1,81 @@
+"""Checks that several requests share, and what any answer of another node says of epoch and leader."""
+
+from enum import Enum
+
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.quorum import messages
+from laststand.emulator.core.quorum.replica import Replica
+from laststand.emulator.core.quorum.states import IllegalQuorumState, Leader
+from laststand.emulator.core.quorum.voter_set import ReplicaKey
+from laststand.emulator.core.types import LeaderEpoch, NodeId
+
+
+class Handled(Enum):
+    """The use of an answer."""
+
+    DONE = "done"
+    """It was dealt with, or is of no interest any more."""
+
+    FAILED = "failed"
+    """It is a failure: ask again after a pause."""
+
+    OPEN = "open"
+    """It is of this epoch and without an error that every answer may have."""
+
+
+def has_other_cluster(replica: Replica, cluster_id: str | None) -> bool:
+    """Returns whether a request is meant for another cluster."""
+    return cluster_id is not None and cluster_id != replica.settings.cluster_id
+
+
+def election_error(replica: Replica, *, leader_epoch: LeaderEpoch, sender_id: NodeId) -> ErrorCode | None:
+    """Returns why a request of an election, from a candidate or a leader, is refused before it changes anything."""
+    if leader_epoch < replica.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.INVALID_REQUEST if sender_id < 0 else None
+
+
+def leader_error(replica: Replica, *, leader_epoch: LeaderEpoch | None = None) -> ErrorCode | None:
+    """Returns why a request that only the leader of its epoch serves is refused; ``None`` asks whoever leads."""
+    asked = replica.leader_epoch if leader_epoch is None else leader_epoch
+    if asked < replica.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if asked > replica.leader_epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if not isinstance(replica.state, Leader):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.BROKER_NOT_AVAILABLE if replica.is_stopping else None
+
+
+def is_meant_for(replica: Replica, voter: ReplicaKey | None) -> bool:
+    """Returns whether a request is addressed to this node and directory, as far as it says."""
+    if voter is None:
+        return True
+    return voter.node_id == replica.key.node_id and voter.directory_id in (None, replica.key.directory_id)
+
+
+def handle_answer(replica: Replica, answer: messages.QuorumResponse) -> Handled:
+    """Follows what an answer says of epoch and leader (``KafkaRaftClient.maybeHandleCommonResponse``).
+
+    Raises:
+        IllegalQuorumState: INVALID_REQUEST, or two leaders of one epoch.
+    """
+    error = answer.error
+    if answer.is_top_level:
+        return Handled.FAILED
+    if answer.leader_epoch < replica.leader_epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return Handled.DONE
+    is_outdated = error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if answer.leader_epoch > replica.leader_epoch or is_outdated:
+        replica.hear_of(answer.leader_epoch, answer.leader_id)
+        return Handled.DONE
+    if replica.state.leader_id is None and answer.leader_id not in (None, replica.key.node_id):
+        replica.hear_of(answer.leader_epoch, answer.leader_id)
+        return Handled.OPEN if error is ErrorCode.NONE else Handled.DONE
+    if error is ErrorCode.BROKER_NOT_AVAILABLE:
+        return Handled.FAILED
+    if error is ErrorCode.INVALID_VOTER_KEY:
+        return Handled.DONE
+    if error is ErrorCode.INVALID_REQUEST:
+        raise IllegalQuorumState("a request of this node was refused as invalid")
+    return Handled.OPEN

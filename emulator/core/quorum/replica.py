@@ -1,0 +1,480 @@
+"""A node of the quorum: its state, its log, its requests under way, and the transitions between states.
+
+What a transition makes durable is written before anything that follows it (``WriteElection``). Handlers of messages are
+in ``voting``, ``serving``, ``following`` and ``voter_changes``; ``node`` calls them.
+"""
+
+from typing import cast
+
+from laststand.emulator.core import effects as node_effects
+from laststand.emulator.core import messages as node_messages
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.quorum import effects, events, messages
+from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, LeaderChange
+from laststand.emulator.core.quorum.draws import Draws
+from laststand.emulator.core.quorum.inputs import LoadedQuorum
+from laststand.emulator.core.quorum.metadata_log import MetadataLog
+from laststand.emulator.core.quorum.outbox import Outbox
+from laststand.emulator.core.quorum.settings import QuorumSettings
+from laststand.emulator.core.quorum.states import (
+    Candidate,
+    Collected,
+    Follower,
+    IllegalQuorumState,
+    Leader,
+    Progress,
+    Prospective,
+    QuorumState,
+    Resigned,
+    Unattached,
+)
+from laststand.emulator.core.quorum.tally import VoteTally
+from laststand.emulator.core.quorum.voter_set import ReplicaKey
+from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, NodeId, RequestId
+
+
+class ParkedFetch:
+    """A fetch that waits for something new; ``response`` is what it gets if nothing comes."""
+
+    __slots__ = ("cause_id", "deadline_ms", "request", "request_id", "response")
+
+    def __init__(
+        self,
+        request: messages.FetchMetadataRequest,
+        response: messages.FetchMetadataResponse,
+        *,
+        request_id: RequestId,
+        cause_id: CauseId,
+        deadline_ms: int,
+    ) -> None:
+        self.request = request
+        self.response = response
+        self.request_id = request_id
+        self.cause_id = cause_id
+        self.deadline_ms = deadline_ms
+
+
+class Replica:
+    """One process of the quorum.
+
+    Args:
+        settings: of the node.
+        loaded: from its disk.
+
+    Attributes:
+        log: what its log holds.
+        synced_end_offset: below which the log is known to be durable.
+        log_generation: raised whenever records go, so that the completion of an earlier sync does not count.
+        state: one of six.
+        outbox: requests under way.
+        parked: fetches that wait, in order.
+        announced: epoch and leader that the state machine knows.
+        committed_end_offset: that the state machine knows.
+        is_stopping: an orderly stop was asked for.
+        now_ms: of the turn.
+        cause_id: of the turn.
+    """
+
+    def __init__(self, settings: QuorumSettings, loaded: LoadedQuorum, *, now_ms: int) -> None:
+        self.settings = settings
+        self.rules = settings.rules
+        self.key = settings.key
+        self.log = MetadataLog(
+            bootstrap_voters=settings.bootstrap_voters,
+            bootstrap_version=settings.kraft_version,
+            snapshot=loaded.snapshot,
+            batches=loaded.batches,
+        )
+        self.synced_end_offset = self.log.end_offset
+        self.log_generation = 0
+        self.outbox = Outbox(request_timeout_ms=settings.request_timeout_ms, retry_backoff_ms=settings.retry_backoff_ms)
+        self.parked: list[ParkedFetch] = []
+        self.announced = (LeaderEpoch(0), cast(NodeId | None, None))
+        self.committed_end_offset = MetadataOffset(0)
+        self.is_stopping = False
+        self.now_ms = now_ms
+        self.cause_id = CauseId("start")
+        self.draws = Draws(loaded.seed)
+        self._effects: list[effects.QuorumEffect] = []
+        self.state: QuorumState = Unattached(
+            leader_epoch=LeaderEpoch(0), leader_id=None, voted=None, high_watermark=None, election_deadline_ms=now_ms
+        )
+        self._start(loaded)
+
+    def _start(self, loaded: LoadedQuorum) -> None:
+        """Chooses the first state (spec of ``QuorumState.initialize``)."""
+        if loaded.election is None and self.log.end_offset and self.rules.missing_state_stops:
+            raise IllegalQuorumState("a log without the file of its epoch and vote: who was voted for is unknown")
+        election = loaded.election or effects.Election()
+        own_epoch = self.log.last_epoch
+        if election.leader_epoch < own_epoch:
+            self._become(self._unattached_at(own_epoch))
+        elif election.leader_id == self.key.node_id and self.rules.former_leader_resigns:
+            self._become(self._resigned_at(election.leader_epoch, successors=()))
+        elif election.leader_id == self.key.node_id:
+            self.state = self._candidate_at(election.leader_epoch)
+            self.become_leader()
+        elif self.is_voter and election.voted is not None and election.voted.is_matched_by(self.key):
+            self._become(self._candidate_at(election.leader_epoch))
+            self.advance_election()
+        elif election.leader_id is not None and self.log.voters.by_node(election.leader_id) is not None:
+            self.state = self._unattached_at(election.leader_epoch, voted=election.voted)
+            self._become(self._follower_of(election.leader_id, election.leader_epoch))
+        else:
+            self._become(self._unattached_at(election.leader_epoch, leader_id=election.leader_id, voted=election.voted))
+        if self.log.voters.has_only(self.key) and not isinstance(self.state, Leader):
+            self.begin_election()
+
+    # --- What it knows ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_voter(self) -> bool:
+        """This replica is in the set in force."""
+        return self.log.voters.has_voter(self.key)
+
+    @property
+    def leader_epoch(self) -> LeaderEpoch:
+        """The epoch of the node."""
+        return self.state.leader_epoch
+
+    @property
+    def other_voters(self) -> tuple[ReplicaKey, ...]:
+        """Voters on other nodes."""
+        return tuple(key for key in self.log.voters.keys if key.node_id != self.key.node_id)
+
+    @property
+    def has_to_sync(self) -> bool:
+        """What it fetches has to be durable before it fetches on: it is counted, or may be by the time."""
+        return self.rules.follower_syncs_first and (self.is_voter or self.settings.can_become_voter)
+
+    # --- Effects ----------------------------------------------------------------------------------------------------
+
+    def take_effects(self) -> list[effects.QuorumEffect]:
+        """Returns the effects of the turn so far, and forgets them."""
+        taken, self._effects = self._effects, []
+        return taken
+
+    def emit(self, effect: effects.QuorumEffect) -> None:
+        """Adds an effect to the turn."""
+        self._effects.append(effect)
+
+    def sync_log(self) -> None:
+        """Makes the whole log durable, in its own time."""
+        self.emit(effects.SyncMetadata(end_offset=self.log.end_offset, generation=self.log_generation))
+
+    def note_cut(self) -> None:
+        """Notes that the log was cut, which is durable at once, or replaced."""
+        self.log_generation += 1
+        self.synced_end_offset = min(self.synced_end_offset, self.log.end_offset)
+
+    def send(self, node_id: NodeId, request: messages.QuorumRequest) -> CorrelationId:
+        """Asks another node, which must be ready."""
+        correlation_id = self.outbox.open(node_id, request, now_ms=self.now_ms)
+        self.emit(
+            node_effects.SendRequest(
+                destination=node_id,
+                correlation_id=correlation_id,
+                request=cast(node_messages.Request, request),
+                timeout_ms=self.settings.request_timeout_ms,
+                cause_id=self.cause_id,
+            )
+        )
+        return correlation_id
+
+    def send_if_ready(self, node_id: NodeId, request: messages.QuorumRequest) -> None:
+        """Asks another node, unless something is under way to it, or it has to be left alone."""
+        if self.outbox.is_ready(node_id, now_ms=self.now_ms):
+            self.send(node_id, request)
+
+    def respond(self, request_id: RequestId, response: messages.QuorumAnswer, *, cause_id: CauseId) -> None:
+        """Answers a request."""
+        self.emit(
+            node_effects.SendResponse(
+                request_id=request_id, response=cast(node_messages.Response, response), cause_id=cause_id
+            )
+        )
+
+    def record(self, event: events.QuorumEvent) -> None:
+        """Writes evidence."""
+        self.emit(effects.RecordQuorumEvent(event=event))
+
+    def announce(self) -> None:
+        """Tells the state machine of another epoch or leader; of itself only where ``announce_claim`` does."""
+        state = self.state
+        if isinstance(state, (Leader, Resigned)):
+            return
+        epoch, leader_id = self.announced
+        if state.leader_epoch > epoch or (leader_id is None and state.leader_id is not None):
+            self._announce(state.leader_epoch, state.leader_id)
+
+    def announce_claim(self) -> None:
+        """Tells the state machine that this node leads, once it has every record below the epoch (KAFKA-15345)."""
+        state = self.state
+        assert isinstance(state, Leader)
+        is_ready = self.committed_end_offset > state.epoch_start_offset or not self.rules.claim_follows_commit
+        if is_ready and self.announced != (state.leader_epoch, state.leader_id):
+            self._announce(state.leader_epoch, state.leader_id)
+
+    def _announce(self, leader_epoch: LeaderEpoch, leader_id: NodeId | None) -> None:
+        self.announced = (leader_epoch, leader_id)
+        self.emit(effects.AnnounceLeader(leader_epoch=leader_epoch, leader_id=leader_id))
+
+    def expose(self, high_watermark: MetadataOffset) -> None:
+        """Raises the high watermark of the state, and hands what is committed to the state machine."""
+        assert isinstance(self.state, (Leader, Follower))
+        self.state.high_watermark = high_watermark
+        self.record(
+            events.HighWatermarkAdvanced(
+                replica=self.key, leader_epoch=self.leader_epoch, high_watermark=high_watermark
+            )
+        )
+        if high_watermark > self.committed_end_offset:
+            self.committed_end_offset = high_watermark
+            self.emit(effects.Commit(end_offset=high_watermark))
+
+    # --- Transitions ------------------------------------------------------------------------------------------------
+
+    def hear_of(self, leader_epoch: LeaderEpoch, leader_id: NodeId | None) -> None:
+        """Follows what a message says of epoch and leader, neither of which is older than what is known.
+
+        Raises:
+            IllegalQuorumState: it names another leader of the known epoch.
+        """
+        state = self.state
+        if leader_id == self.key.node_id and not (
+            isinstance(state, (Leader, Resigned)) and state.leader_epoch == leader_epoch
+        ):
+            if not self.rules.stray_claims_are_unknown:
+                raise IllegalQuorumState(f"{self.key} is said to lead epoch {leader_epoch}, and does not")
+            leader_id = None
+        are_known = leader_epoch == state.leader_epoch and None not in (leader_id, state.leader_id)
+        if are_known and leader_id != state.leader_id:
+            raise IllegalQuorumState(f"{leader_id} and {state.leader_id} both lead epoch {leader_epoch}")
+        is_newer = leader_epoch > state.leader_epoch
+        if is_newer and leader_id is None:
+            self.become_unattached(leader_epoch)
+        elif leader_id is not None and (is_newer or state.leader_id is None or self._lacks_address_of(leader_id)):
+            self.become_follower(leader_id, leader_epoch)
+
+    def _lacks_address_of(self, leader_id: NodeId) -> bool:
+        """The leader was known by its id alone: from the file of epoch and vote."""
+        return isinstance(self.state, (Unattached, Prospective)) and self.log.voters.by_node(leader_id) is None
+
+    def become_unattached(self, leader_epoch: LeaderEpoch) -> None:
+        """Knows no leader that it could follow: of a higher epoch, or of this one after an election that was lost."""
+        state = self.state
+        if leader_epoch == state.leader_epoch:
+            assert isinstance(state, Prospective)
+            leader_id, voted = state.leader_id, state.voted
+        else:
+            leader_id, voted = None, None
+        is_carried = isinstance(state, (Unattached, Candidate, Resigned)) or (
+            isinstance(state, Prospective) and not state.tally.is_lost
+        )
+        unattached = self._unattached_at(leader_epoch, leader_id=leader_id, voted=voted)
+        if is_carried:
+            assert not isinstance(state, (Leader, Follower))
+            unattached.election_deadline_ms = state.election_deadline_ms
+        self._become(unattached)
+
+    def become_follower(self, leader_id: NodeId, leader_epoch: LeaderEpoch) -> None:
+        """Follows a leader."""
+        if leader_id == self.key.node_id:
+            raise IllegalQuorumState(f"{self.key} would follow itself")
+        self._become(self._follower_of(leader_id, leader_epoch))
+        self.record(events.LeaderLearned(replica=self.key, leader_epoch=leader_epoch, leader_id=leader_id))
+
+    def begin_election(self) -> None:
+        """Asks whether it could win (KIP-996); without pre-votes it raises the epoch at once."""
+        if not self.rules.pre_vote:
+            self.become_candidate()
+            return
+        state = self.state
+        self.state = Prospective(
+            leader_epoch=state.leader_epoch,
+            leader_id=None if state.leader_id == self.key.node_id else state.leader_id,
+            voted=state.voted,
+            high_watermark=state.high_watermark,
+            election_deadline_ms=self._next_election_ms(),
+            tally=self._tally(),
+        )
+        self._forget_requests()
+        self.advance_election()
+
+    def become_candidate(self) -> None:
+        """Votes for itself in the next epoch."""
+        self._become(self._candidate_at(LeaderEpoch(self.leader_epoch + 1)))
+        self.record(events.VoteGranted(replica=self.key, leader_epoch=self.leader_epoch, candidate=self.key))
+        self.advance_election()
+
+    def advance_election(self) -> None:
+        """Acts on the votes so far."""
+        state = self.state
+        if isinstance(state, Prospective):
+            if state.tally.is_won:
+                self.become_candidate()
+            elif state.tally.is_lost:
+                self.lose_election()
+        elif isinstance(state, Candidate) and state.tally.is_won:
+            self.become_leader()
+
+    def lose_election(self) -> None:
+        """A Prospective goes back to its leader if it knows one."""
+        state = self.state
+        assert isinstance(state, Prospective)
+        if state.leader_id is not None and self.log.voters.by_node(state.leader_id) is not None:
+            self.become_follower(state.leader_id, state.leader_epoch)
+        else:
+            self.become_unattached(state.leader_epoch)
+
+    def grant_vote(self, candidate: ReplicaKey) -> None:
+        """Votes for another in the present epoch, which starts the election timer again."""
+        state = self.state
+        assert isinstance(state, (Unattached, Prospective))
+        if isinstance(state, Unattached):
+            state.voted = candidate
+            state.election_deadline_ms = self._next_election_ms()
+        else:
+            state.voted, state.tally = candidate, self._tally()
+            state.election_deadline_ms = self._next_election_ms()
+        self._write_election()
+        self.record(events.VoteGranted(replica=self.key, leader_epoch=state.leader_epoch, candidate=candidate))
+
+    def become_leader(self) -> None:
+        """Leads its epoch; the record that begins it is the first to be appended."""
+        state = self.state
+        assert isinstance(state, Candidate)
+        leader = Leader(
+            leader_epoch=state.leader_epoch,
+            leader_id=self.key.node_id,
+            epoch_start_offset=self.log.end_offset,
+            progress={key: Progress() for key in self.log.voters.keys},
+            check_quorum_deadline_ms=self.now_ms + self.settings.check_quorum_timeout_ms,
+            begin_quorum_deadline_ms=self.now_ms,
+            granted=tuple(sorted(state.tally.granted)),
+        )
+        self._become(leader)
+        self.log.begin_epoch(leader.leader_epoch)
+        control = [
+            LeaderChange(leader_id=leader.leader_id, voters=self.log.voters.node_ids, granting_voters=leader.granted),
+            *self._first_voters(),
+        ]
+        leader.collected.append(Collected(control=tuple(control), deadline_ms=self.now_ms))
+        self.record(
+            events.LeaderElected(
+                replica=self.key, leader_epoch=leader.leader_epoch, start_offset=leader.epoch_start_offset
+            )
+        )
+
+    def _first_voters(self) -> tuple[KRaftVersion | KRaftVoters, ...]:
+        """Returns the voters for the log that has none, or that names this node by an old address."""
+        voters, own = self.log.voters, self.settings.voter
+        is_named = voters.by_node(own.key.node_id) == own
+        if self.log.kraft_version == 0 or (self.log.voters_offset is not None and is_named):
+            return ()
+        updated = voters.with_updated(own) or voters
+        return (KRaftVersion(level=self.log.kraft_version), KRaftVoters(voters=updated))
+
+    def resign(self) -> None:
+        """Gives leadership up in its own epoch; nothing is written, because the file says the same."""
+        state = self.state
+        assert isinstance(state, Leader)
+        ends = {key: each.end_offset for key, each in state.progress.items() if key.node_id != self.key.node_id}
+        successors = sorted(ends, key=lambda key: -1 if (end := ends[key]) is None else end, reverse=True)
+        resigned = self._resigned_at(state.leader_epoch, successors=tuple(successors))
+        self.state = resigned
+        self._forget_requests()
+        self.record(events.LeaderResigned(replica=self.key, leader_epoch=state.leader_epoch))
+        self.fail_waiting(state)
+
+    def _become(self, state: QuorumState) -> None:
+        before, self.state = self.state, state
+        if isinstance(before, Leader):
+            self.record(events.LeaderDeposed(replica=self.key, leader_epoch=state.leader_epoch))
+        self._write_election()
+        self._forget_requests()
+        if isinstance(before, Leader):
+            self.fail_waiting(before)
+
+    def _forget_requests(self) -> None:
+        """Answers to what the state before asked are not heard any more."""
+        self.outbox.forget_all()
+
+    def fail_waiting(self, leader: Leader) -> None:
+        """Answers what waits for a leader that leads no more; what it has appended may still be committed."""
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for fetch in self.parked:
+            answer = messages.FetchMetadataResponse(
+                error=error,
+                leader_id=self.state.leader_id,
+                leader_epoch=self.leader_epoch,
+                log_start_offset=self.log.start_offset,
+            )
+            self.respond(fetch.request_id, answer, cause_id=fetch.cause_id)
+        self.parked.clear()
+        if leader.change is not None:
+            refused = messages.VoterChangeResponse(error=error)
+            self.respond(leader.change.request_id, refused, cause_id=leader.change.cause_id)
+
+    def _write_election(self) -> None:
+        state = self.state
+        voted = state.voted
+        if self.log.kraft_version == 0 and voted is not None:
+            voted = ReplicaKey(voted.node_id)
+        self.emit(
+            effects.WriteElection(
+                election=effects.Election(leader_epoch=state.leader_epoch, leader_id=state.leader_id, voted=voted),
+                kraft_version=self.log.kraft_version,
+                is_synced=self.rules.vote_is_durable,
+            )
+        )
+
+    # --- New states -------------------------------------------------------------------------------------------------
+
+    def _unattached_at(
+        self, leader_epoch: LeaderEpoch, *, leader_id: NodeId | None = None, voted: ReplicaKey | None = None
+    ) -> Unattached:
+        return Unattached(
+            leader_epoch=leader_epoch,
+            leader_id=leader_id,
+            voted=voted,
+            high_watermark=self.state.high_watermark,
+            election_deadline_ms=self._next_election_ms(),
+        )
+
+    def _candidate_at(self, leader_epoch: LeaderEpoch) -> Candidate:
+        return Candidate(
+            leader_epoch=leader_epoch,
+            voted=self.key,
+            high_watermark=self.state.high_watermark,
+            election_deadline_ms=self._next_election_ms(),
+            tally=self._tally(),
+        )
+
+    def _follower_of(self, leader_id: NodeId, leader_epoch: LeaderEpoch) -> Follower:
+        return Follower(
+            leader_epoch=leader_epoch,
+            leader_id=leader_id,
+            voted=self.state.voted if leader_epoch == self.leader_epoch else None,
+            high_watermark=self.state.high_watermark,
+            fetch_deadline_ms=self.now_ms + self.settings.fetch_timeout_ms,
+            update_voter_deadline_ms=self.now_ms + self.settings.fetch_timeout_ms,
+        )
+
+    def _resigned_at(self, leader_epoch: LeaderEpoch, *, successors: tuple[ReplicaKey, ...]) -> Resigned:
+        return Resigned(
+            leader_epoch=leader_epoch,
+            leader_id=self.key.node_id,
+            election_deadline_ms=self._next_election_ms(),
+            unacknowledged={key.node_id for key in self.other_voters},
+            preferred_successors=successors,
+        )
+
+    def _tally(self) -> VoteTally:
+        tally = VoteTally(self.log.voters.node_ids)
+        tally.record(self.key.node_id, is_granted=True)
+        return tally
+
+    def _next_election_ms(self) -> int:
+        settings = self.settings
+        return self.now_ms + settings.election_timeout_ms + self.draws.below(settings.election_jitter_ms)

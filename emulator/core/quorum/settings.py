@@ -1,0 +1,84 @@
+"""Configuration of one node of the quorum, by Kafka's names without ``controller.quorum.``."""
+
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.quorum.rules import QuorumRules
+from laststand.emulator.core.quorum.voter_set import ReplicaKey, VersionRange, Voter, VoterSet
+from laststand.emulator.core.types import NodeId
+
+CAUGHT_UP_MS: Final = 60 * 60 * 1000
+"""Within which a replica must have fetched to count as caught up when it is added (``LeaderState``): an hour."""
+
+OBSERVER_SESSION_MS: Final = 5 * 60 * 1000
+"""After which an observer that does not fetch is left out of DescribeQuorum."""
+
+
+class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings that a process reads once.
+
+    Attributes:
+        key: this replica.
+        cluster_id: of its cluster.
+        rules: which may be switched off.
+        bootstrap_voters: the static voters, or those that ``format`` wrote: in force until the log has others.
+        bootstrap_servers: nodes to ask for the leader; the bootstrap voters where it is empty.
+        kraft_version: as formatted; 0 has static voters.
+        can_become_voter: an observer that may be added, and so has to sync what it fetches.
+        auto_join: such an observer asks by itself to be added (KIP-1186).
+        listener: this node's address.
+        versions: of ``kraft.version`` that it supports.
+        election_timeout_ms: the least time without a leader before an election.
+        election_jitter_ms: the range of what is drawn on top of it (exclusive).
+        fetch_timeout_ms: after which a follower gives its leader up.
+        request_timeout_ms: after which a request counts as failed.
+        retry_backoff_ms: pause after a failed request.
+        election_backoff_max_ms: the longest that a leader's resignation lets a successor wait.
+        append_linger_ms: for which records are collected before they are appended.
+        fetch_wait_ms: for which the leader may keep a fetch without anything new.
+        fetch_batches_max: in one answer.
+        snapshot_chunk_bytes: in one answer.
+    """
+
+    key: ReplicaKey
+    cluster_id: str
+    rules: QuorumRules = QuorumRules()
+    bootstrap_voters: VoterSet = VoterSet()
+    bootstrap_servers: tuple[NodeId, ...] = ()
+    kraft_version: int = 1
+    can_become_voter: bool = True
+    auto_join: bool = False
+    listener: str = ""
+    versions: VersionRange = VersionRange()
+    election_timeout_ms: int = 1000
+    election_jitter_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    election_backoff_max_ms: int = 1000
+    append_linger_ms: int = 25
+    fetch_wait_ms: int = 500
+    fetch_batches_max: int = 1000
+    snapshot_chunk_bytes: int = 1 << 20
+
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        """After which a leader without a majority of fetches resigns."""
+        return self.fetch_timeout_ms * 3 // 2
+
+    @property
+    def begin_quorum_interval_ms(self) -> int:
+        """Time between two rounds of BeginQuorumEpoch, and how long a voter may not have fetched to be sent one."""
+        return self.fetch_timeout_ms // 2
+
+    @property
+    def servers(self) -> tuple[NodeId, ...]:
+        """Other nodes that may be asked for the leader."""
+        servers = self.bootstrap_servers or self.bootstrap_voters.node_ids
+        return tuple(node_id for node_id in servers if node_id != self.key.node_id)
+
+    @property
+    def voter(self) -> Voter:
+        """This replica as a voters record names it."""
+        return Voter(key=self.key, listener=self.listener, versions=self.versions)
