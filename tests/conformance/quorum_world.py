@@ -527,7 +527,7 @@ def _settings(config: Fields) -> QuorumSettings:
 
 def _loaded(config: Fields, settings: QuorumSettings) -> inputs.LoadedQuorum:
     batches = batches_of((each["epoch"], each["records"]) for each in config["log"])
-    snapshot = None
+    snapshots: tuple[Snapshot, ...] = ()
     if (given := config.get("snapshot")) is not None:
         position = position_of(given)
         snapshot = Snapshot(
@@ -536,6 +536,7 @@ def _loaded(config: Fields, settings: QuorumSettings) -> inputs.LoadedQuorum:
             kraft_version=settings.kraft_version,
             content=bytes(_SNAPSHOT_BYTES),
         )
+        snapshots = (snapshot,)
         if given.get("log_starts_there"):
             batches = [batch for batch in batches if batch.base_offset >= position.end_offset]
     election = None
@@ -546,7 +547,7 @@ def _loaded(config: Fields, settings: QuorumSettings) -> inputs.LoadedQuorum:
             leader_id=_node_id(file["leader"]),
             voted=None if voted is None else replica_key(voted),
         )
-    return inputs.LoadedQuorum(election=election, snapshot=snapshot, batches=tuple(batches))
+    return inputs.LoadedQuorum(election=election, snapshots=snapshots, batches=tuple(batches))
 
 
 def _batches(given: Fields | None) -> tuple[QuorumBatch, ...]:

@@ -14,10 +14,10 @@ class Handled(Enum):
     """The use of an answer."""
 
     DONE = "done"
-    """It was dealt with, or is of no interest any more."""
+    """It was what was asked for."""
 
     FAILED = "failed"
-    """It is a failure: ask again after a pause."""
+    """It brings nothing, at least nothing more than what it says of epoch and leader: ask again after a pause."""
 
     OPEN = "open"
     """It is of this epoch and without an error that every answer may have."""
@@ -57,6 +57,8 @@ def is_meant_for(replica: Replica, voter: ReplicaKey | None) -> bool:
 def handle_answer(replica: Replica, answer: messages.QuorumResponse) -> Handled:
     """Follows what an answer says of epoch and leader (``KafkaRaftClient.maybeHandleCommonResponse``).
 
+    Kafka asks again without a pause where nobody knows of a leader, or a voter's disk is another.
+
     Raises:
         IllegalQuorumState: INVALID_REQUEST, or two leaders of one epoch.
     """
@@ -64,18 +66,16 @@ def handle_answer(replica: Replica, answer: messages.QuorumResponse) -> Handled:
     if answer.is_top_level:
         return Handled.FAILED
     if answer.leader_epoch < replica.leader_epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return Handled.DONE
+        return Handled.FAILED
     is_outdated = error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if answer.leader_epoch > replica.leader_epoch or is_outdated:
         replica.hear_of(answer.leader_epoch, answer.leader_id)
-        return Handled.DONE
+        return Handled.FAILED
     if replica.state.leader_id is None and answer.leader_id not in (None, replica.key.node_id):
         replica.hear_of(answer.leader_epoch, answer.leader_id)
-        return Handled.OPEN if error is ErrorCode.NONE else Handled.DONE
-    if error is ErrorCode.BROKER_NOT_AVAILABLE:
+        return Handled.OPEN if error is ErrorCode.NONE else Handled.FAILED
+    if error in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_VOTER_KEY):
         return Handled.FAILED
-    if error is ErrorCode.INVALID_VOTER_KEY:
-        return Handled.DONE
     if error is ErrorCode.INVALID_REQUEST:
         raise IllegalQuorumState("a request of this node was refused as invalid")
     return Handled.OPEN

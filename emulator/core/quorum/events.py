@@ -27,6 +27,12 @@ class LeaderElected(_Event, frozen=True, kw_only=True):
     start_offset: MetadataOffset
 
 
+class LeaderClaimed(_Event, frozen=True, kw_only=True):
+    """A leader's state machine heard that it leads, having every committed record below ``applied_end_offset``."""
+
+    applied_end_offset: MetadataOffset
+
+
 class LeaderLearned(_Event, frozen=True, kw_only=True):
     """A replica follows a leader."""
 
@@ -64,6 +70,7 @@ class VotersChanged(_Event, frozen=True, kw_only=True):
 QuorumEvent: TypeAlias = (
     VoteGranted
     | LeaderElected
+    | LeaderClaimed
     | LeaderLearned
     | LeaderResigned
     | LeaderDeposed

@@ -23,13 +23,13 @@ class LoadedQuorum(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         election: from ``quorum-state``; ``None`` where the file is missing.
-        snapshot: the latest whole one.
-        batches: of the log, in order, from the snapshot's end or before it on.
+        snapshots: whole ones, by position, ascending.
+        batches: of the log, in order, from offset 0 or from the end of a snapshot on.
         seed: random; election timeouts and the choice among bootstrap servers follow from it.
     """
 
     election: Election | None = None
-    snapshot: Snapshot | None = None
+    snapshots: tuple[Snapshot, ...] = ()
     batches: tuple[QuorumBatch, ...] = ()
     seed: int = 0
 

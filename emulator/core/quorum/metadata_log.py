@@ -36,6 +36,11 @@ class MetadataLog:
     Args:
         bootstrap_voters: in force before the first set in the log.
         bootstrap_version: ``kraft.version`` likewise.
+        snapshots: on the disk.
+        batches: on the disk. If they end below the latest snapshot, that was stored to replace them.
+
+    Raises:
+        InvariantError: the log begins above offset 0 where no snapshot ends (KAFKA-14240), or has a hole.
 
     Attributes:
         start_offset: of the first batch that is left.
@@ -49,7 +54,7 @@ class MetadataLog:
         *,
         bootstrap_voters: VoterSet,
         bootstrap_version: int,
-        snapshot: Snapshot | None = None,
+        snapshots: Sequence[Snapshot] = (),
         batches: Sequence[QuorumBatch] = (),
     ) -> None:
         self.start_offset = MetadataOffset(0)
@@ -61,9 +66,13 @@ class MetadataLog:
         self._bootstrap_version = bootstrap_version
         self._voters: list[tuple[MetadataOffset, VoterSet]] = []
         self._versions: list[tuple[MetadataOffset, int]] = []
-        if snapshot is not None:
-            self.snapshots.append(snapshot)
-            if not batches or batches[0].base_offset >= snapshot.position.end_offset:
+        latest_end = snapshots[-1].position.end_offset if snapshots else MetadataOffset(0)
+        if latest_end and (not batches or batches[-1].end_offset < latest_end):
+            self.restart(snapshots[-1])
+            return
+        self.snapshots += snapshots
+        for snapshot in snapshots:
+            if batches and snapshot.position.end_offset == batches[0].base_offset:
                 self._begin_at(snapshot)
         for batch in batches:
             self.append(batch)

@@ -89,10 +89,7 @@ class QuorumNode:
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due."""
         replica, state = self.replica, self.replica.state
-        deadlines = [fetch.deadline_ms for fetch in replica.parked]
-        request_ms = replica.outbox.next_deadline_ms()
-        if request_ms is not None:
-            deadlines.append(request_ms)
+        deadlines = [fetch.deadline_ms for fetch in replica.parked] + replica.outbox.deadlines_ms()
         match state:
             case Leader():
                 deadlines += [collected.deadline_ms for collected in state.collected]
@@ -111,7 +108,8 @@ class QuorumNode:
                 deadlines.append(state.election_deadline_ms)
             case _:
                 pass
-        return min(deadlines, default=None)
+        # What was due by the last turn was done in it, or waits for something other than time.
+        return min((deadline for deadline in deadlines if deadline > replica.now_ms), default=None)
 
     # --- Inputs -----------------------------------------------------------------------------------------------------
 

@@ -90,6 +90,6 @@ class Outbox:
         """Drops everything: answers to what an earlier state asked are not heard."""
         self._connections.clear()
 
-    def next_deadline_ms(self) -> int | None:
-        """Returns when the next request times out, or the next pause ends."""
-        return min((connection.until_ms for connection in self._connections.values()), default=None)
+    def deadlines_ms(self) -> list[int]:
+        """Returns when requests time out, and when pauses end."""
+        return [connection.until_ms for connection in self._connections.values()]

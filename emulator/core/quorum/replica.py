@@ -82,7 +82,7 @@ class Replica:
         self.log = MetadataLog(
             bootstrap_voters=settings.bootstrap_voters,
             bootstrap_version=settings.kraft_version,
-            snapshot=loaded.snapshot,
+            snapshots=loaded.snapshots,
             batches=loaded.batches,
         )
         self.synced_end_offset = self.log.end_offset
@@ -103,6 +103,8 @@ class Replica:
 
     def _start(self, loaded: LoadedQuorum) -> None:
         """Chooses the first state (spec of ``QuorumState.initialize``)."""
+        if loaded.batches and not self.log.batches and self.log.latest_snapshot is not None:
+            self.emit(effects.RestartMetadata(position=self.log.latest_snapshot.position))
         if loaded.election is None and self.log.end_offset and self.rules.missing_state_stops:
             raise IllegalQuorumState("a log without the file of its epoch and vote: who was voted for is unknown")
         election = loaded.election or effects.Election()
@@ -214,6 +216,11 @@ class Replica:
         is_ready = self.committed_end_offset > state.epoch_start_offset or not self.rules.claim_follows_commit
         if is_ready and self.announced != (state.leader_epoch, state.leader_id):
             self._announce(state.leader_epoch, state.leader_id)
+            self.record(
+                events.LeaderClaimed(
+                    replica=self.key, leader_epoch=state.leader_epoch, applied_end_offset=self.committed_end_offset
+                )
+            )
 
     def _announce(self, leader_epoch: LeaderEpoch, leader_id: NodeId | None) -> None:
         self.announced = (leader_epoch, leader_id)

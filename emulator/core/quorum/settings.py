@@ -1,5 +1,6 @@
 """Configuration of one node of the quorum, by Kafka's names without ``controller.quorum.``."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -13,6 +14,13 @@ CAUGHT_UP_MS: Final = 60 * 60 * 1000
 
 OBSERVER_SESSION_MS: Final = 5 * 60 * 1000
 """After which an observer that does not fetch is left out of DescribeQuorum."""
+
+
+def formatted(keys: Iterable[ReplicaKey], rules: QuorumRules) -> tuple[VoterSet, int]:
+    """Returns the voters and the ``kraft.version`` that ``format`` writes; static voters have no directory ids."""
+    if rules.directory_ids:
+        return VoterSet.of(Voter(key=key) for key in keys), 1
+    return VoterSet.of(Voter(key=ReplicaKey(key.node_id)) for key in keys), 0
 
 
 class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,6 @@ The cluster makes no protocol decisions: it delivers inputs and executes effects
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import ClassVar
 
 from laststand.emulator.core import effects, events, inputs
@@ -42,6 +41,7 @@ from laststand.emulator.simulator.network.wire import NodeAsker, Wire
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
 from laststand.emulator.simulator.nodes.event_log import EventLog
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
+from laststand.emulator.simulator.nodes.node_timers import NodeTimers
 from laststand.emulator.simulator.nodes.nodes import (
     BrokerNode,
     ConsumerNode,
@@ -121,6 +121,7 @@ class SimulatedCluster:
         self._observer = observer or NullObserver()
         self.event_log = EventLog(self.queue, self._observer)
         self.network.on_intercept = self._note_intercepted
+        self._timers = NodeTimers(self.queue, self._step)
         self._prepare()
         self.nodes = {(node := self._make_broker(BrokerId(NodeId(index)))).broker_id: node for index in range(brokers)}
         self.metadata_node, streams = self._make_metadata()
@@ -135,7 +136,7 @@ class SimulatedCluster:
             wire=self.wire,
             streams=streams,
             step=self._step,
-            arm=self._arm,
+            arm=self._timers.arm,
         )
         self.clients = ClientSet(
             tuple(self.nodes), self.wire, batches or BatchRegistry(), step=self._step, run_until=self.run_until
@@ -353,24 +354,8 @@ class SimulatedCluster:
         for effect in effects:
             self._execute(node, effect)
         if node.core is core:
-            self._arm(node)
+            self._timers.arm(node)
         self._observer.stepped(node.node_id)
-
-    def _arm(self, node: Node[InputT]) -> None:
-        assert node.core is not None
-        deadline = node.core.next_deadline_ms()
-        due_ms = None if deadline is None else max(node.clock.due_ms(deadline), self.queue.now_ms)
-        if due_ms == node.armed_ms:
-            return
-        node.armed_ms = due_ms
-        if due_ms is None:
-            return
-        self.queue.at(due_ms, partial(self._fire, node, node.incarnation, due_ms))
-
-    def _fire(self, node: Node[InputT], incarnation: int, due_ms: int) -> None:
-        if node.armed_ms == due_ms and node.incarnation == incarnation:
-            node.armed_ms = None
-            self._step(node, inputs.TimerFired(cause_id=node.next_timer_cause()))
 
     def _execute(self, node: Node[InputT], effect: effects.Effect) -> None:
         match effect:

@@ -1,0 +1,1 @@
+"""Controllers' metadata quorum in virtual time."""
