@@ -25,6 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -114,6 +115,9 @@ soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 
 
 zookeeper-soak: develop ## explore 10,000 schedules of each ZooKeeper era; a finding that no known failure explains fails
 	$(BIN)/python -m tests.simulation.zookeeper_soak --jobs $(JOBS)
+
+quorum-soak: develop ## explore 10,000 schedules of the controllers' quorum, and switch off each of its rules until that is found
+	$(BIN)/python -m tests.simulation.quorum_soak --jobs $(JOBS)
 
 agreement: develop ## have both judges, the simulator's oracle and verification, judge schedules: SEEDS=1..1000 ERA=NAME
 	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) $(if $(SEEDS),--seeds $(SEEDS)) $(ERA:%=--era %)

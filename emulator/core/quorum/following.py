@@ -113,7 +113,8 @@ def cut_offset(log: MetadataLog, diverging: LogPosition, *, high_watermark: Meta
 
 
 def _cut(replica: Replica, state: Follower, diverging: LogPosition) -> None:
-    known = state.high_watermark if replica.rules.committed_is_never_cut else None
+    # What this process has exposed in an earlier state is committed, too (the high watermark of Kafka's log).
+    known = replica.committed_end_offset if replica.rules.committed_is_never_cut else None
     offset = cut_offset(replica.log, diverging, high_watermark=known)
     if offset == replica.log.end_offset:
         return

@@ -150,6 +150,10 @@ class QuorumCluster:
             return
         self._step(member, node_inputs.Started(cause_id=CauseId(f"start-{node_id}")))
 
+    def stop(self, node_id: NodeId) -> None:
+        """Asks a process to end in order."""
+        self._step(self.members[node_id], node_inputs.ShutdownRequested(cause_id=CauseId(f"stop-{node_id}")))
+
     def kill(self, node_id: NodeId) -> None:
         """Ends a process at once; the page cache survives."""
         member = self.members[node_id]
@@ -223,9 +227,18 @@ class QuorumCluster:
             position = LogPosition(applied[-1].leader_epoch, member.applied_end_offset)
             self._step(member, inputs.SnapshotTaken(cause_id=_CAUSE, position=position, content=member.applied_sum))
 
-    def ask(self, node_id: NodeId, request: messages.QuorumRequest) -> None:
-        """Asks a node from outside; nobody waits for the answer."""
-        self._wire.ask_past_links(node_id, cast(node_messages.Request, request), cause_id=_CAUSE)
+    def add_voter(self, key: ReplicaKey) -> None:
+        """Asks the newest leader to add a voter; nobody waits for the answer."""
+        self._ask_leader(messages.AddRaftVoterRequest(voter=key, listener=""))
+
+    def remove_voter(self, key: ReplicaKey) -> None:
+        """Asks the newest leader to remove a voter; nobody waits for the answer."""
+        self._ask_leader(messages.RemoveRaftVoterRequest(voter=key))
+
+    def _ask_leader(self, request: messages.QuorumRequest) -> None:
+        if self.leaders:
+            leader_id = self.leaders[-1].node_id
+            self._wire.ask_past_links(leader_id, cast(node_messages.Request, request), cause_id=_CAUSE)
 
     # --- Steps ------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
-from laststand.emulator.core.quorum import messages
 from laststand.emulator.core.quorum.rules import QuorumRules
 from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.types import NodeId, Way
@@ -270,12 +269,9 @@ class QuorumSchedule:
         self.cluster.lose_election(node_id)
         return f"{node_id}"
 
-    def _add_voter(self) -> str | None:
-        leaders = self.cluster.leaders
-        if not leaders:
-            return None
+    def _add_voter(self) -> str:
         key = self.cluster.key_of(self._node())
-        self.cluster.ask(leaders[-1].node_id, messages.AddRaftVoterRequest(voter=key, listener=""))
+        self.cluster.add_voter(key)
         return str(key)
 
     def _remove_voter(self) -> str | None:
@@ -284,5 +280,5 @@ class QuorumSchedule:
         if not voters:
             return None
         key = self._chance.choice(voters)
-        self.cluster.ask(leaders[-1].node_id, messages.RemoveRaftVoterRequest(voter=key))
+        self.cluster.remove_voter(key)
         return str(key)
