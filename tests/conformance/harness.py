@@ -2,7 +2,8 @@
 
 A file is ``{"schema": ..., "vectors": [...]}``. A vector is of the kind ``kind``, or, where it names none, as those of
 controllers do, ``event.type``. A handler gets the vector and returns how the core's answer differs from what is
-expected; it maps vocabulary and contains no rule. Kinds and single vectors in ``not_built.toml`` are skipped with the reason given there.
+expected; it maps vocabulary and contains no rule. Kinds and single vectors in ``not_built.toml`` are skipped with the
+reason given there.
 """
 
 import json
