@@ -37,7 +37,7 @@ def run_step(vector: Vector) -> list[str]:
 def _is_unpolled(vector: Vector) -> bool:
     """The recording harness did not poll some nodes before the event: their state machine has heard of nothing."""
     told = vector.before.get("state_machine", {}).get("told_epoch")
-    return vector.event["type"] == "poll" and told == 0
+    return bool(vector.event["type"] == "poll" and told == 0)
 
 
 def _observed(vector: Vector, world: QuorumWorld) -> dict[str, Any]:

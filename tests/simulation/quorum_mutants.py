@@ -63,12 +63,14 @@ QUORUM_MUTANTS: Final[Mapping[str, Lethal | Harmless]] = MappingProxyType(
             why="a leader that is cut off commits nothing, however long it goes on",
             test="test_a_leader_that_is_cut_off_resigns",
         ),
-        "directory_ids": _lethal("Q03", *_FORGOTTEN),
+        "directory_ids": _lethal("Q03", *_TWO_LEADERS, *_FORGOTTEN),
         "commit_own_epoch": _lethal("Q06", QuorumCheck.COMMIT_OWN_EPOCH),
         "vote_is_durable": _lethal("Q02", *_TWO_LEADERS, QuorumCheck.MONOTONIC_EPOCH),
         "vote_compares_logs": _lethal("-", *_FORGOTTEN),
         "one_vote_per_epoch": _lethal("Q01", *_TWO_LEADERS),
-        "former_leader_resigns": _lethal("-", QuorumCheck.LOG_MATCHING, *_TWO_LEADERS, *_FORGOTTEN),
+        "former_leader_resigns": _lethal(
+            "-", QuorumCheck.LOG_MATCHING, QuorumCheck.COMMIT_BY_QUORUM, *_TWO_LEADERS, *_FORGOTTEN
+        ),
         "follower_syncs_first": _lethal("Q08", QuorumCheck.COMMIT_BY_QUORUM),
         "leader_syncs_first": _lethal("Q07", QuorumCheck.COMMIT_BY_QUORUM),
         "missing_state_stops": _lethal("Q01", *_TWO_LEADERS, QuorumCheck.MONOTONIC_EPOCH),

@@ -79,10 +79,9 @@ class MetadataDisk:
         self.cuts += 1
 
     def write_election(self, effect: WriteElection) -> None:
-        """Replaces ``quorum-state``."""
+        """Replaces ``quorum-state``; without a sync a loss of power undoes it, but nothing before it."""
+        self._durable_election = effect.election if effect.is_synced else self.election
         self.election = effect.election
-        if effect.is_synced:
-            self._durable_election = effect.election
 
     def lose_power(self, *, kept: int) -> None:
         """Loses what is not synced, but for the first ``kept`` batches of that."""

@@ -20,7 +20,7 @@ _KEYS: Final = tuple(ReplicaKey(node_id, DirectoryId(f"d{node_id}")) for node_id
 class _Member(QuorumMember):
     """A node whose leadership is what the test says."""
 
-    leads = False  # type: ignore[assignment]
+    leads = False
 
 
 class _World:
@@ -40,8 +40,8 @@ class _World:
 
     def elect(self, index: int, epoch: int) -> None:
         for member in self.members:
-            member.leads = False  # type: ignore[misc]
-        self.members[index].leads = True  # type: ignore[misc]
+            member.leads = False
+        self.members[index].leads = True
         end = self.members[index].disk.batches[-1].end_offset
         self.oracle.recorded(
             self.members[index],
