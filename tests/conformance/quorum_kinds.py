@@ -58,7 +58,7 @@ def _observed(vector: Vector, world: QuorumWorld) -> dict[str, Any]:
 
 
 def _mismatches(vector: Vector, observed: Fields, before: Fields) -> list[str]:
-    """What the vector says, and nothing that it does not say: no other answer, no error, no key of a whole state."""
+    """Compares all that the vector says, and allows nothing else: no other answer, no error, no key of a state."""
     rest = {key: value for key, value in vector.expect.items() if key != "after"}
     found = mismatches(rest, observed, sets=_UNORDERED, informative=_JAVA_TEXT)
     state = vector.expect.get("after", {})

@@ -73,6 +73,7 @@ QUORUM_MUTANTS: Final[Mapping[str, Lethal | Harmless]] = MappingProxyType(
         ),
         "follower_syncs_first": _lethal("Q08", QuorumCheck.COMMIT_BY_QUORUM),
         "leader_syncs_first": _lethal("Q07", QuorumCheck.COMMIT_BY_QUORUM),
+        "start_syncs_log": _lethal("-", QuorumCheck.COMMIT_BY_QUORUM),
         "missing_state_stops": _lethal("Q01", *_TWO_LEADERS, QuorumCheck.MONOTONIC_EPOCH),
         "claim_follows_commit": _lethal("Q18", QuorumCheck.CLAIM_COMPLETE),
         "committed_is_never_cut": Harmless(

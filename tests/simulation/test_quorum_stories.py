@@ -57,7 +57,7 @@ def test_a_voter_that_hears_nobody_leaves_the_leader_alone(*, pre_vote: bool) ->
 
 @pytest.mark.parametrize("check_quorum", [True, False])
 def test_a_leader_that_is_cut_off_resigns(*, check_quorum: bool) -> None:
-    """Q10: a leader from which nobody fetches goes on answering for ever before Kafka 3.7."""
+    """Q10: a leader from which nobody fetches answers without end before Kafka 3.7."""
     cluster, _ = _cluster(msgspec.structs.replace(_ALL, check_quorum=check_quorum))
     leader = _leader(cluster)
     _isolate(cluster, leader)

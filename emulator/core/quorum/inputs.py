@@ -19,7 +19,7 @@ from laststand.emulator.core.types import LeaderEpoch, MetadataOffset
 
 
 class LoadedQuorum(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process found on its disk, and its seed.
+    """The contents of the disk on which a process starts, and its seed.
 
     Attributes:
         election: from ``quorum-state``; ``None`` where the file is missing.

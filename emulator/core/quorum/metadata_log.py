@@ -31,7 +31,7 @@ class Comparison(Enum):
 
 
 class MetadataLog:
-    """What the log holds.
+    """The log of one node, in memory.
 
     Args:
         bootstrap_voters: in force before the first set in the log.
@@ -101,7 +101,7 @@ class MetadataLog:
 
     @property
     def voters_offset(self) -> MetadataOffset | None:
-        """Where the set in force was written; ``None`` for the bootstrap voters, which no record of the log names."""
+        """The offset of the set in force; ``None`` for the bootstrap voters, which no record of the log names."""
         return self._voters[-1][0] if self._voters else None
 
     @property

@@ -108,7 +108,7 @@ class QuorumNode:
                 deadlines.append(state.election_deadline_ms)
             case _:
                 pass
-        # What was due by the last turn was done in it, or waits for something other than time.
+        # All that was due by the last turn was done in it, or waits for something other than time.
         return min((deadline for deadline in deadlines if deadline > replica.now_ms), default=None)
 
     # --- Inputs -----------------------------------------------------------------------------------------------------

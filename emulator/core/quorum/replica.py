@@ -85,7 +85,7 @@ class Replica:
             snapshots=loaded.snapshots,
             batches=loaded.batches,
         )
-        self.synced_end_offset = self.log.end_offset
+        self.synced_end_offset = MetadataOffset(0) if self.rules.start_syncs_log else self.log.end_offset
         self.log_generation = 0
         self.outbox = Outbox(request_timeout_ms=settings.request_timeout_ms, retry_backoff_ms=settings.retry_backoff_ms)
         self.parked: list[ParkedFetch] = []
@@ -107,6 +107,8 @@ class Replica:
             self.emit(effects.RestartMetadata(position=self.log.latest_snapshot.position))
         if loaded.election is None and self.log.end_offset and self.rules.missing_state_stops:
             raise IllegalQuorumState("a log without the file of its epoch and vote: who was voted for is unknown")
+        if self.synced_end_offset < self.log.end_offset:
+            self.sync_log()
         election = loaded.election or effects.Election()
         own_epoch = self.log.last_epoch
         if election.leader_epoch < own_epoch:
@@ -146,7 +148,7 @@ class Replica:
 
     @property
     def has_to_sync(self) -> bool:
-        """What it fetches has to be durable before it fetches on: it is counted, or may be by the time."""
+        """True if fetched records have to be durable before the next fetch: they are counted, or may be by then."""
         return self.rules.follower_syncs_first and (self.is_voter or self.settings.can_become_voter)
 
     # --- Effects ----------------------------------------------------------------------------------------------------

@@ -48,6 +48,13 @@ class QuorumRules(msgspec.Struct, frozen=True, kw_only=True):
     (``KafkaRaftClient.flushLeaderLog``).
     """
 
+    start_syncs_log: bool = True
+    """A node that starts syncs its log before it claims any of it.
+
+    Laststand: Kafka takes what it reads for durable, though a process that was killed may have synced none of its last
+    records (``KafkaRaftClient.initialize``); a loss of power after that takes them. Found by the simulator.
+    """
+
     missing_state_stops: bool = True
     """A node with a log but without its file of epoch and vote does not start.
 
@@ -73,7 +80,11 @@ class QuorumRules(msgspec.Struct, frozen=True, kw_only=True):
 
 _LASTSTAND: Final = QuorumRules()
 _KAFKA_4_2: Final = replace(
-    _LASTSTAND, leader_syncs_first=False, missing_state_stops=False, stray_claims_are_unknown=False
+    _LASTSTAND,
+    leader_syncs_first=False,
+    start_syncs_log=False,
+    missing_state_stops=False,
+    stray_claims_are_unknown=False,
 )
 _KAFKA_3_9: Final = replace(_KAFKA_4_2, pre_vote=False)
 _KAFKA_3_8: Final = replace(_KAFKA_3_9, directory_ids=False)
@@ -90,4 +101,4 @@ QUORUM_ERAS: Final = MappingProxyType(
         "kip-966": _LASTSTAND,
     }
 )
-"""What controllers of Kafka's releases do, by the name of the last release that does it."""
+"""Rules of Kafka's controllers, by the name of the last release that has just these."""

@@ -38,7 +38,7 @@ class MetadataDisk:
 
     @property
     def start_offset(self) -> MetadataOffset:
-        """Where the log begins."""
+        """The offset at which the log begins."""
         if self.batches:
             return self.batches[0].base_offset
         latest = self.latest_snapshot

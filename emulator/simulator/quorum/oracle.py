@@ -1,4 +1,4 @@
-"""What must hold of a quorum, judged from evidence, from the logs on disk, and from what state machines applied.
+"""Promises of a quorum, judged from evidence, from the logs on disk, and from what state machines applied.
 
 Names are those of the TLA+ specifications of KRaft, or of Raft's dissertation. The arithmetic is the oracle's own: it
 shares the vocabulary of events and of batches with the core, and nothing else.
@@ -20,7 +20,7 @@ from laststand.emulator.simulator.quorum.member import QuorumMember
 
 
 class QuorumCheck(Enum):
-    """What is checked."""
+    """A promise, by its name in the specifications."""
 
     ELECTION_SAFETY = "ElectionSafety"
     """At most one leader per epoch, and no two nodes believe in different leaders of one epoch."""
@@ -44,7 +44,7 @@ class QuorumCheck(Enum):
     """A replica's epoch never falls, over all of its processes; nor do the epochs of a log."""
 
     COMMIT_BY_QUORUM = "CommitByQuorum"
-    """When a leader commits, a majority of the set in force has the records durably."""
+    """A leader commits what a majority of the set in force has durably."""
 
     COMMIT_OWN_EPOCH = "CommitOwnEpoch"
     """A leader commits nothing before a record of its own epoch."""
