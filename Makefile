@@ -24,8 +24,7 @@ PACKAGES := $(filter-out emulator chaos,$(SOURCES))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
-.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
