@@ -119,7 +119,7 @@ class QuorumCluster:
     def run(self, duration_ms: int) -> None:
         """Lets time pass."""
         end_ms = self.queue.now_ms + duration_ms
-        while (callback := self.queue.take(until_ms=end_ms)) is not None:
+        while (callback := self.queue.pop(until_ms=end_ms)) is not None:
             callback()
         self.queue.now_ms = end_ms
 
@@ -127,7 +127,7 @@ class QuorumCluster:
         """Lets time pass until a condition holds; returns whether it does."""
         end_ms = self.queue.now_ms + within_ms
         while not condition():
-            callback = self.queue.take(until_ms=end_ms)
+            callback = self.queue.pop(until_ms=end_ms)
             if callback is None:
                 self.queue.now_ms = end_ms
                 return condition()
