@@ -24,7 +24,7 @@ _SegmentBytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1024, le=INT_MAX)]
 _Strategy: TypeAlias = Literal["None", "Balanced", "Aggressive"]
 _CleanupPolicy: TypeAlias = Literal["delete", "compact", "compact,delete", "delete,compact", ""]
 _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
-_CompressionType: TypeAlias = Literal["producer", "uncompressed", "gzip"]
+_CompressionType: TypeAlias = Literal["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]
 _ReplicaSelector: TypeAlias = Literal[
     "",
     "org.apache.kafka.common.replica.LeaderSelector",

@@ -171,8 +171,6 @@ def _with_records_read(
     # Imported where it is needed: it takes longer than all else that a broker imports.
     from laststand.emulator.storage import record_codec
 
-    if not record_codec.is_supported(record_codec.Compression(codec)):
-        return _refused(batch.records, ErrorCode.UNKNOWN_SERVER_ERROR, f"{_CODECS[codec]} is not installed here")
     try:
         records = record_codec.read_records(batch.records)
     except CorruptRecordError as error:

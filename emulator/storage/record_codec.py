@@ -1,10 +1,9 @@
 """Records in and out of batches: the one module that uses aiokafka's record package.
 
-It stands apart from ``record_batch`` because importing aiokafka takes longer than starting the rest of a broker, and a
-broker never looks at records.
+It stands apart from ``record_batch`` because importing aiokafka takes longer than starting the rest of a broker, and
+few brokers ever read records.
 """
 
-import importlib.util
 import zlib
 from collections.abc import Sequence
 from enum import Enum
@@ -13,6 +12,7 @@ from typing import Final
 import msgspec
 from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from cramjam import DecompressionError
 
 from laststand.emulator.core.errors import CorruptRecordError
 from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId
@@ -34,6 +34,7 @@ _UNLIMITED: Final = 1 << 30
 _UNREADABLE: Final = (
     *(CorruptRecordException, UnsupportedCodecError, ValueError, IndexError),
     *(OSError, EOFError, zlib.error),  # gzip's
+    DecompressionError,  # of the other compressions
 )
 
 
@@ -64,11 +65,6 @@ class ProducerFields(msgspec.Struct, frozen=True, kw_only=True):
     base_sequence: int
 
 
-def is_supported(compression: Compression) -> bool:
-    """Returns whether this installation can pack and unpack: all but gzip need ``cramjam``."""
-    return compression in (Compression.NONE, Compression.GZIP) or importlib.util.find_spec("cramjam") is not None
-
-
 def build_batch(
     records: Sequence[RecordContent],
     *,
@@ -80,7 +76,7 @@ def build_batch(
     Args:
         records: at least one.
         producer: ``None`` for a producer that is not idempotent.
-        compression: one that ``is_supported``.
+        compression: of the records.
     """
     builder = DefaultRecordBatchBuilder(
         MAGIC,
@@ -101,8 +97,7 @@ def read_records(batch: Buffer) -> list[StoredRecord]:
     """Returns the records of one batch, decompressed where needed.
 
     Raises:
-        CorruptRecordError: the bytes are no well-formed batch, or compressed as this installation cannot read. The CRC
-            is not checked here.
+        CorruptRecordError: the bytes are no well-formed batch. The CRC is not checked here.
     """
     try:
         return [

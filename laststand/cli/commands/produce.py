@@ -89,7 +89,7 @@ class ProduceOrder(msgspec.Struct, frozen=True, kw_only=True):
     type=click.Choice(_COMPRESSIONS),
     default="none",
     show_default=True,
-    help="Of batches; all but gzip need the package cramjam.",
+    help="Of batches.",
 )
 @click.option("--producer-property", "properties", multiple=True, metavar="KEY=VALUE", help="Kafka's producer setting.")
 @directory_option
@@ -127,6 +127,8 @@ def produce(
 
     if key_separator == "":
         raise UserError("--key-separator: expected at least one character")
+    from laststand.emulator.storage.record_codec import Compression
+
     named = assignments("--header", headers)
     if IDENTITY_HEADER in named:
         raise UserError(f"--header {IDENTITY_HEADER}: records have that header already, it tells who they are")
@@ -139,7 +141,7 @@ def produce(
         separator=None if key_separator is None else key_separator.encode(),
         linger_ms=linger_ms,
         batch_bytes=batch_size,
-        compression=_supported(compression),
+        compression=Compression[compression.upper()],
         headers=tuple((key, value.encode()) for key, value in named.items()),
         timestamp_ms=timestamp_ms,
     )
@@ -159,15 +161,6 @@ def produce(
     if tally.unknown:
         return ExitCode.UNKNOWN
     return ExitCode.VIOLATION if tally.failed or refused is not None else ExitCode.VALID
-
-
-def _supported(name: str) -> "Compression":
-    from laststand.emulator.storage.record_codec import Compression, is_supported
-
-    compression = Compression[name.upper()]
-    if not is_supported(compression):
-        raise UserError(f"--compression {name}: needs the package cramjam: pip install cramjam")
-    return compression
 
 
 async def _produce(

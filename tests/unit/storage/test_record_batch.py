@@ -18,7 +18,13 @@ from laststand.emulator.storage.record_batch import (
     split_batches,
     stamp,
 )
-from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch, read_records
+from laststand.emulator.storage.record_codec import (
+    Compression,
+    ProducerFields,
+    RecordContent,
+    build_batch,
+    read_records,
+)
 from tests.unit.storage.log_fixtures import durable_directory, make_batch, overwrite
 
 RECORDS = [
@@ -103,6 +109,14 @@ def test_fetched_bytes_are_split_into_batches() -> None:
 def test_malformed_records_are_an_error() -> None:
     with pytest.raises(CorruptRecordError):
         read_records(_with(57, ">i", 5))
+
+
+@pytest.mark.parametrize("compression", [each for each in Compression if each is not Compression.NONE])
+def test_compressed_records_that_are_damaged_are_an_error(compression: Compression) -> None:
+    batch = bytearray(build_batch(RECORDS, compression=compression))
+    batch[HEADER_SIZE:] = b"?" * (len(batch) - HEADER_SIZE)
+    with pytest.raises(CorruptRecordError):
+        read_records(batch)
 
 
 @pytest.mark.parametrize(
