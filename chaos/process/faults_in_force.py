@@ -40,7 +40,7 @@ class FaultsInForce:
         """Takes an event of the harness into account; ``now_s`` is by the monotonic clock."""
         match event:
             case events.NodeStarted():
-                self._kafka_clients = event.kafka_clients
+                self._kafka_clients = {client_id: name for name, client_id in event.kafka_clients.items()}
             case events.FaultInjected():
                 begun_s = now_s if event.begun_ns is None else event.begun_ns / 1e9
                 self._faults[event.fault, event.target] = FaultInForce(event, begun_s)

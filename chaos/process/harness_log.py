@@ -86,7 +86,7 @@ class HarnessLog:
                 driver=driver.value,
                 ending=None if ending is None else ending.value,
                 evidence_format=EVIDENCE_FORMAT,
-                kafka_clients=kafka_client_ids(kafka_clients),
+                kafka_clients={name: client_id for client_id, name in kafka_client_ids(kafka_clients).items()},
             )
         )
 

@@ -72,7 +72,7 @@ def client_connections(directory: Path) -> list[ClientConnection]:
     for event in _events(directory):
         match event:
             case events.NodeStarted(kafka_clients=clients):
-                names.update(clients)
+                names.update((client_id, name) for name, client_id in clients.items())
             case events.ClientConnected() if (process := ForeignProcess.parse(event.process)) is not None:
                 known = connection(process)
                 known.software, known.address = event.software, event.address

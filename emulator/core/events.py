@@ -101,7 +101,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
         driver: of a harness: what plays the run, as in ``cluster.yaml``; else ``None``.
         ending: of the harness of a scenario: ``restore`` if it mends everything at the end, ``as_is`` if not.
         evidence_format: of a harness: ``EVIDENCE_FORMAT`` of its version; ``None`` before there was one.
-        kafka_clients: of a harness: names of the clients of Kafka that have links of their own, by their ids.
+        kafka_clients: of a harness: ids of the clients of Kafka that have links of their own, by their names.
     """
 
     role: NodeRole
@@ -113,7 +113,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     driver: str | None = None
     ending: str | None = None
     evidence_format: int | None = None
-    kafka_clients: dict[NodeId, str] = {}
+    kafka_clients: dict[str, NodeId] = {}
 
 
 EVIDENCE_FORMAT: Final = 2

@@ -89,7 +89,7 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
         kafka_clients={
             client_id: name
             for started in cluster.events.of(events.NodeStarted)
-            for client_id, name in started.event.kafka_clients.items()
+            for name, client_id in started.event.kafka_clients.items()
         },
     )
 

@@ -60,7 +60,7 @@ def test_the_client_of_a_link_is_named() -> None:
         switches={},
         properties={},
         wall_time_ns=0,
-        kafka_clients={NodeId(1001): "app"},
+        kafka_clients={"app": NodeId(1001)},
     )
     faults.note(started, now_s=0)
     for event in events_of(actions.Cut(link=Link(NodeId(1001), NodeId(0))), second=1):
