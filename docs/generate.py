@@ -103,16 +103,18 @@ def checks_page() -> str:
             "independently: "
             "the simulator's, while a schedule is played, and `laststand verify`, from what a run left on disk. A "
             "check is "
-            "`ok`, `violated`, `unknown` (evidence is missing: [unknown.md](unknown.md)), `not asked` (nothing "
-            "happened "
-            "that it looks at), or `not promised` (the era lacks the rule: [eras.md](eras.md))."
+            "`ok`, `violated`, `exempt` (its promise does not ask for what it found), `unknown` (evidence is missing: "
+            "[unknown.md](unknown.md)), `not asked` (nothing happened that it looks at), or `not promised` (the era "
+            "lacks the rule: [eras.md](eras.md))."
         ),
         "\n",
         _prose(
             "What a promise *does not ask for* is listed in one table that both oracles read "
-            "(`emulator/core/promises.py`): none of them leaves out what is not listed. Deleted topics and killed "
-            "processes the simulator's oracle leaves out by construction: it forgets what a topic promised when the "
-            "topic is deleted, and no process does anything that it does not see. Whether too much was broken for a "
+            "(`emulator/core/promises.py`): none of them leaves out what is not listed. A verdict names each such "
+            "finding, its number and the reason (`exempted`); only what somebody deleted is no finding at all. Deleted "
+            "topics, killed processes and acks=1 the simulator's oracle leaves out by construction: it forgets what a "
+            "topic promised when the topic is deleted, no process does anything that it does not see, and it notes "
+            "only acknowledgements with acks=all. Whether too much was broken for a "
             "promise to count is another question: that of the guarantee ([verdict.md](verdict.md))."
         ),
     ]

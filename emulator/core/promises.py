@@ -67,6 +67,7 @@ class Exemption(Enum):
         "replicas that a reassignment removes: in a ZooKeeper cluster the leader is told to do without them before "
         "they leave the ISR (Z28)"
     )
+    ACKS_1 = "what its leader alone acknowledged (acks=1)"
     NO_CANDIDATE = "what a partition holds that no replica may lead (whom an administrator elects decides its fate)"
 
 
@@ -157,7 +158,12 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "Every record acknowledged with acks=all is on every later leader and on the last one, at its offset and "
             "with its CRC, and the final consumer reads it. A broker that is restarted and leads again in its own "
             "epoch is a later leader, too.",
-            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS, Exemption.NO_CANDIDATE),
+            exempts=(
+                Exemption.DELETED_RECORDS,
+                Exemption.DELETED_TOPICS,
+                Exemption.ACKS_1,
+                Exemption.NO_CANDIDATE,
+            ),
         ),
         "D2": _outcome(
             "Unless an election was unclean, a leader's log ends at or above every high watermark of earlier leaders, "
@@ -179,7 +185,12 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D4": _outcome(
             "A record acknowledged with acks=all is on at least one replica, as long as fewer replicas lost unflushed "
             "data than held it.",
-            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS, Exemption.LOST_DISKS),
+            exempts=(
+                Exemption.DELETED_RECORDS,
+                Exemption.DELETED_TOPICS,
+                Exemption.LOST_DISKS,
+                Exemption.ACKS_1,
+            ),
         ),
         "D5": _outcome(
             "A record that a consumer received is still at its offset on every later leader, be it the same broker "
@@ -213,7 +224,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D14": _outcome(
             "Of two batches acknowledged with acks=all, one that was sent after the other was acknowledged has the "
             "higher offset in that partition.",
-            exempts=(Exemption.DELETED_TOPICS,),
+            exempts=(Exemption.DELETED_TOPICS, Exemption.ACKS_1),
         ),
         "D15": _outcome(
             "No follower truncates a committed record, unless an election since was unclean.",
@@ -230,7 +241,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "C2": _outcome(
             "A record acknowledged with acks=all reaches some consumer if one has read the partition from below it to "
             "above it.",
-            exempts=(Exemption.DELETED_TOPICS,),
+            exempts=(Exemption.DELETED_TOPICS, Exemption.ACKS_1),
         ),
         "C3": _outcome(
             "No client that has read up to an offset is told later that the log ends before it.",
@@ -239,7 +250,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "C4": _outcome(
             "A consumer that goes on at its old offset in a topic that was created again under the same name is given "
             "every record that was acknowledged with acks=all below that offset.",
-            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
+            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS, Exemption.ACKS_1),
         ),
         "E1": _outcome(
             "Each final log holds exactly the batches that its node's event log says it must hold.",

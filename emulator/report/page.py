@@ -60,6 +60,7 @@ _GLYPHS: Final = {Verdict.VALID: "✓", Verdict.VIOLATION: "✕", Verdict.UNKNOW
 _GROUPS: Final = (
     (CheckStatus.VIOLATED, "Violated", "violated"),
     (CheckStatus.OK, "Held", "ok"),
+    (CheckStatus.EXEMPT, "Exempt: all that they found is what their promises leave out", "exempt"),
     (CheckStatus.UNKNOWN, "Unknown: evidence is missing", "unknown"),
     (CheckStatus.NOT_ASKED, "Not asked: nothing in the run is what they look at", "other"),
     (CheckStatus.NOT_PROMISED, "Not promised by this era", "other"),
@@ -87,8 +88,8 @@ class _CheckGroup(NamedTuple):
 
     @property
     def has_reasons(self) -> bool:
-        """At least one of the checks says why it was not answered."""
-        return any(check.not_asked_because or check.unknown_because for check in self.checks)
+        """At least one of the checks says why it is neither held nor violated."""
+        return any(check.not_asked_because or check.unknown_because or check.exempted for check in self.checks)
 
 
 class _Decision(NamedTuple):

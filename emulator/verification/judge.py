@@ -40,6 +40,7 @@ from laststand.emulator.verification.verdict.partition_judgement import (
     PartitionJudgement,
     first_of,
     judge_partition,
+    sum_of_exempted,
 )
 from laststand.emulator.verification.verdict.report import (
     CheckResult,
@@ -143,8 +144,8 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
         if Premise.OWN_WORD in check.premises - premises:
             return _result(check, CheckStatus.NOT_ASKED, missing=Premise.OWN_WORD)
         findings = _findings(check, cluster, judged)
-        if findings.count:
-            return _result(check, CheckStatus.VIOLATED, findings=findings)
+        if findings.count or findings.exempted:
+            return _result(check, CheckStatus.VIOLATED if findings.count else CheckStatus.EXEMPT, findings=findings)
         missing = next((premise for premise in Premise if premise in check.premises - premises), None)
         return _result(check, CheckStatus.OK if missing is None else CheckStatus.NOT_ASKED, missing=missing)
 
@@ -216,6 +217,7 @@ def _findings(
                 count=sum(each.count for each in found),
                 examples=examples[:EXAMPLES_MAX],
                 guarantee=worst_of({each.guarantee for each in found if each.guarantee is not None}),
+                exempted=sum_of_exempted(exempted for each in found for exempted in each.exempted),
             )
         case _:
             assert_never(check)
@@ -239,6 +241,7 @@ def _result(
         count=findings.count,
         examples=findings.examples,
         guarantee=findings.guarantee,
+        exempted=findings.exempted,
         not_asked_because=None if missing is None else missing.value,
         unknown_because=tuple(kind for kind in Evidence if kind in doubtful),
     )

@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from laststand.emulator.core.promises import Exemption
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.verification.facts.losses import LossClass
 
@@ -86,6 +87,7 @@ class LostBatch(msgspec.Struct, frozen=True, kw_only=True):
         holders: nodes whose final logs have it.
         lacking: the term of the first leader without it.
         settled: the leader whose log decides, if one does.
+        exempted_by: why D1 does not ask for it, if it does not.
     """
 
     batch: AckedBatch
@@ -93,6 +95,7 @@ class LostBatch(msgspec.Struct, frozen=True, kw_only=True):
     holders: tuple[int, ...]
     lacking: LeaderTerm | None
     settled: SettledLeader | None
+    exempted_by: Exemption | None = None
 
 
 class ConsumedBatch(NamedTuple):

@@ -3,15 +3,13 @@
 A batch acknowledged to its producer must be in the settled leader's final log at its offset, must have been in the log
 of every leader elected after it, and must have been read by the consumer that reads everything at the end (in a cluster
 that never settled: if it is below the high watermark at which that read ended). Records below a log start that was
-raised on purpose, and those of deleted topics, are excused. So is what a replica holds of a partition that nobody may
-lead: no leader was elected without it, and whom an administrator elects decides its fate.
+raised on purpose, and those of deleted topics, are excused.
 """
 
 from collections.abc import Set
 from enum import Enum
 
 from laststand.emulator.core import events
-from laststand.emulator.core.promises import PROMISES, Exemption
 
 
 class LossClass(Enum):
@@ -64,8 +62,6 @@ def classify_unsettled(*, state: events.PartitionChanged, holders: Set[int], was
     if not holders:
         return LossClass.GONE_EVERYWHERE
     candidates = {*state.isr, *state.elr}
-    if PROMISES["D1"].leaves_out(Exemption.NO_CANDIDATE) and not candidates and not was_lacking:
-        return None
     if not holders & candidates and state.last_known_leader not in holders:
         return LossClass.ONLY_UNELECTABLE
     return LossClass.GONE_FOR_A_TIME if was_lacking else None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.batches import AckedBatch, LeaderTerm, LostBatch, TermPlace
 from laststand.emulator.verification.facts.losses import classify_settled, classify_unsettled
@@ -16,7 +17,7 @@ _Copy = tuple[str | None, int, int | None, int]
 
 
 def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator[LostBatch]:
-    """Yields acknowledged batches (any acks) that are not where they must be.
+    """Yields acknowledged batches (any acks) that are not where they must be, or that D1 exempts from that.
 
     Where a replica's directory is missing and there is no settled leader, nothing is called lost: that evidence is
     incomplete, not bad.
@@ -62,7 +63,15 @@ def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator
                 holders=tuple(sorted(holders)),
                 lacking=lacking,
                 settled=settled,
+                exempted_by=_exemption_of(state, lacking) if holders else None,
             )
+
+
+def _exemption_of(state: events.PartitionChanged, lacking: LeaderTerm | None) -> Exemption | None:
+    """Returns why nothing is asked of what a replica holds: no leader was elected without it, and nobody may lead."""
+    has_candidate = bool(state.isr or state.elr)
+    is_exempt = not has_candidate and lacking is None and PROMISES["D1"].leaves_out(Exemption.NO_CANDIDATE)
+    return Exemption.NO_CANDIDATE if is_exempt else None
 
 
 def _leave_out(exemption: Exemption) -> bool:

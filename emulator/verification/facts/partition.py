@@ -26,9 +26,14 @@ class PartitionFacts(PartitionEvidence):
         return acked_batches(self)
 
     @cached_property
+    def missing(self) -> tuple[LostBatch, ...]:
+        """Acknowledged batches that are not where they must be, or would have to be but for an exemption of D1."""
+        return tuple(lost_batches(self, self.acked))
+
+    @cached_property
     def lost(self) -> tuple[LostBatch, ...]:
         """Acknowledged batches that are not where they must be."""
-        return tuple(lost_batches(self, self.acked))
+        return tuple(each for each in self.missing if each.exempted_by is None)
 
     @cached_property
     def answers(self) -> Mapping[tuple[int, int], list[CollectedEvent[events.ProduceAnswered]]]:

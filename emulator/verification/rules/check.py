@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from laststand.emulator.core.promises import Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.guarantee import Guarantee
@@ -97,12 +98,14 @@ class Finding(NamedTuple):
         sentence: in plain words, what is wrong.
         lost: the committed records that are lost, if they are.
         guarantee: which kind of violation it is, where that needs no judgement of a loss.
+        exempted_by: the case that the promise leaves out, if this is one: then it is no violation, but is reported.
     """
 
     position: int
     sentence: str
     lost: LostCommit | None = None
     guarantee: Guarantee | None = None
+    exempted_by: Exemption | None = None
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from laststand.emulator.core.types import Acks
+
 
 def listed(brokers: Iterable[int]) -> str:
     """Returns a list of brokers: ``[1, 2]``."""
@@ -11,6 +13,11 @@ def listed(brokers: Iterable[int]) -> str:
 def span(first: int, last: int) -> str:
     """Returns inclusive offsets: ``offset 7`` or ``offsets 0-9``."""
     return f"offset {first}" if first == last else f"offsets {first}-{last}"
+
+
+def acks_setting(acks: int) -> str:
+    """Returns a producer's setting as it is written: ``acks=all`` or ``acks=1``."""
+    return f"acks={'all' if acks == Acks.ALL else acks}"
 
 
 def broker(node: int | None) -> str:

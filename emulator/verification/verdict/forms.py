@@ -9,6 +9,7 @@ import msgspec
 
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.user_files import read_bytes
+from laststand.emulator.verification.rules.sentences import acks_setting
 from laststand.emulator.verification.verdict.junit import Case, junit
 from laststand.emulator.verification.verdict.report import CheckStatus, VerdictReport, headline
 
@@ -79,9 +80,8 @@ def summary(report: VerdictReport) -> str:
     """Returns at most twelve lines for a terminal: verdict, counts, what fired, the first story or doubts."""
     lines = [headline(report)]
     for counts in report.counts:
-        acks = "all" if counts.acks == -1 else str(counts.acks)
         lost = "loss not tracked" if counts.acks == 0 else f"{counts.lost} lost"
-        lines.append(f"  acks={acks}: {counts.sent} records sent, {counts.acked} acked, {lost}")
+        lines.append(f"  {acks_setting(counts.acks)}: {counts.sent} records sent, {counts.acked} acked, {lost}")
     if unseen := sum(partition.unseen for partition in report.partitions):
         lines.append(f"  {unseen} records were acknowledged by brokers, and no client saw it")
     if any(partition.workloads for partition in report.availability):
@@ -98,6 +98,7 @@ def summary(report: VerdictReport) -> str:
     details.extend(dict.fromkeys(line.text for loss in report.losses for line in loss.story[1:]))
     if not report.losses:
         details.extend(f"{check.check_id}: {check.examples[0]}" for check in report.violated())
+    details.extend(report.exempted())
     left = _SUMMARY_LINES - len(lines)
     if len(details) > left:
         details = [*details[: left - 1], f"... {len(details) - left + 1} more lines in {VERDICT_FILE}"]
@@ -108,7 +109,7 @@ def _availability_in_words(report: VerdictReport) -> str:
     """Returns the worst of all partitions and workloads, of which there is one at least."""
     waited = [(workload, partition) for partition in report.availability for workload in partition.workloads]
     longest, partition = max(waited, key=lambda each: each[0].longest_without_ack_s)
-    where = f"{partition.topic}-{partition.partition}, acks={'all' if longest.acks == -1 else longest.acks}"
+    where = f"{partition.topic}-{partition.partition}, {acks_setting(longest.acks)}"
     parts = [f"at most {longest.longest_without_ack_s:.2f} s without an ack ({where})"]
     if report.p99_ack_s is not None:
         parts.append(f"99 % acked within {report.p99_ack_s:.3f} s")
@@ -125,11 +126,12 @@ def _availability_in_words(report: VerdictReport) -> str:
 _IN_WORDS: Final = {
     CheckStatus.OK: "held",
     CheckStatus.VIOLATED: "violated",
+    CheckStatus.EXEMPT: "exempt",
     CheckStatus.UNKNOWN: "unknown",
     CheckStatus.NOT_PROMISED: "not promised in this era",
     CheckStatus.NOT_ASKED: "not asked",
 }
-_NAMED: Final = (CheckStatus.VIOLATED, CheckStatus.UNKNOWN)
+_NAMED: Final = (CheckStatus.VIOLATED, CheckStatus.UNKNOWN, CheckStatus.EXEMPT)
 
 
 def _checks_in_words(report: VerdictReport) -> str:

@@ -39,7 +39,8 @@ def junit(cases: Sequence[Case]) -> str:
     """Returns the document. A case passes where its run's expectation was met.
 
     A failure tells the story of the first lost record, an error what is not known; both end with the picture of the
-    run, where there is one. Run, era, seed, verdict, guarantee and lost records are properties of the case.
+    run, where there is one. Run, era, seed, verdict, guarantee, lost records and what is exempt are properties of the
+    case.
     """
     root = ElementTree.Element("testsuites", name="laststand")
     for name in dict.fromkeys(case.suite for case in cases):
@@ -111,6 +112,8 @@ def _properties(report: VerdictReport) -> Iterator[tuple[str, str]]:
     yield "verdict", report.verdict.value
     yield "guarantee", "kept" if report.guarantee is None else report.guarantee.value
     yield "lost acks=all records", str(report.lost_records)
+    for line in report.exempted():
+        yield "exempt", line
 
 
 def failure_text(report: VerdictReport) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.promises import is_promised
+from laststand.emulator.core.promises import Exemption, is_promised
 from laststand.emulator.verification.doubts.accounts import unseen_records
 from laststand.emulator.verification.doubts.evidence import Readings, readings_of
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -23,6 +23,7 @@ from laststand.emulator.verification.tables.timeline import Timeline
 from laststand.emulator.verification.verdict.availability import PartitionAvailability, partition_availability
 from laststand.emulator.verification.verdict.loss_report import Loss
 from laststand.emulator.verification.verdict.loss_story import losses_of_partition
+from laststand.emulator.verification.verdict.report import Exempted
 
 EXAMPLES_MAX: Final = 10
 """Findings of a check that a report lists per run; all are counted."""
@@ -33,11 +34,13 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         guarantee: the worst kind of violation among them, where they record one.
+        exempted: findings that its promise leaves out, which do not count.
     """
 
     count: int
     examples: tuple[str, ...]
     guarantee: Guarantee | None = None
+    exempted: tuple[Exempted, ...] = ()
 
 
 NO_FINDINGS: Final = Findings(count=0, examples=())
@@ -46,7 +49,27 @@ NO_FINDINGS: Final = Findings(count=0, examples=())
 def first_of(found: Iterable[Finding]) -> Findings:
     """Counts findings, and keeps the first by position."""
     ordered = sorted(found, key=itemgetter(0, 1))
-    return Findings(count=len(ordered), examples=tuple(finding.sentence for finding in ordered[:EXAMPLES_MAX]))
+    broken = [finding for finding in ordered if finding.exempted_by is None]
+    return Findings(
+        count=len(broken),
+        examples=tuple(finding.sentence for finding in broken[:EXAMPLES_MAX]),
+        exempted=sum_of_exempted(
+            Exempted(exemption=finding.exempted_by, count=1, example=finding.sentence)
+            for finding in ordered
+            if finding.exempted_by is not None
+        ),
+    )
+
+
+def sum_of_exempted(found: Iterable[Exempted]) -> tuple[Exempted, ...]:
+    """Returns the sum of each exemption, with its first example."""
+    sums: dict[Exemption, Exempted] = {}
+    for each in found:
+        before = sums.get(each.exemption)
+        sums[each.exemption] = (
+            each if before is None else msgspec.structs.replace(before, count=before.count + each.count)
+        )
+    return tuple(sums[exemption] for exemption in Exemption if exemption in sums)
 
 
 class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +111,8 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
             told = list(check.find(facts))
             if told:
                 findings[check.check_id] = msgspec.structs.replace(
-                    first_of(told), guarantee=_worst(facts, timeline, told)
+                    first_of(told),
+                    guarantee=_worst(facts, timeline, [finding for finding in told if finding.exempted_by is None]),
                 )
     lost: Counter[SendStream] = Counter()
     for each in facts.lost if is_clear else ():

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 import msgspec
 
 from laststand.emulator.core.eras import era_label
-from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.core.promises import Exemption, PromiseKind
 from laststand.emulator.verification.doubts.doubt import Doubt
 from laststand.emulator.verification.rules.check import Evidence
 from laststand.emulator.verification.rules.guarantee import Guarantee, worst_of
@@ -54,8 +54,29 @@ class CheckStatus(Enum):
     NOT_ASKED = "not asked"
     """Nothing in the run is what it looks at, so that it had nothing to find."""
 
+    EXEMPT = "exempt"
+    """Its promise leaves out whatever it found: that is no violation, and no success either."""
+
     UNKNOWN = "unknown"
     """The evidence that it leans on is not whole."""
+
+
+class Exempted(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings of a check that its promise leaves out.
+
+    Attributes:
+        exemption: the case that is left out.
+        count: of the findings.
+        example: the first of them, in plain words.
+    """
+
+    exemption: Exemption
+    count: int
+    example: str
+
+    def __str__(self) -> str:
+        """Returns number, case and example in one line."""
+        return f"{self.count} exempt, {self.exemption.value}: {self.example}"
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,12 +88,13 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         kind: of the promise.
         statement: what is promised.
         status: what the check says.
-        count: of all findings.
+        count: of all findings, but for those that are exempt.
         examples: the first findings, in plain words.
         not_asked_because: what the run lacks, where the check is ``not asked``.
         unknown_because: which evidence is not whole, where the check is ``unknown``.
         guarantee: the worst kind of violation that D2, D5 or D15 found, of committed records whatever their acks; of C4
             that of records that did not reach a consumer.
+        exempted: what it found and its promise leaves out; where that is all, the check is ``exempt``.
     """
 
     check_id: str
@@ -85,6 +107,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     not_asked_because: str | None = None
     unknown_because: tuple[Evidence, ...] = ()
     guarantee: Guarantee | None = None
+    exempted: tuple[Exempted, ...] = ()
 
     @property
     def loses_commits(self) -> bool:
@@ -274,6 +297,10 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
 
     def _workloads(self) -> Iterator[WorkloadAvailability]:
         return (workload for partition in self.availability for workload in partition.workloads)
+
+    def exempted(self) -> tuple[str, ...]:
+        """Findings that promises leave out, in a line for each promise and case."""
+        return tuple(f"{check.check_id} {check.name}: {each}" for check in self.checks for each in check.exempted)
 
     def violated(self) -> tuple[CheckResult, ...]:
         """Checks that fired."""

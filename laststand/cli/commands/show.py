@@ -41,9 +41,12 @@ def show(run: Path, *, partition: str | None, output: Output) -> None:
         f"{each.topic}-{each.partition}": text_picture(found.verdict, each, found.story).splitlines() for each in chosen
     }
     if output is Output.JSON:
-        print_json({"verdict": headline(found.verdict), "problem": found.story.problem, "pictures": pictures})
+        exempt = found.verdict.exempted()
+        print_json(
+            {"verdict": headline(found.verdict), "exempt": exempt, "problem": found.story.problem, "pictures": pictures}
+        )
         return
-    click.echo(headline(found.verdict))
+    click.echo("\n".join([headline(found.verdict), *found.verdict.exempted()]))
     if found.story.problem is not None:
         click.echo(f"there is no picture: {found.story.problem}")
     for name, lines in pictures.items():

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import acks_setting
 from laststand.emulator.verification.tables.matching import are_among
 
 
@@ -20,7 +22,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     if start is None or end is None:
         return
     acked, received = facts.acked, facts.received
-    is_passed = (acked["acks"] == ACKS_ALL) & (acked["base_offset"] >= start) & (acked["last_offset"] < end)
+    exemption = Exemption.ACKS_1 if PROMISES["C2"].leaves_out(Exemption.ACKS_1) else None
+    is_passed = (acked["base_offset"] >= start) & (acked["last_offset"] < end)
     topics = facts.topics(acked)
     own = [acked["base_offset"], acked["crc"]]
     given = [received["base_offset"], received["crc"]]
@@ -28,11 +31,12 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     stored = facts.events.rows(events.BatchAppended)
     is_of_told = are_among(told, [facts.topics(stored), stored["base_offset"], stored["crc"]])
     is_given = are_among([topics, *own], told) | are_among(own, [each[~is_of_told] for each in given])
-    for base_offset in acked["base_offset"][is_passed & ~is_given].tolist():
+    for batch in acked.rows(is_passed & ~is_given):
         yield Finding(
-            base_offset,
-            f"{facts} offset {base_offset} was acknowledged with acks=all, and no consumer was ever given it, though "
-            f"the final one read up to {end}",
+            batch.base_offset,
+            f"{facts} offset {batch.base_offset} was acknowledged with {acks_setting(batch.acks)}, and no consumer was "
+            f"ever given it, though the final one read up to {end}",
+            exempted_by=None if batch.acks == ACKS_ALL else exemption,
         )
 
 

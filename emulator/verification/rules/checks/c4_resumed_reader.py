@@ -12,7 +12,7 @@ from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.guarantee import Guarantee
-from laststand.emulator.verification.rules.sentences import span
+from laststand.emulator.verification.rules.sentences import acks_setting, span
 from laststand.emulator.verification.tables.late_topic_ids import id_by_name
 from laststand.emulator.verification.tables.matching import are_among
 
@@ -27,9 +27,10 @@ class _Resumed(NamedTuple):
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     exempts = PROMISES["C4"].leaves_out(Exemption.DELETED_RECORDS)
+    acks_1 = Exemption.ACKS_1 if PROMISES["C4"].leaves_out(Exemption.ACKS_1) else None
     acked, received = facts.acked, facts.received
     for process, topic_id, position in _resumed(facts):
-        is_passed = (acked["acks"] == ACKS_ALL) & (acked["base_offset"] < position) & acked.has("topic_id", topic_id)
+        is_passed = (acked["base_offset"] < position) & acked.has("topic_id", topic_id)
         own = received.only(received.has("process", process))
         is_given = are_among([acked["base_offset"], acked["crc"]], [own["base_offset"], own["crc"]])
         for batch in acked.rows(is_passed & ~is_given):
@@ -39,10 +40,11 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             missed = span(batch.base_offset, min(batch.last_offset, position - 1))
             yield Finding(
                 batch.base_offset,
-                f"{facts} {missed}, acknowledged with acks=all, never reached {process}, which went on at offset "
-                f"{position} when the topic was created again",
+                f"{facts} {missed}, acknowledged with {acks_setting(batch.acks)}, never reached {process}, which went "
+                f"on at offset {position} when the topic was created again",
                 # An administrator accepted it: no request of the protocol tells a consumer that its topic is another.
                 guarantee=Guarantee.EXCEEDED,
+                exempted_by=None if batch.acks == ACKS_ALL else acks_1,
             )
 
 

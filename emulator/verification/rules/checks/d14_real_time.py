@@ -1,6 +1,6 @@
 """D14 RealTime: what is sent after an acknowledgement lies after what was acknowledged.
 
-Both with acks=all: a deposed leader may still give a batch with acks=1 an offset that its successor gave away.
+A deposed leader may still give a batch with acks=1 an offset that its successor gave away: that is exempt.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     # A client that is behind may give a batch of the new topic the id of the deleted one of that name.
     deleted = [facts.topic_number(topic_id) for topic_id in facts.cluster.deleted_topics if exempts]
     is_of_deleted = np.isin(facts.topics(sent), np.array(deleted, np.int64))
-    is_acked = sent.has("type", OperationType.OK) & (sent["acks"] == ACKS_ALL) & (sent["base_offset"] != NONE)
+    is_acked = sent.has("type", OperationType.OK) & (sent["base_offset"] != NONE)
+    if not PROMISES["D14"].leaves_out(Exemption.ACKS_1):
+        is_acked &= sent["acks"] == ACKS_ALL
     acked = sent.only(is_acked & ~is_of_deleted)
     unnamed = acked.has("topic_id", None) | acked.has("topic_id", "") | acked.has("topic_id", facts.topic)
     topics = np.where(unnamed, facts.topic_number(facts.topic), facts.topics(acked))
@@ -38,14 +40,19 @@ def _sent_too_low(facts: PartitionFacts, acked: Table[SentBatch]) -> Iterator[Fi
     order = np.argsort(positions, kind="stable")
     places, is_ack = places[order], positions[order] == acked["completed"][places[order]]
     offsets, counts = acked["base_offset"][places], acked["record_count"][places]
-    highest = np.maximum.accumulate(np.where(is_ack, offsets + counts - 1, -1))
-    is_wrong = ~is_ack & (offsets <= highest)
-    for sent, before in zip(acked.rows(places[is_wrong]), highest[is_wrong].tolist(), strict=True):
-        yield Finding(
-            sent.base_offset or 0,
-            f"{facts} offset {sent.base_offset} was given to a batch of {sent.process} that was sent after offset "
-            f"{before} had been acknowledged with acks=all",
-        )
+    is_of_all = acked["acks"][places] == ACKS_ALL
+    is_found = np.zeros(len(places), np.bool_)
+    for counted, exemption in ((is_of_all, None), (np.ones_like(is_of_all), Exemption.ACKS_1)):
+        highest = np.maximum.accumulate(np.where(is_ack & counted, offsets + counts - 1, -1))
+        is_wrong = ~is_ack & counted & (offsets <= highest) & ~is_found
+        is_found |= is_wrong
+        for sent, before in zip(acked.rows(places[is_wrong]), highest[is_wrong].tolist(), strict=True):
+            yield Finding(
+                sent.base_offset or 0,
+                f"{facts} offset {sent.base_offset} was given to a batch of {sent.process} that was sent after offset "
+                f"{before} had been acknowledged{' with acks=all' if exemption is None else ''}",
+                exempted_by=exemption,
+            )
 
 
 CHECK = PartitionCheck(

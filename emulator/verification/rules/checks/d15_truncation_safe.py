@@ -37,22 +37,25 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for truncation, batches in zip(truncations, cut_off, strict=True):
         cut = truncation.event
 
-        def counts(epoch: int, cut: events.LogTruncated = cut) -> bool:
-            return epoch < cut.leader_epoch and not any(
+        def exemption_of(epoch: int, cut: events.LogTruncated = cut) -> Exemption | None:
+            is_exempt = any(
                 topic_id == cut.topic_id and epoch < unclean_epoch <= cut.leader_epoch
                 for topic_id, unclean_epoch in unclean
             )
+            return Exemption.UNCLEAN_ELECTIONS if is_exempt else None
 
-        offsets = {
-            batch.base_offset
-            for batch in batches
-            if any(counts(epoch) for epoch in committed.get(_identity(batch), ()))
-            and not (
-                skips_deleted
-                and facts.is_deleted(batch.topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch)
-            )
-        }
-        if offsets:
+        found: dict[Exemption | None, set[int]] = {}
+        for batch in batches:
+            if skips_deleted and facts.is_deleted(
+                batch.topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch
+            ):
+                continue
+            epochs = [epoch for epoch in committed.get(_identity(batch), ()) if epoch < cut.leader_epoch]
+            exemptions = {exemption_of(epoch) for epoch in epochs}
+            if exemptions:
+                exemption = None if None in exemptions else Exemption.UNCLEAN_ELECTIONS
+                found.setdefault(exemption, set()).add(batch.base_offset)
+        for exemption, offsets in found.items():
             yield Finding(
                 min(offsets),
                 f"{facts}: broker {truncation.node} truncated its log from {cut.old_end_offset} to "
@@ -61,6 +64,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 LostCommit(
                     cut.topic_id, facts.committed_at(cut.topic_id, min(offsets), since_epoch=0), cut.leader_epoch
                 ),
+                exempted_by=exemption,
             )
 
 

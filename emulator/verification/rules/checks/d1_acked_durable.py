@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from laststand.emulator.core.history import ForeignProcess
+from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    for lost in facts.lost:
+    acks_1 = Exemption.ACKS_1 if PROMISES["D1"].leaves_out(Exemption.ACKS_1) else None
+    for lost in facts.missing:
         batch, lacking = lost.batch, lost.lacking
-        if batch.acks != ACKS_ALL:
-            continue
         epoch = "?" if batch.leader_epoch is None else batch.leader_epoch
         node = "?" if batch.node is None else batch.node
         elected = "" if lacking is None else f"; {lacking}"
@@ -20,6 +20,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             batch.base_offset,
             f"{facts} {span(batch.base_offset, batch.last_offset)} (epoch {epoch}), acknowledged by broker {node}"
             f"{_client(batch.process)}: {lost.loss_class.value}{elected}",
+            exempted_by=lost.exempted_by if batch.acks == ACKS_ALL else acks_1,
         )
 
 

@@ -22,19 +22,20 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             for epoch, high_watermark in before.items():
                 if high_watermark <= term.log_end_offset:
                     continue
-                if not any(epoch < unclean_epoch <= term.leader_epoch for unclean_epoch in unclean):
-                    yield Finding(
+                is_exempt = any(epoch < unclean_epoch <= term.leader_epoch for unclean_epoch in unclean)
+                yield Finding(
+                    term.leader_epoch,
+                    f"{facts}: broker {term.node} {'led again' if epoch == term.leader_epoch else 'began to lead'} "
+                    f"in epoch {term.leader_epoch} with a log that ended at {term.log_end_offset}, though the high "
+                    f"watermark had been at {high_watermark} in epoch {epoch}",
+                    LostCommit(
+                        topic_id,
+                        facts.committed_at(topic_id, term.log_end_offset, since_epoch=epoch),
                         term.leader_epoch,
-                        f"{facts}: broker {term.node} {'led again' if epoch == term.leader_epoch else 'began to lead'} "
-                        f"in epoch {term.leader_epoch} with a log that ended at {term.log_end_offset}, though the high "
-                        f"watermark had been at {high_watermark} in epoch {epoch}",
-                        LostCommit(
-                            topic_id,
-                            facts.committed_at(topic_id, term.log_end_offset, since_epoch=epoch),
-                            term.leader_epoch,
-                            term.unelected_at,
-                        ),
-                    )
+                        term.unelected_at,
+                    ),
+                    exempted_by=Exemption.UNCLEAN_ELECTIONS if is_exempt else None,
+                )
 
 
 CHECK = PartitionCheck(

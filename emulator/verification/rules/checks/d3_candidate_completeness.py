@@ -5,7 +5,7 @@ opened its log is unfenced as a candidate, and at the end of the run. A replica 
 and D2, for whether it may lack records is a matter of the guarantee; and so is what some leader had no more.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from laststand.emulator.core import events
@@ -20,34 +20,48 @@ _DISK_FAULTS: Final = ("power_loss", "replace_disk")
 
 
 class _Candidate(NamedTuple):
-    """A replica that may be elected by a state, and where its log ends."""
+    """A replica that may be elected by a state, and where its log ends.
+
+    Attributes:
+        exempted_by: why nothing is asked of it, if it is not.
+    """
 
     state: events.PartitionChanged
     node: int
     log_end_offset: int
+    exempted_by: Exemption | None
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     committed = facts.committed
     damaged = set(_damaged(facts)) if PROMISES["D3"].leaves_out(Exemption.LOST_DISKS) else set()
-    for state, node, log_end_offset in (*_unfenced(facts), *_final(facts)):
-        if node in damaged or node not in _candidates(facts, state):
+    for state, node, log_end_offset, exemption in (*_unfenced(facts), *_final(facts)):
+        if node not in _candidates(facts, state):
             continue
-        high_watermark = _kept(facts, committed.get(state.topic_id, {}), state)
-        if log_end_offset < high_watermark:
-            yield Finding(
-                log_end_offset,
-                f"{facts}: broker {node} may be elected by partition epoch {state.partition_epoch} (ISR "
-                f"{listed(state.isr)}, ELR {listed(state.elr)}), and its log ends at {log_end_offset}, though the high "
-                f"watermark had been at {high_watermark}",
-            )
+        if node in damaged:
+            exemption = Exemption.LOST_DISKS
+        elif node in _leaving(facts, state):
+            exemption = Exemption.LEAVING_REPLICAS
+        for high_watermark, of_commits in _kept(facts, committed.get(state.topic_id, {}), state):
+            if log_end_offset < high_watermark:
+                yield Finding(
+                    log_end_offset,
+                    f"{facts}: broker {node} may be elected by partition epoch {state.partition_epoch} (ISR "
+                    f"{listed(state.isr)}, ELR {listed(state.elr)}), and its log ends at {log_end_offset}, though the "
+                    f"high watermark had been at {high_watermark}",
+                    exempted_by=exemption or of_commits,
+                )
+                break
 
 
 def _candidates(facts: PartitionFacts, state: events.PartitionChanged) -> tuple[int, ...]:
-    exempts = PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) and facts.cluster.kind is ClusterKind.ZOOKEEPER
-    leaving = state.removing_replicas if exempts else ()
-    isr = tuple(member for member in state.isr if member in state.replicas and member not in leaving)
+    isr = tuple(member for member in state.isr if member in state.replicas)
     return (*isr, *state.elr) if facts.cluster.has_elr(state.metadata_offset) else isr
+
+
+def _leaving(facts: PartitionFacts, state: events.PartitionChanged) -> Collection[int]:
+    exempts = PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) and facts.cluster.kind is ClusterKind.ZOOKEEPER
+    return state.removing_replicas if exempts else ()
 
 
 def _deleted_topics(facts: PartitionFacts) -> Mapping[str, int]:
@@ -87,26 +101,31 @@ def _unfenced(facts: PartitionFacts) -> Iterator[_Candidate]:
         for topic_id, state in {c.new.topic_id: c.new for c in facts.changes if c.new.metadata_offset < at}.items():
             opened = found.get((*process, topic_id))
             if opened is not None and _deleted_topics(facts).get(topic_id, at) >= at:
-                yield _Candidate(state, opened.node, opened.event.log_end_offset)
+                yield _Candidate(state, opened.node, opened.event.log_end_offset, None)
 
 
 def _final(facts: PartitionFacts) -> Iterator[_Candidate]:
-    """Yields each replica at the end of the run, if its last process stopped in order."""
+    """Yields each replica at the end of the run; if its last process was killed, it is exempt."""
     for log in facts.final_logs:
         state = facts.states.get(log.topic_id or "")
         incarnation = facts.cluster.last_incarnation.get(log.node)
         if state is None or incarnation is None:
             continue
         is_exempt = PROMISES["D3"].leaves_out(Exemption.KILLED_PROCESSES)
-        if is_exempt and (log.node, incarnation) in facts.cluster.killed:
-            continue
+        is_killed = (log.node, incarnation) in facts.cluster.killed
+        exemption = Exemption.KILLED_PROCESSES if is_exempt and is_killed else None
         if state.topic_id not in _deleted_topics(facts):
-            yield _Candidate(state, log.node, log.log_end_offset)
+            yield _Candidate(state, log.node, log.log_end_offset, exemption)
 
 
-def _kept(facts: PartitionFacts, committed: Mapping[TermPlace, int], state: events.PartitionChanged) -> int:
-    """Returns the records committed before a state's leader epoch that every leader since has had."""
-    kept = 0
+def _kept(
+    facts: PartitionFacts, committed: Mapping[TermPlace, int], state: events.PartitionChanged
+) -> tuple[tuple[int, None], tuple[int, Exemption]]:
+    """Returns up to where records were committed before a state's leader epoch that every leader since has had.
+
+    Those that were committed since the last unclean election come first, and all second.
+    """
+    kept = kept_before = 0
     for place, high_watermark in committed.items():
         leader_epoch = place.leader_epoch
         lacking = facts.first_lacking(state.topic_id, after=place, last_offset=high_watermark - 1)
@@ -116,9 +135,10 @@ def _kept(facts: PartitionFacts, committed: Mapping[TermPlace, int], state: even
             for change in facts.changes
             if change.is_unclean and change.new.topic_id == state.topic_id
         )
-        if leader_epoch < state.leader_epoch and not is_lost and not unclean:
-            kept = max(kept, high_watermark)
-    return kept
+        if leader_epoch < state.leader_epoch and not is_lost:
+            kept_before = max(kept_before, high_watermark)
+            kept = kept if unclean else max(kept, high_watermark)
+    return (kept, None), (kept_before, Exemption.UNCLEAN_ELECTIONS)
 
 
 CHECK = PartitionCheck(

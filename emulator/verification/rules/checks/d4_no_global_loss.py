@@ -13,11 +13,7 @@ from laststand.emulator.verification.rules.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    gone = [
-        lost.batch
-        for lost in facts.lost
-        if lost.batch.acks == ACKS_ALL and lost.loss_class is LossClass.GONE_EVERYWHERE
-    ]
+    gone = [lost.batch for lost in facts.lost if lost.loss_class is LossClass.GONE_EVERYWHERE]
     held: dict[tuple[str | None, int, int | None], set[tuple[int, int]]] = {
         (batch.topic_id, batch.base_offset, batch.crc): set() for batch in gone
     }
@@ -28,6 +24,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         if holders is not None:
             holders.add((appended.node, appended.incarnation))
     exempts = PROMISES["D4"].leaves_out(Exemption.LOST_DISKS)
+    acks_1 = Exemption.ACKS_1 if PROMISES["D4"].leaves_out(Exemption.ACKS_1) else None
     power_losses = [loss.event for loss in facts.events.of(events.PowerLost) if exempts]
     for batch in gone:
         holders = held[batch.topic_id, batch.base_offset, batch.crc]
@@ -40,12 +37,15 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             and loss.lost_incarnation >= incarnation
             and loss.new_end_offset <= batch.last_offset
         }
-        if len(had) > len(lost):
-            yield Finding(
-                batch.base_offset,
-                f"{facts} {span(batch.base_offset, batch.last_offset)}: {len(had)} replicas held it and {len(lost)} "
-                "lost it with its page cache, yet no log has it",
-            )
+        if not had:
+            continue
+        of_disks = Exemption.LOST_DISKS if len(had) == len(lost) else None
+        yield Finding(
+            batch.base_offset,
+            f"{facts} {span(batch.base_offset, batch.last_offset)}: {len(had)} replicas held it and {len(lost)} "
+            "lost it with its page cache, and no log has it",
+            exempted_by=of_disks if batch.acks == ACKS_ALL else acks_1,
+        )
 
 
 CHECK = PartitionCheck(

@@ -24,20 +24,19 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         [moved] = moves.rows(places[[moves["new"][places].argmax()]])
         event = moved.event
         state = last_states.get((event.topic_id, event.leader_epoch))
-        for member in () if state is None else _staying(state):
+        exemptions = dict.fromkeys(killed, Exemption.KILLED_PROCESSES)
+        if state is not None and PROMISES["Z3"].leaves_out(Exemption.LEAVING_REPLICAS):
+            exemptions |= dict.fromkeys(state.removing_replicas, Exemption.LEAVING_REPLICAS)
+        for member in () if state is None else (each for each in state.isr if each in state.replicas):
             end = ends.get((event.topic_id, member), 0)
-            if end < event.new and member not in killed:
+            if end < event.new:
                 yield Finding(
                     event.new,
                     f"{facts}: broker {moved.node} moved its high watermark to {event.new} in epoch "
                     f"{event.leader_epoch}, and the log of broker {member}, a member of the last ISR of that epoch, "
                     f"never reached beyond {end}",
+                    exempted_by=exemptions.get(member),
                 )
-
-
-def _staying(state: events.PartitionChanged) -> tuple[int, ...]:
-    leaving = state.removing_replicas if PROMISES["Z3"].leaves_out(Exemption.LEAVING_REPLICAS) else ()
-    return tuple(each for each in state.isr if each in state.replicas and each not in leaving)
 
 
 def _furthest_ends(facts: PartitionFacts) -> Mapping[tuple[str, int], int]:
