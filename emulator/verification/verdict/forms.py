@@ -93,13 +93,13 @@ def summary(report: VerdictReport) -> str:
         kind = report.worst_guarantee.value
         lines.append(f"  acknowledged records did not reach a consumer, and none is lost: guarantee {kind}")
     lines.append(f"  checks: {_checks_in_words(report)}")
+    lines.extend(f"  {line}" for line in report.exempted())
     details = [f"unknown: {reason}" for reason in report.unknown_reasons]
     details.extend(loss.story[0].text for loss in report.losses)
     details.extend(dict.fromkeys(line.text for loss in report.losses for line in loss.story[1:]))
     if not report.losses:
         details.extend(f"{check.check_id}: {check.examples[0]}" for check in report.violated())
-    details.extend(report.exempted())
-    left = _SUMMARY_LINES - len(lines)
+    left = max(_SUMMARY_LINES - len(lines), 1)
     if len(details) > left:
         details = [*details[: left - 1], f"... {len(details) - left + 1} more lines in {VERDICT_FILE}"]
     return "\n".join([*lines, *(f"  {detail}" for detail in details)])
@@ -131,7 +131,7 @@ _IN_WORDS: Final = {
     CheckStatus.NOT_PROMISED: "not promised in this era",
     CheckStatus.NOT_ASKED: "not asked",
 }
-_NAMED: Final = (CheckStatus.VIOLATED, CheckStatus.UNKNOWN, CheckStatus.EXEMPT)
+_NAMED: Final = (CheckStatus.VIOLATED, CheckStatus.UNKNOWN)
 
 
 def _checks_in_words(report: VerdictReport) -> str:

@@ -299,8 +299,14 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         return (workload for partition in self.availability for workload in partition.workloads)
 
     def exempted(self) -> tuple[str, ...]:
-        """Findings that promises leave out, in a line for each promise and case."""
-        return tuple(f"{check.check_id} {check.name}: {each}" for check in self.checks for each in check.exempted)
+        """Findings that promises leave out, in a line for each case: the checks that found it, and how often."""
+        found: dict[Exemption, list[str]] = {}
+        for check in self.checks:
+            for each in check.exempted:
+                found.setdefault(each.exemption, []).append(f"{check.check_id} {check.name} {each.count}")
+        return tuple(
+            f"exempt, {exemption.value}: {', '.join(found[exemption])}" for exemption in Exemption if exemption in found
+        )
 
     def violated(self) -> tuple[CheckResult, ...]:
         """Checks that fired."""
