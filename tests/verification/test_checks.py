@@ -1089,6 +1089,16 @@ def records_are_deleted_for_a_client_of_kafka(path: Path) -> Path:
     return deleted_everywhere(run, 20)
 
 
+def records_vanish_before_a_deletion(path: Path) -> Path:
+    """All logs begin at 20 without a deletion, before an administrator asks for one up to 30."""
+    run = healthy(path)
+    for node in (0, 1, 2):
+        del run.logs[node, "orders", 0][:2]
+        run.starts[node, "orders", 0] = 20
+    run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", Offset(30)),))
+    return deleted_everywhere(run, 30)
+
+
 def follower_begins_again_where_the_leaders_log_starts(path: Path) -> Path:
     run = healthy(path)
     run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", Offset(20)),))
@@ -2015,6 +2025,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "no epochs": (log_is_opened_without_epochs, frozenset({"D8"})),
     "log beyond its high watermark": (log_is_opened_beyond_its_high_watermark, frozenset({"D9"})),
     "more deleted than was asked for": (lambda path: records_are_deleted(path, asked=10), DELETED),
+    "gone before a deletion": (records_vanish_before_a_deletion, DELETED - {"E1"}),
     "deleted in another partition": (lambda path: records_are_deleted(path, partition="orders-1"), DELETED),
     "more deleted and cut off than was asked for": (
         lambda path: follower_cuts_off_what_was_deleted(path, asked=10),

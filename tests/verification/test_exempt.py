@@ -1,4 +1,4 @@
-"""What a promise leaves out is reported: a check that found nothing else is ``exempt``, never ``ok``."""
+"""Findings that a promise leaves out are reported: a check without any other is ``exempt``, never ``ok``."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -93,10 +93,10 @@ class DurabilityChecks:
         if partition is None:
             return
         if event.cause_id == RETENTION:  # the segments are gone by now
-            truth.delete(allowed, None, leader_epoch=partition.leader_epoch)
+            truth.delete(allowed, None, since=event.old, leader_epoch=partition.leader_epoch)
         elif partition.is_leader:
             stored = self._cluster.nodes[BrokerId(node_id)].disk.logs[name]
-            truth.delete(allowed, stored.batches, leader_epoch=partition.leader_epoch)
+            truth.delete(allowed, stored.batches, since=event.old, leader_epoch=partition.leader_epoch)
 
     def acked(self, name: TopicPartition, promise: PromisedBatch) -> None:
         """D1 on what was acknowledged just now."""

@@ -47,8 +47,9 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Deletion(NamedTuple):
-    """A broker deleted what it had below an offset, under a leader epoch: which batches, where known."""
+    """A broker deleted what it had from one offset up to another, under a leader epoch: which batches, where known."""
 
+    since: Offset
     below: Offset
     leader_epoch: LeaderEpoch
     held: tuple[BatchDescriptor, ...]
@@ -57,7 +58,7 @@ class _Deletion(NamedTuple):
         """Returns whether a batch's record was deleted: another record at that offset says that it was not."""
         there = [batch for batch in self.held if batch.base_offset <= offset <= batch.last_offset]
         own = (promise.last_offset, promise.crc)
-        return offset < self.below and all((batch.last_offset, batch.crc) == own for batch in there)
+        return self.since <= offset < self.below and all((batch.last_offset, batch.crc) == own for batch in there)
 
 
 class PartitionTruth:
@@ -117,11 +118,16 @@ class PartitionTruth:
         self._marks.append(new)
         self._moments.append(moment)
 
-    def delete(self, below: Offset, log: Sequence[BatchDescriptor] | None, *, leader_epoch: LeaderEpoch) -> None:
-        """A broker deleted records as somebody wanted it; its ``log`` has them still, if given."""
+    def delete(
+        self, below: Offset, log: Sequence[BatchDescriptor] | None, *, since: Offset, leader_epoch: LeaderEpoch
+    ) -> None:
+        """A broker deleted records as somebody wanted it, ``since`` its former log start.
+
+        Its ``log`` has them still, if given.
+        """
         self.log_start_offset = max(self.log_start_offset, below)
         held = tuple(batch for batch in log or () if batch.base_offset < below)
-        self._deleted.append(_Deletion(below=below, leader_epoch=leader_epoch, held=held))
+        self._deleted.append(_Deletion(since=since, below=below, leader_epoch=leader_epoch, held=held))
 
     def is_deleted(self, promise: PromisedBatch, offset: Offset) -> bool:
         """Returns whether a batch's record at ``offset`` was deleted by a replica that had it."""

@@ -61,11 +61,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Deletion(NamedTuple):
-    """A leader deleted what it had below an offset: in which epoch, and which batches it had.
+    """A leader deleted what it had from one offset up to another: in which epoch, and which batches it had.
 
     What no event tells is ``None``, or not there: a process that was killed may not have recorded its last batches.
     """
 
+    since: int
     below: int
     leader_epoch: int | None
     incarnation: int
@@ -73,7 +74,7 @@ class _Deletion(NamedTuple):
 
     def is_of(self, last_offset: int, crc: int | None) -> bool:
         """Returns whether a batch was among what was deleted: another one at that offset says that it was not."""
-        if last_offset >= self.below:
+        if not self.since <= last_offset < self.below:
             return False
         there = (self.held["base_offset"] <= last_offset) & (self.held["last_offset"] >= last_offset)
         own = there & (self.held["incarnation"] == self.incarnation)
@@ -391,7 +392,9 @@ class PartitionEvidence:
                 )
                 held = appended.only(own_log & (appended["base_offset"] < below))
                 epoch = None if role is None else role.leader_epoch
-                deletions.setdefault(topic_id, []).append(_Deletion(below, epoch, raised.incarnation, held))
+                deletions.setdefault(topic_id, []).append(
+                    _Deletion(raised.event.old, below, epoch, raised.incarnation, held)
+                )
         return deletions
 
     def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:

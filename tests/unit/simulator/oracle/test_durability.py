@@ -240,7 +240,7 @@ def test_only_what_the_deleting_leader_had_is_deleted() -> None:
     old = BatchDescriptor(
         base_offset=Offset(0), last_offset=Offset(1), leader_epoch=LeaderEpoch(1), crc=7, size=10, record_count=2
     )
-    truth.delete(Offset(2), (old,), leader_epoch=LeaderEpoch(1))
+    truth.delete(Offset(2), (old,), since=Offset(0), leader_epoch=LeaderEpoch(1))
 
     def is_deleted(*, crc: int, leader_epoch: int | None, offset: int = 1) -> bool:
         epoch = None if leader_epoch is None else LeaderEpoch(leader_epoch)
@@ -254,5 +254,7 @@ def test_only_what_the_deleting_leader_had_is_deleted() -> None:
     assert not is_deleted(crc=7, leader_epoch=1, offset=2)
     truth.committed[Offset(1)] = (LeaderEpoch(1), 7)  # acknowledged again, by a later leader
     assert is_deleted(crc=7, leader_epoch=2)
-    truth.delete(Offset(5), None, leader_epoch=LeaderEpoch(3))
+    truth.delete(Offset(5), (), since=Offset(2), leader_epoch=LeaderEpoch(3))
+    assert not is_deleted(crc=8, leader_epoch=3)  # below where that leader's log began
+    truth.delete(Offset(5), None, since=Offset(0), leader_epoch=LeaderEpoch(3))
     assert is_deleted(crc=8, leader_epoch=3)

@@ -140,6 +140,6 @@ def test_what_was_deleted_is_not_missed() -> None:
     world = World()
     goes_on(world)
     truth = world.oracle.truths[NAME]
-    truth.delete(Offset(1), None, leader_epoch=LeaderEpoch(0))
+    truth.delete(Offset(1), None, since=Offset(0), leader_epoch=LeaderEpoch(0))
     world.oracle.finish()
     assert "C4" not in world.fired
