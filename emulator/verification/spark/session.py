@@ -57,8 +57,8 @@ _END_TIMEOUT_S: Final = 0.5
 
 _NO_ROOM: Final = "No space left on device"
 
-_ARCHIVE_TIMEOUT_S: Final = 120.0
-"""Longest wait for a JVM that writes the class archive as it ends, on such a machine."""
+_JVM_END_TIMEOUT_S: Final = 120.0
+"""Longest wait for a JVM that ends in order, which may write the class archive first, on such a machine."""
 
 _THREAD_TIMEOUT_S: Final = 5.0
 """Longest wait for the thread that connects, once its JVM is gone."""
@@ -313,7 +313,9 @@ class SparkSessionStarter:
                 with contextlib.suppress(Exception):  # whatever Spark says: the archive is not required
                     ask_questions(self.session(), self._gateway.directory)  # it is also for those who ask them
             (self._session or self._context).stop()
-        self._gateway.stop(timeout_s=0.0 if self._written_archive is None else _ARCHIVE_TIMEOUT_S)
+        # By itself it removes what it has in the work directory, which may be anywhere.
+        is_awaited = self._written_archive is not None or self._work_directory is not None
+        self._gateway.stop(timeout_s=_JVM_END_TIMEOUT_S if is_awaited else 0.0)
         self._forget_jvm(self._gateway)
         if self._written_archive is not None:
             if self._gateway.exit_code() == 0:
