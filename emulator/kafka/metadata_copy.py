@@ -21,9 +21,9 @@ from laststand.emulator.core import records
 from laststand.emulator.core.errors import CorruptRecordError, InvariantError, StorageError
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, TopicId
-from laststand.emulator.kafka.fields import FieldError
 from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord, directories_of
 from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from laststand.emulator.storage.fields import FieldError
 from laststand.emulator.storage.record_codec import read_records
 from laststand.emulator.storage.segment import LOG_SUFFIX
 from laststand.emulator.user_files import read_bytes

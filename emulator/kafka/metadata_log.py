@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.core.records import Record
 from laststand.emulator.core.types import MetadataOffset
-from laststand.emulator.kafka.fields import FieldError
 from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
 from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, ScanEnd, scan_batches
+from laststand.emulator.storage.fields import FieldError
 from laststand.emulator.storage.record_codec import read_records
 from laststand.emulator.user_files import open_file
 

@@ -26,8 +26,8 @@ from laststand.emulator.core.types import (
     ProducerId,
     TopicId,
 )
-from laststand.emulator.kafka.fields import FieldError, FieldReader
 from laststand.emulator.kafka.numbers import RESOURCES, broker_or_none
+from laststand.emulator.storage.fields import FieldError, FieldReader
 
 _FRAME_VERSION: Final = 1
 

@@ -9,7 +9,6 @@ from typing import Final
 from laststand.emulator.core import events
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import CauseId, NodeId, Way
-from laststand.emulator.kafka.fields import FieldError, FieldReader
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
 from laststand.emulator.kafka_listener.answer_cache import AnswerCache
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS, api_versions, unsupported_version
@@ -24,6 +23,7 @@ from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints,
 from laststand.emulator.kafka_listener.sasl import SASL
 from laststand.emulator.kafka_listener.unbuilt import UNBUILT
 from laststand.emulator.rpc.interception import Interceptor
+from laststand.emulator.storage.fields import FieldError, FieldReader
 
 _ADVERTISED: Final[Mapping[int, Handler]] = {**DATA_PLANE, **GROUPS, **METADATA, **ADMINISTRATION, **INSPECTION}
 _HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **UNBUILT, **SASL}

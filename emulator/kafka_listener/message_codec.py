@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from laststand.emulator.core.uuid_text import uuid_bytes
-from laststand.emulator.kafka.fields import (
+from laststand.emulator.kafka_listener.messages import FieldDefinition, Message, all_apis
+from laststand.emulator.storage.fields import (
     INT8,
     INT16,
     INT32,
@@ -18,7 +19,6 @@ from laststand.emulator.kafka.fields import (
     FieldError,
     FieldReader,
 )
-from laststand.emulator.kafka_listener.messages import FieldDefinition, Message, all_apis
 
 ZERO_UUID: Final = "A" * 22
 """Kafka's text of the UUID that stands for none."""

@@ -33,9 +33,11 @@ from laststand.emulator.core.group_records import (
     OffsetRemoved,
 )
 from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId, TopicPartition
-from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
+from laststand.emulator.core.uuid_text import uuid_bytes
+from laststand.emulator.storage.fields import INT16, INT32, INT64, FieldError, FieldReader
 from laststand.emulator.storage.record_batch import HEADER, batch_size_at, describe_header
-from laststand.emulator.storage.value_batch import seal_batch, zig_zag
+from laststand.emulator.storage.value_batch import seal_batch
+from laststand.emulator.storage.varint import varint, zig_zag, zig_zag_at
 
 _OFFSET, _GROUP = 1, 2
 _EXPIRING, _LEGACY_OFFSET, _CURRENT_OFFSET = 1, 3, 4
@@ -47,11 +49,8 @@ _NO_HEADERS: Final = b"\x00"
 _NULL: Final = b"\x01"
 """The length of a null key or value: -1, in zig-zag form."""
 
-_INT16: Final = struct.Struct(">h")
-_INT32: Final = struct.Struct(">i")
 _OFFSET_HEAD: Final = struct.Struct(">hqi")
 _EXPIRING_HEAD: Final = struct.Struct(">hq")
-_TIME: Final = struct.Struct(">q")
 _TIMES: Final = struct.Struct(">qq")
 _TIMEOUTS: Final = struct.Struct(">ii")
 
@@ -76,9 +75,9 @@ def encode_key(record: GroupRecord) -> bytes:
             | OffsetRemoved(group_id=group_id, partition=partition)
         ):
             name = _string(group_id) + _string(partition.topic)
-            return _INT16.pack(_OFFSET) + name + _INT32.pack(partition.partition)
+            return INT16.pack(_OFFSET) + name + INT32.pack(partition.partition)
         case GroupMetadata(group_id=group_id) | GroupRemoved(group_id=group_id):
-            return _INT16.pack(_GROUP) + _string(group_id)
+            return INT16.pack(_GROUP) + _string(group_id)
 
 
 def encode_value(record: GroupRecord, *, timestamp_ms: int) -> bytes | None:
@@ -94,20 +93,20 @@ def encode_value(record: GroupRecord, *, timestamp_ms: int) -> bytes | None:
             if topic_id is not None:
                 tags = bytes((1, _TOPIC_ID_TAG, _UUID_BYTES)) + uuid_bytes(topic_id)
             head = _OFFSET_HEAD.pack(_CURRENT_OFFSET, record.offset, leader_epoch)
-            return b"".join((head, _varint(len(metadata) + 1), metadata, _TIME.pack(timestamp_ms), tags))
+            return b"".join((head, varint(len(metadata) + 1), metadata, INT64.pack(timestamp_ms), tags))
         case OffsetCommitted(retention_ms=retention_ms):
             head = _EXPIRING_HEAD.pack(_EXPIRING, record.offset)
             return head + _string(record.metadata) + _TIMES.pack(timestamp_ms, timestamp_ms + (retention_ms or 0))
         case GroupMetadata():
             return b"".join(
                 (
-                    _INT16.pack(_GROUP_VERSION),
+                    INT16.pack(_GROUP_VERSION),
                     _string(record.protocol_type),
-                    _INT32.pack(record.generation_id),
+                    INT32.pack(record.generation_id),
                     _string(record.protocol_name),
                     _string(record.leader),
-                    _TIME.pack(timestamp_ms),
-                    _INT32.pack(len(record.members)),
+                    INT64.pack(timestamp_ms),
+                    INT32.pack(len(record.members)),
                     *(_member(member) for member in record.members),
                 )
             )
@@ -129,22 +128,13 @@ def _member(member: MemberMetadata) -> bytes:
 
 def _string(text: str | None) -> bytes:
     if text is None:
-        return _INT16.pack(-1)
+        return INT16.pack(-1)
     content = text.encode()
-    return _INT16.pack(len(content)) + content
+    return INT16.pack(len(content)) + content
 
 
 def _bytes(content: bytes) -> bytes:
-    return _INT32.pack(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+    return INT32.pack(len(content)) + content
 
 
 # --- Reading ------------------------------------------------------------------------------------------------------
@@ -169,7 +159,7 @@ def decode_records(batches: bytes) -> tuple[LoadedRecord, ...]:
                     record = decode_record(stored.key, stored.value)
                     if record is not None:
                         loaded.append(LoadedRecord(record, Offset(header.base_offset + stored.offset_delta + 1)))
-            except (struct.error, IndexError, UnicodeDecodeError) as error:
+            except (FieldError, IndexError) as error:
                 raise CorruptRecordError(path="<batches>", position=position, reason=str(error)) from error
         position += size
     return tuple(loaded)
@@ -183,108 +173,65 @@ class _Stored(NamedTuple):
 
 def _stored(content: bytes, position: int, count: int) -> Iterator[_Stored]:
     for _ in range(count):
-        size, position = _zig_zag_at(content, position)
+        size, position = zig_zag_at(content, position)
         end = position + size
-        _, position = _zig_zag_at(content, position + 1)
-        offset_delta, position = _zig_zag_at(content, position)
+        _, position = zig_zag_at(content, position + 1)
+        offset_delta, position = zig_zag_at(content, position)
         key, position = _sized_at(content, position)
         value, position = _sized_at(content, position)
         yield _Stored(offset_delta, key, value)
         position = end
 
 
-def _zig_zag_at(content: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = content[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value >> 1 ^ -(value & 1), position
-        shift += 7
-
-
 def _sized_at(content: bytes, position: int) -> tuple[bytes | None, int]:
-    size, position = _zig_zag_at(content, position)
+    size, position = zig_zag_at(content, position)
     if size < 0:
         return None, position
     return content[position : position + size], position + size
 
 
-class _Reader:
-    """Reads the fields of a key or a value one after the other."""
+def _text_or_null(reader: FieldReader) -> str | None:
+    size = reader.int16()
+    return None if size < 0 else reader.utf8(size)
 
-    __slots__ = ("_content", "_position")
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._position = 0
+def _text(reader: FieldReader) -> str:
+    return _text_or_null(reader) or ""
 
-    def numbers(self, form: struct.Struct) -> tuple[int, ...]:
-        found = form.unpack_from(self._content, self._position)
-        self._position += form.size
-        return found
 
-    def number(self, form: struct.Struct) -> int:
-        return self.numbers(form)[0]
-
-    def take(self, size: int) -> bytes:
-        end = self._position + size
-        if size < 0 or end > len(self._content):
-            raise IndexError(f"{size} bytes at {self._position} of {len(self._content)}")
-        found = self._content[self._position : end]
-        self._position = end
-        return found
-
-    def string_or_null(self) -> str | None:
-        size = self.number(_INT16)
-        return None if size < 0 else self.take(size).decode()
-
-    def string(self) -> str:
-        return self.string_or_null() or ""
-
-    def content(self) -> bytes:
-        return self.take(max(0, self.number(_INT32)))
-
-    def varint(self) -> int:
-        value = shift = 0
-        while True:
-            (byte,) = self.take(1)
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
+def _content(reader: FieldReader) -> bytes:
+    return reader.take(max(0, reader.int32()))
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> GroupRecord | None:
     """Returns a record; ``None`` for one of another type or version.
 
     Raises:
-        struct.error, IndexError, UnicodeDecodeError: key or value ends too soon, or has a text that is none.
+        FieldError: key or value ends too soon, or has a text that is none.
     """
     if key is None:
         return None
-    reader = _Reader(key)
-    match reader.number(_INT16):
+    reader = FieldReader(key)
+    match reader.int16():
         case 0 | 1:
-            group_id, topic = reader.string(), reader.string()
-            partition = TopicPartition(topic, reader.number(_INT32))
+            group_id, topic = _text(reader), _text(reader)
+            partition = TopicPartition(topic, reader.int32())
             if value is None:
                 return OffsetRemoved(group_id=group_id, partition=partition)
-            return _offset(group_id, partition, _Reader(value))
+            return _offset(group_id, partition, FieldReader(value))
         case 2:
-            group_id = reader.string()
-            return GroupRemoved(group_id=group_id) if value is None else _group(group_id, _Reader(value))
+            group_id = _text(reader)
+            return GroupRemoved(group_id=group_id) if value is None else _group(group_id, FieldReader(value))
         case _:
             return None
 
 
-def _offset(group_id: str, partition: TopicPartition, reader: _Reader) -> OffsetCommitted | None:
-    version = reader.number(_INT16)
-    offset = reader.number(_TIME)
+def _offset(group_id: str, partition: TopicPartition, reader: FieldReader) -> OffsetCommitted | None:
+    version = reader.int16()
+    offset = reader.int64()
     if version == _EXPIRING:
-        metadata = reader.string()
-        committed_ms, expires_ms = reader.numbers(_TIMES)
+        metadata = _text(reader)
+        committed_ms, expires_ms = reader.int64(), reader.int64()
         return OffsetCommitted(
             group_id=group_id,
             partition=partition,
@@ -294,17 +241,16 @@ def _offset(group_id: str, partition: TopicPartition, reader: _Reader) -> Offset
         )
     if version not in (_LEGACY_OFFSET, _CURRENT_OFFSET):
         return None
-    leader_epoch = reader.number(_INT32)
+    leader_epoch = reader.int32()
     topic_id: TopicId | None = None
     if version == _LEGACY_OFFSET:
-        metadata = reader.string()
+        metadata = _text(reader)
     else:
-        metadata = reader.take(reader.varint() - 1).decode()
-        reader.number(_TIME)
-        for _ in range(reader.varint()):
-            tag, content = reader.varint(), reader.take(reader.varint())
+        metadata = reader.utf8(reader.varint() - 1)
+        reader.int64()
+        for tag, content in reader.tagged():
             if tag == _TOPIC_ID_TAG:
-                topic_id = TopicId(uuid_text(content))
+                topic_id = TopicId(content.uuid())
     return OffsetCommitted(
         group_id=group_id,
         partition=partition,
@@ -315,18 +261,18 @@ def _offset(group_id: str, partition: TopicPartition, reader: _Reader) -> Offset
     )
 
 
-def _group(group_id: str, reader: _Reader) -> GroupMetadata | None:
-    if reader.number(_INT16) != _GROUP_VERSION:
+def _group(group_id: str, reader: FieldReader) -> GroupMetadata | None:
+    if reader.int16() != _GROUP_VERSION:
         return None
-    protocol_type, generation_id = reader.string(), reader.number(_INT32)
-    protocol_name, leader = reader.string_or_null(), reader.string_or_null()
-    reader.number(_TIME)
+    protocol_type, generation_id = _text(reader), reader.int32()
+    protocol_name, leader = _text_or_null(reader), _text_or_null(reader)
+    reader.int64()
     members: list[MemberMetadata] = []
-    for _ in range(reader.number(_INT32)):
-        member_id, instance_id = reader.string(), reader.string_or_null()
-        client_id, client_host = reader.string(), reader.string()
-        rebalance_timeout_ms, session_timeout_ms = reader.numbers(_TIMEOUTS)
-        subscription, assignment = reader.content(), reader.content()
+    for _ in range(reader.int32()):
+        member_id, instance_id = _text(reader), _text_or_null(reader)
+        client_id, client_host = _text(reader), _text(reader)
+        rebalance_timeout_ms, session_timeout_ms = reader.int32(), reader.int32()
+        subscription, assignment = _content(reader), _content(reader)
         members.append(
             MemberMetadata(
                 member_id=member_id,
@@ -354,10 +300,10 @@ def subscribed_topics(protocol_type: str, subscription: bytes) -> tuple[str, ...
     """Returns the topics of a member's subscription; ``None`` if it is none of Kafka's consumer protocol."""
     if protocol_type != CONSUMER_PROTOCOL:
         return None
-    reader = _Reader(subscription)
+    reader = FieldReader(subscription)
     try:
-        reader.number(_INT16)
-        count = reader.number(_INT32)
-        return tuple([reader.string() for _ in range(min(count, len(subscription)))])
-    except (struct.error, IndexError, UnicodeDecodeError):
+        reader.int16()
+        count = reader.int32()
+        return tuple([_text(reader) for _ in range(min(count, len(subscription)))])
+    except FieldError:
         return None

@@ -21,6 +21,7 @@ from laststand.emulator.storage.batch_scan import BatchValidation, scan_batches
 from laststand.emulator.storage.filesystem import File, FileSystem, OpenMode
 from laststand.emulator.storage.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, crc_of
 from laststand.emulator.storage.segment import LOG_SUFFIX, offset_file_path
+from laststand.emulator.storage.varint import zig_zag, zig_zag_at
 
 _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17
@@ -128,8 +129,8 @@ class MetadataLog:
 
 def _encode(entry: MetadataPayload) -> bytes:
     # Length, attributes 0, timestamp delta 0, offset delta 0, no key, value, no headers.
-    body = b"\x00\x00\x00\x01" + _varint(len(entry.payload)) + entry.payload + b"\x00"
-    records = _varint(len(body)) + body + _filling(entry.record_count)
+    body = b"\x00\x00\x00\x01" + zig_zag(len(entry.payload)) + entry.payload + b"\x00"
+    records = zig_zag(len(body)) + body + _filling(entry.record_count)
     header = HEADER.pack(
         entry.base_offset,
         HEADER_SIZE - LOG_OVERHEAD + len(records),
@@ -151,9 +152,9 @@ def _encode(entry: MetadataPayload) -> bytes:
 
 
 def _decode(content: bytes, batch: BatchDescriptor, *, path: str, position: int) -> MetadataPayload:
-    length, at = _read_varint(content, HEADER_SIZE)
+    length, at = zig_zag_at(content, HEADER_SIZE)
     end = at + length
-    size, start = _read_varint(content, at + 4)
+    size, start = zig_zag_at(content, at + 4)
     record_count = batch.last_offset - batch.base_offset + 1
     if start + size + 1 != end or content[end:] != _filling(record_count):
         raise CorruptRecordError(path=path, position=position, reason="not a batch of one metadata payload")
@@ -168,28 +169,6 @@ def _filling(record_count: int) -> bytes:
     """Records without key and value for every offset but the first."""
     records = bytearray()
     for delta in range(1, record_count):
-        body = b"\x00\x00" + _varint(delta) + b"\x01\x01\x00"
-        records += _varint(len(body)) + body
+        body = b"\x00\x00" + zig_zag(delta) + b"\x01\x01\x00"
+        records += zig_zag(len(body)) + body
     return bytes(records)
-
-
-def _varint(value: int) -> bytes:
-    """Zig-zag variable-length encoding of a number that is not negative."""
-    rest = value << 1
-    encoded = bytearray()
-    while rest > 0x7F:
-        encoded.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    encoded.append(rest)
-    return bytes(encoded)
-
-
-def _read_varint(content: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = content[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value >> 1, at
-        shift += 7

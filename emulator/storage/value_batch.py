@@ -15,6 +15,7 @@ from typing import Final
 
 from laststand.emulator.core.types import ProducerEpoch, ProducerId
 from laststand.emulator.storage.record_batch import HEADER, LOG_OVERHEAD, MAGIC, checksum
+from laststand.emulator.storage.varint import zig_zag
 
 _CRC_START: Final = 21
 _NO_ATTRIBUTES: Final = b"\x00"
@@ -97,14 +98,3 @@ def seal_batch(
 def _beginning(offset_delta: int, value_length: int) -> bytes:
     body = _NO_ATTRIBUTES + _NO_TIMESTAMP_DELTA + zig_zag(offset_delta) + _NO_KEY + zig_zag(value_length)
     return zig_zag(len(body) + value_length + len(_NO_HEADERS)) + body
-
-
-def zig_zag(value: int) -> bytes:
-    """Returns the varint of a number that is not negative, in zig-zag form."""
-    value <<= 1
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from laststand.emulator.kafka.fields import FieldReader as Reader
 from laststand.emulator.kafka_listener.message_codec import Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Api, FieldDefinition, all_apis, api_named
+from laststand.emulator.storage.fields import FieldReader as Reader
 from tests.wire.batches import make_batch, summarize
 
 ANSWER_TIMEOUT_S: Final = 15.0

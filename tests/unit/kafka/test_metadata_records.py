@@ -4,8 +4,8 @@ import pytest
 
 from laststand.emulator.core import records
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, IncarnationId, NodeId, TopicId
-from laststand.emulator.kafka.fields import FieldError
 from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
+from laststand.emulator.storage.fields import FieldError
 
 _FEATURES = (
     "080e67726f75702e76657273696f6e00000001000e6b726166742e76657273696f6e0000000100116d657461646174612e76657273696f6e"

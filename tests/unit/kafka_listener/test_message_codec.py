@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laststand.emulator.kafka.fields import FieldError as MalformedMessageError
-from laststand.emulator.kafka.fields import FieldReader as Reader
 from laststand.emulator.kafka_listener.message_codec import Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import all_apis, api_named, parse_fields
+from laststand.emulator.storage.fields import FieldError as MalformedMessageError
+from laststand.emulator.storage.fields import FieldReader as Reader
 
 METADATA = api_named("Metadata").key
 PRODUCE = api_named("Produce").key
