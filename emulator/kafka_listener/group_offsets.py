@@ -10,7 +10,7 @@ from laststand.emulator.kafka.numbers import leader_epoch_or_none, number_of
 from laststand.emulator.kafka_listener.group_members import ask_coordinator
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
-from laststand.emulator.kafka_listener.topic_entries import in_topics, partitions_of
+from laststand.emulator.kafka_listener.topic_entries import by_topic, in_topics, partitions_of
 
 _TOPIC_ID_VERSION: Final = 10
 _SEVERAL_GROUPS_VERSION: Final = 8
@@ -132,9 +132,10 @@ def _of_topic(
 def _all_topics(
     served: Served, offsets: dict[TopicPartition, group_messages.CommittedOffset], version: int
 ) -> list[Message]:
-    topics: dict[str, list[Message]] = {}
-    for partition, offset in sorted(offsets.items()):
-        topics.setdefault(partition.topic, []).append(_position(partition.partition, offset, ErrorCode.NONE))
+    topics = by_topic(
+        (partition.topic, _position(partition.partition, offset, ErrorCode.NONE))
+        for partition, offset in sorted(offsets.items())
+    )
     ids = served.broker.image.topics
     return [
         {"name": name, "topicId": ids.get(name), "partitions": partitions}

@@ -14,6 +14,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.types import TopicId
 from laststand.emulator.core.uuid_text import uuid_text
+from laststand.emulator.kafka_listener.authorized_operations import GROUP_OPERATIONS, authorized_operations
 from laststand.emulator.kafka_listener.group_members import (
     ask_coordinator,
     heartbeat,
@@ -33,11 +34,6 @@ _TOPIC_CONFIGS: Final = (("cleanup.policy", "compact"), ("segment.bytes", str(10
 _GROUP_TYPE: Final = "classic"
 _UNKNOWN_GROUP_VERSION: Final = 6
 """Version of DescribeGroups from which an unknown group is an error, where it was dead before (KIP-1043)."""
-
-_OPERATIONS: Final = 3400
-"""Bits of all operations on a group, which everybody may do here."""
-
-_NOT_ASKED: Final = -2147483648
 
 
 class _Coordinator(NamedTuple):
@@ -120,7 +116,7 @@ async def _describe_groups(served: Served, request: ClientRequest) -> Message:
                     }
                     for member in found.members
                 ],
-                "authorizedOperations": _OPERATIONS if is_shown else _NOT_ASKED,
+                "authorizedOperations": authorized_operations(GROUP_OPERATIONS, is_asked=is_shown),
             }
         )
     return {"groups": groups}

@@ -13,16 +13,16 @@ from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS, is_legal
 from laststand.emulator.core.types import BrokerId
 from laststand.emulator.kafka.numbers import number_of
+from laststand.emulator.kafka_listener.authorized_operations import (
+    CLUSTER_OPERATIONS,
+    TOPIC_OPERATIONS,
+    authorized_operations,
+)
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
-_TOPIC_OPERATIONS: Final = 3576
-"""Bits of all operations on a topic, which everybody may do here."""
-
-_CLUSTER_OPERATIONS: Final = 8096
-_NOT_ASKED: Final = -2147483648
 _BROKERS, _CONTROLLERS = 1, 2
 _LEADER_STAYS_VERSION: Final = 1
 _UNUSED_ID_VERSIONS: Final = (10, 11)
@@ -45,9 +45,9 @@ async def _metadata(served: Served, request: ClientRequest) -> Message:
         "clusterId": served.cluster_id,
         "controllerId": served.any_live_broker(),
         "topics": topics,
-        "clusterAuthorizedOperations": _CLUSTER_OPERATIONS
-        if body["includeClusterAuthorizedOperations"]
-        else _NOT_ASKED,
+        "clusterAuthorizedOperations": authorized_operations(
+            CLUSTER_OPERATIONS, is_asked=body["includeClusterAuthorizedOperations"]
+        ),
     }
 
 
@@ -79,7 +79,8 @@ def _asked_topics(served: Served, request: ClientRequest, asked: Iterable[Messag
 
 def _topic(served: Served, request: ClientRequest, name: str) -> Message:
     image, live = served.broker.image, served.live_brokers()
-    operations = _TOPIC_OPERATIONS if request.body["includeTopicAuthorizedOperations"] else _NOT_ASKED
+    is_asked = request.body["includeTopicAuthorizedOperations"]
+    operations = authorized_operations(TOPIC_OPERATIONS, is_asked=is_asked)
     if name not in image.topics:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
         return {"errorCode": error, "name": name, "topicAuthorizedOperations": operations}
@@ -143,9 +144,9 @@ async def _describe_cluster(served: Served, request: ClientRequest) -> Message:
             {**_broker(served, broker_id), "brokerId": broker_id, "isFenced": image.brokers[broker_id].fenced}
             for broker_id in shown
         ],
-        "clusterAuthorizedOperations": _CLUSTER_OPERATIONS
-        if body["includeClusterAuthorizedOperations"]
-        else _NOT_ASKED,
+        "clusterAuthorizedOperations": authorized_operations(
+            CLUSTER_OPERATIONS, is_asked=body["includeClusterAuthorizedOperations"]
+        ),
     }
 
 
@@ -191,7 +192,7 @@ async def _describe_topic_partitions(served: Served, request: ClientRequest) -> 
                     }
                     for partition in topic.partitions
                 ],
-                "topicAuthorizedOperations": _TOPIC_OPERATIONS,
+                "topicAuthorizedOperations": TOPIC_OPERATIONS,
             }
             for topic in described.topics
         ],

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from laststand.emulator.core import events, messages
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import MetadataImage
@@ -29,8 +30,7 @@ class Endpoint(NamedTuple):
     @classmethod
     def parse(cls, address: str) -> "Endpoint":
         """Reads ``host:port``."""
-        host, _, port = address.rpartition(":")
-        return cls(host, int(port))
+        return cls(*host_and_port(address))
 
 
 Endpoints: TypeAlias = Mapping[BrokerId, Endpoint]
