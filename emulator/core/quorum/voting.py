@@ -129,20 +129,29 @@ def hear_vote(replica: Replica, request: messages.VoteRequest, answer: messages.
     return Handled.DONE
 
 
+# --- Messages of leaders ----------------------------------------------------------------------------------------------
+
+
+def _hear_leader(
+    replica: Replica, request: messages.BeginQuorumEpochRequest | messages.EndQuorumEpochRequest
+) -> ErrorCode | None:
+    """Takes note of the leader that sends a request; returns the error if it is refused."""
+    if has_other_cluster(replica, request.cluster_id):
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    error = election_error(replica, leader_epoch=request.leader_epoch, sender_id=request.leader_id)
+    if error is None:
+        replica.hear_of(request.leader_epoch, request.leader_id)
+    return error
+
+
 # --- BeginQuorumEpoch -------------------------------------------------------------------------------------------------
 
 
 def answer_begin(replica: Replica, request: messages.BeginQuorumEpochRequest) -> messages.BeginQuorumEpochResponse:
     """Follows the leader that announces itself; that is checked before whom it wanted to reach."""
-    error: ErrorCode | None
-    if has_other_cluster(replica, request.cluster_id):
-        error = ErrorCode.INCONSISTENT_CLUSTER_ID
-    else:
-        error = election_error(replica, leader_epoch=request.leader_epoch, sender_id=request.leader_id)
-    if error is None:
-        replica.hear_of(request.leader_epoch, request.leader_id)
-        if not is_meant_for(replica, request.voter):
-            error = ErrorCode.INVALID_VOTER_KEY
+    error = _hear_leader(replica, request)
+    if error is None and not is_meant_for(replica, request.voter):
+        error = ErrorCode.INVALID_VOTER_KEY
     return messages.BeginQuorumEpochResponse(
         error=error or ErrorCode.NONE,
         leader_id=replica.state.leader_id,
@@ -176,13 +185,8 @@ def announce_epoch(replica: Replica) -> None:
 
 def answer_end(replica: Replica, request: messages.EndQuorumEpochRequest) -> messages.EndQuorumEpochResponse:
     """Brings the own election forward when the leader resigns, the sooner the longer the leader says its log is."""
-    error: ErrorCode | None
-    if has_other_cluster(replica, request.cluster_id):
-        error = ErrorCode.INCONSISTENT_CLUSTER_ID
-    else:
-        error = election_error(replica, leader_epoch=request.leader_epoch, sender_id=request.leader_id)
+    error = _hear_leader(replica, request)
     if error is None:
-        replica.hear_of(request.leader_epoch, request.leader_id)
         state = replica.state
         if isinstance(state, Follower) and state.leader_id == request.leader_id:
             state.fetch_deadline_ms = replica.now_ms + _succession_wait_ms(replica, request.preferred_successors)

@@ -292,6 +292,13 @@ class Group:
                 return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
+    def check_generation(self, member_id: str, instance_id: str | None, generation_id: int) -> ErrorCode:
+        """Returns NONE if that is a member as by ``check_member``, and of the newest generation."""
+        error = self.check_member(member_id, instance_id)
+        if error is ErrorCode.NONE and generation_id != self.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        return error
+
     # --- Protocols ------------------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:

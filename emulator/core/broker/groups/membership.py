@@ -393,11 +393,9 @@ class Membership:
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        error = group.check_member(request.member_id, request.instance_id)
+        error = group.check_generation(request.member_id, request.instance_id, request.generation_id)
         if error is not ErrorCode.NONE:
             return error
-        if request.generation_id != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
         self.renew_session(turn, group, request.member_id)
         is_rebalancing = group.state is GroupState.PREPARING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if is_rebalancing else ErrorCode.NONE
@@ -498,11 +496,9 @@ def _take_over(turn: Turn, member: Member, request: JoinGroupRequest, caller: Ca
 
 
 def _sync_error(group: Group, request: SyncGroupRequest) -> ErrorCode:
-    error = group.check_member(request.member_id, request.instance_id)
+    error = group.check_generation(request.member_id, request.instance_id, request.generation_id)
     if error is not ErrorCode.NONE:
         return error
-    if request.generation_id != group.generation_id:
-        return ErrorCode.ILLEGAL_GENERATION
     if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
         None,
         group.protocol_name,

@@ -125,11 +125,9 @@ class Offsets:
             return ErrorCode.NONE
         if is_simple and not request.member_id and request.instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        error = group.check_member(request.member_id, request.instance_id)
+        error = group.check_generation(request.member_id, request.instance_id, request.generation_id)
         if error is not ErrorCode.NONE:
             return error
-        if request.generation_id != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
         is_completing = group.state is GroupState.COMPLETING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if is_completing else ErrorCode.NONE
 
