@@ -4,7 +4,6 @@ The harness writes a line per target. Lines of one fault that follow each other 
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -14,10 +13,8 @@ from laststand.emulator.analysis.tables import FaultRow
 from laststand.emulator.core.events import FaultHealed, FaultInjected
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.nodes import is_client
+from laststand.emulator.verification.facts.cluster import begun_ns
 from laststand.emulator.verification.tables.timeline import CollectedEvent
-
-_EVERYTHING: Final = "all"
-_ANY_LINK_FAULT: Final = "heal"
 
 
 class _Target(msgspec.Struct, kw_only=True):
@@ -38,12 +35,13 @@ def fault_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, FaultRow]]:
                     actions.append([target])
             case FaultHealed():
                 for target in (each for action in actions for each in action if each.healed is None):
-                    if _mends(collected.event, target.injected.event):
+                    injected = target.injected.event
+                    if collected.event.mends(fault=injected.fault, target=injected.target):
                         target.healed = collected
             case _:
                 pass
     for action in actions:
-        begin_ns = _begin_ns(action[0].injected)
+        begin_ns = Nanoseconds(begun_ns(action[0].injected))
         yield begin_ns, _row(action, begin_ns, source)
 
 
@@ -61,20 +59,6 @@ def _are_one_action(earlier: CollectedEvent[FaultInjected], later: CollectedEven
         and later.event.fault == earlier.event.fault
         and later.event.cause_id == earlier.event.cause_id
     )
-
-
-def _mends(healed: FaultHealed, injected: FaultInjected) -> bool:
-    return healed.target in (_EVERYTHING, injected.target) and healed.fault in (
-        _EVERYTHING,
-        _ANY_LINK_FAULT,
-        injected.fault,
-    )
-
-
-def _begin_ns(injected: CollectedEvent[FaultInjected]) -> Nanoseconds:
-    """The harness writes its line once it has seen the effect, which may take a second."""
-    begun_ns = injected.event.begun_ns
-    return Nanoseconds(injected.time_ns if begun_ns is None else begun_ns)
 
 
 def _proved_ns(injected: CollectedEvent[FaultInjected]) -> int:

@@ -52,6 +52,22 @@ class Silence(NamedTuple):
     ended_ns: float
 
 
+class FaultPeriod(NamedTuple):
+    """A fault, and the first event after it by which it is over; ``None`` if it lasts until the end of the run."""
+
+    injected: CollectedEvent[events.FaultInjected]
+    healed: CollectedEvent[events.FaultHealed] | None
+
+
+def begun_ns(collected: CollectedEvent[events.FaultInjected] | CollectedEvent[events.FaultHealed]) -> int:
+    """Returns when a fault began, or its end: the harness writes the event once it has seen the effect."""
+    return collected.time_ns if collected.event.begun_ns is None else collected.event.begun_ns
+
+
+def _place(collected: CollectedEvent[events.Event]) -> tuple[int, int]:
+    return collected.incarnation, collected.sequence
+
+
 class AppliedMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """The last metadata that a node acted on: up to ``end_offset``, exclusive."""
 
@@ -87,23 +103,31 @@ class ClusterFacts:
     @cached_property
     def silences(self) -> tuple[Silence, ...]:
         """The times in which answers on links of clients of Kafka may have been swallowed."""
-        healed = sorted(self.events.of(events.FaultHealed), key=lambda each: (each.incarnation, each.sequence))
-        found: list[Silence] = []
-        for injected in self.events.of(events.FaultInjected):
-            fault = injected.event
-            end = next(
-                (
-                    each
-                    for each in healed
-                    if (each.incarnation, each.sequence) > (injected.incarnation, injected.sequence)
-                    and each.event.mends(fault=fault.fault, target=fault.target)
+        return tuple(
+            Silence(link.source, link.target, begun_ns(injected), math.inf if healed is None else healed.time_ns)
+            for injected, healed in self.fault_periods
+            for link in injected.event.silenced
+        )
+
+    @cached_property
+    def fault_periods(self) -> tuple[FaultPeriod, ...]:
+        """Every fault, with its end."""
+        healed = sorted(self.events.of(events.FaultHealed), key=_place)
+        return tuple(
+            FaultPeriod(
+                injected,
+                next(
+                    (
+                        each
+                        for each in healed
+                        if _place(each) > _place(injected)
+                        and each.event.mends(fault=injected.event.fault, target=injected.event.target)
+                    ),
+                    None,
                 ),
-                None,
             )
-            begun_ns = injected.time_ns if fault.begun_ns is None else fault.begun_ns
-            ended_ns = math.inf if end is None else end.time_ns
-            found += [Silence(link.source, link.target, begun_ns, ended_ns) for link in fault.silenced]
-        return tuple(found)
+            for injected in self.events.of(events.FaultInjected)
+        )
 
     @cached_property
     def is_seen_from_outside(self) -> bool:

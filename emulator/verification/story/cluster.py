@@ -8,7 +8,7 @@ from typing import Final
 
 from laststand.emulator.core import events
 from laststand.emulator.core.types import BrokerState
-from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.cluster import ClusterFacts, begun_ns
 from laststand.emulator.verification.story.run import (
     BrokenLink,
     Controllership,
@@ -139,25 +139,16 @@ def _harness(cluster: ClusterFacts) -> frozenset[_Process]:
 
 
 def _faults(cluster: ClusterFacts, origin_ns: int) -> Iterator[Fault]:
-    healed = sorted(cluster.events.of(events.FaultHealed), key=_place)
-    for injected in cluster.events.of(events.FaultInjected):
+    for injected, end in cluster.fault_periods:
         event = injected.event
-        end = next(
-            (
-                each
-                for each in healed
-                if _place(each) > _place(injected) and each.event.mends(fault=event.fault, target=event.target)
-            ),
-            None,
-        )
         yield Fault(
             fault=event.fault,
             target=event.target,
             nodes=event.nodes,
             links=tuple(BrokenLink(source=link.source, target=link.target) for link in event.links),
-            begun_us=time_us(_begun_ns(injected), origin_ns),
+            begun_us=time_us(begun_ns(injected), origin_ns),
             proved_us=None if event.proved_ns is None else time_us(event.proved_ns, origin_ns),
-            healed_us=None if end is None else time_us(_begun_ns(end), origin_ns),
+            healed_us=None if end is None else time_us(begun_ns(end), origin_ns),
             effect=event.bit,
             event=cluster.place(injected),
         )
@@ -170,16 +161,7 @@ def _heals(cluster: ClusterFacts, origin_ns: int) -> Iterator[Heal]:
         yield Heal(
             fault=healed.event.fault,
             target=healed.event.target,
-            begun_us=time_us(_begun_ns(healed), origin_ns),
+            begun_us=time_us(begun_ns(healed), origin_ns),
             step=int(number) if cause_id.startswith(_STEP_CAUSE) and number.isdigit() else None,
             event=cluster.place(healed),
         )
-
-
-def _begun_ns(told: CollectedEvent[events.FaultInjected] | CollectedEvent[events.FaultHealed]) -> int:
-    """The harness writes its line once it has seen the effect, which may take a second."""
-    return told.time_ns if told.event.begun_ns is None else told.event.begun_ns
-
-
-def _place(told: CollectedEvent[events.Event]) -> tuple[int, int]:
-    return told.incarnation, told.sequence
