@@ -334,9 +334,13 @@ class EventRouter:
         self._checks.tally.seen(event)
         self._checks.promptness.answered(name, event)
         if event.error == ErrorCode.NONE.name and event.leader_epoch is not None and name in self._checks.truths:
+            node = self._checks.cluster.nodes[BrokerId(node_id)]
+            own = (batch for batch in reversed(node.disk.logs[name].batches) if batch.base_offset == event.base_offset)
+            copy = next(own, None)
             self._checks.truths[name].acknowledgements[event.cause_id] = Acknowledgement(
                 leader_epoch=event.leader_epoch,
-                incarnation=self._checks.cluster.nodes[BrokerId(node_id)].incarnation,
+                appended_epoch=None if copy is None else copy.leader_epoch,
+                incarnation=node.incarnation,
                 moment=self._made_at(node_id, name),
             )
 

@@ -200,7 +200,12 @@ class LogChecks:
             if truth is None or event.reason in _ON_PURPOSE:
                 continue
             cut_off = PromisedBatch(
-                base_offset=base_offset, last_offset=last_offset, crc=crc, moment=0, leader_epoch=leader_epoch
+                base_offset=base_offset,
+                last_offset=last_offset,
+                crc=crc,
+                moment=0,
+                leader_epoch=leader_epoch,
+                appended_epoch=leader_epoch,
             )
             if PROMISES["D15"].leaves_out(Exemption.DELETED_RECORDS) and truth.is_deleted(cut_off, last_offset):
                 continue

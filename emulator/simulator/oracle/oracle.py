@@ -249,6 +249,7 @@ class Oracle:
             crc=record.attempts[-1].crc,
             moment=min(moment, truth.committed_since(last_offset)) if last_offset < truth.high_watermark else moment,
             leader_epoch=None if acknowledgement is None else acknowledgement.leader_epoch,
+            appended_epoch=None if acknowledgement is None else acknowledgement.appended_epoch,
             incarnation=None if acknowledgement is None else acknowledgement.incarnation,
         )
         self.checks.durability.acked(name, promise)

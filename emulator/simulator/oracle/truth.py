@@ -19,7 +19,8 @@ from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 class PromisedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """A batch that must stay: where, which one, since when, and by the leader of which epoch, where that is known.
 
-    Of an acknowledgement, ``incarnation`` is the leader's process that gave it.
+    A retry may be acknowledged in a later epoch than ``appended_epoch``, in which the leader's copy was appended. Of an
+    acknowledgement, ``incarnation`` is the leader's process that gave it.
     """
 
     base_offset: Offset
@@ -27,6 +28,7 @@ class PromisedBatch(msgspec.Struct, frozen=True, kw_only=True):
     crc: int
     moment: int
     leader_epoch: LeaderEpoch | None
+    appended_epoch: LeaderEpoch | None = None
     incarnation: int | None = None
 
 
@@ -39,9 +41,13 @@ class LostCommit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
-    """A leader acknowledged a batch: in which epoch, by which process, and the moment by which that counts."""
+    """A leader acknowledged a batch: in which epoch, by which process, and the moment by which that counts.
+
+    ``appended_epoch`` is that of the copy in its log; ``None`` where it has none any more.
+    """
 
     leader_epoch: LeaderEpoch
+    appended_epoch: LeaderEpoch | None
     incarnation: int
     moment: int
 
@@ -131,9 +137,7 @@ class PartitionTruth:
 
     def is_deleted(self, promise: PromisedBatch, offset: Offset) -> bool:
         """Returns whether a batch's record at ``offset`` was deleted by a replica that had it."""
-        lost = self.lost_commits.get(promise.last_offset)
-        known = (self.committed.get(promise.last_offset), None if lost is None else (lost.leader_epoch, lost.crc))
-        appended = next((epoch for epoch, crc in filter(None, known) if crc == promise.crc), promise.leader_epoch)
+        appended = promise.leader_epoch if promise.appended_epoch is None else promise.appended_epoch
         return any(
             deletion.is_of(promise, offset) and (appended is None or appended <= deletion.leader_epoch)
             for deletion in self._deleted
@@ -189,6 +193,7 @@ class PartitionTruth:
             crc=batch.crc,
             moment=moment,
             leader_epoch=leader_epoch,
+            appended_epoch=batch.leader_epoch,
         )
         if self.committed.get(batch.last_offset) != (batch.leader_epoch, batch.crc):
             self.given_too_early.append(given)

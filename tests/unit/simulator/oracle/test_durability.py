@@ -242,9 +242,15 @@ def test_only_what_the_deleting_leader_had_is_deleted() -> None:
     )
     truth.delete(Offset(2), (old,), since=Offset(0), leader_epoch=LeaderEpoch(1))
 
-    def is_deleted(*, crc: int, leader_epoch: int | None, offset: int = 1) -> bool:
-        epoch = None if leader_epoch is None else LeaderEpoch(leader_epoch)
-        promise = PromisedBatch(base_offset=Offset(0), last_offset=Offset(1), crc=crc, moment=0, leader_epoch=epoch)
+    def is_deleted(*, crc: int, leader_epoch: int | None, appended_epoch: int | None = None, offset: int = 1) -> bool:
+        promise = PromisedBatch(
+            base_offset=Offset(0),
+            last_offset=Offset(1),
+            crc=crc,
+            moment=0,
+            leader_epoch=None if leader_epoch is None else LeaderEpoch(leader_epoch),
+            appended_epoch=None if appended_epoch is None else LeaderEpoch(appended_epoch),
+        )
         return truth.is_deleted(promise, Offset(offset))
 
     assert is_deleted(crc=7, leader_epoch=1)
@@ -252,8 +258,9 @@ def test_only_what_the_deleting_leader_had_is_deleted() -> None:
     assert not is_deleted(crc=7, leader_epoch=2)
     assert not is_deleted(crc=8, leader_epoch=1)
     assert not is_deleted(crc=7, leader_epoch=1, offset=2)
-    truth.committed[Offset(1)] = (LeaderEpoch(1), 7)  # acknowledged again, by a later leader
-    assert is_deleted(crc=7, leader_epoch=2)
+    assert is_deleted(crc=7, leader_epoch=2, appended_epoch=1)  # a retry, acknowledged by a later leader
+    truth.committed[Offset(1)] = (LeaderEpoch(1), 7)
+    assert not is_deleted(crc=7, leader_epoch=2, appended_epoch=2)  # appended again after the deletion
     truth.delete(Offset(5), (), since=Offset(2), leader_epoch=LeaderEpoch(3))
     assert not is_deleted(crc=8, leader_epoch=3)  # below where that leader's log began
     truth.delete(Offset(5), None, since=Offset(0), leader_epoch=LeaderEpoch(3))
