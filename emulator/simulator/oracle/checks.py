@@ -56,7 +56,7 @@ class Checks:
         self.conjunctions = Conjunctions(self.tally.mark, lambda: self.cluster.now_ms)
         self.copies = Copies()
         self.losses = LossLedger()
-        self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies)
+        self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies, self.losses)
         self.clients = ClientChecks(self.alarm_log, self.truths)
         self.resumed_readers = ResumedReaders(self.alarm_log)
         self.controller = ControllerRules(self.alarm_log)

@@ -20,6 +20,7 @@ from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.candidates import candidates
 from laststand.emulator.simulator.oracle.copies import Copies
 from laststand.emulator.simulator.oracle.deletions import Deletions
+from laststand.emulator.simulator.oracle.losses import LossLedger
 from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 
@@ -30,9 +31,12 @@ class DurabilityChecks:
         deletions: which records may be gone.
     """
 
-    def __init__(self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth], copies: Copies) -> None:
+    def __init__(
+        self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth], copies: Copies, losses: LossLedger
+    ) -> None:
         self._alarm_log = alarm_log
         self._copies = copies
+        self._losses = losses
         self._truths = truths
         self.deletions = Deletions()
         self._cluster: SimulatedCluster
@@ -222,7 +226,7 @@ class DurabilityChecks:
         for broker_id in self._candidates(state):
             node = self._cluster.nodes[broker_id]
             log = node.disk.logs.get(name)
-            end = Offset(0) if log is None or log.topic_id != state.topic_id else log.log_end_offset
+            end = log.log_end_offset if log is not None and self._losses.has_log(node, name, state) else Offset(0)
             key = (name, broker_id)
             if end >= truth.high_watermark:
                 self._weak.discard(key)
@@ -300,7 +304,7 @@ class DurabilityChecks:
         held = {
             (batch.last_offset, batch.crc)
             for node in self._cluster.nodes.values()
-            if (log := node.disk.logs.get(name)) is not None and log.topic_id == state.topic_id
+            if self._losses.has_log(node, name, state) and (log := node.disk.logs.get(name)) is not None
             for batch in log.batches
             if batch.last_offset >= log.log_start_offset
         }

@@ -233,8 +233,11 @@ class GuaranteeLedger:
         return min((since - 1 for offset, since in self._limits if offset >= end_offset), default=moment)
 
     def elected_uncleanly(self, since: int, until: int) -> bool:
-        """Returns whether an election after one moment, and up to another, was unclean, accepted or not."""
-        return any(since < moment <= until for moment in self._unclean)
+        """Returns whether an election between two moments was unclean, accepted or not.
+
+        What a deposed leader promises counts since its deposition, which may have been that very election.
+        """
+        return any(since <= moment <= until for moment in self._unclean)
 
     def held(self, since: int, until: int) -> bool:
         """Returns whether the guarantee held from one moment to another, both included."""

@@ -74,7 +74,7 @@ class LossLedger:
             state = states.get(name)
             if state is None:
                 continue
-            holders = [node for node in nodes.values() if self._has_log(node, name, state)]
+            holders = [node for node in nodes.values() if self.has_log(node, name, state)]
             has_none = PROMISES["D1"].leaves_out(Exemption.NO_CANDIDATE) and name in unread
             leader = None if has_none else self.last_leader(name)
             for promise in truth.ever_acked.values():
@@ -105,7 +105,7 @@ class LossLedger:
         )
         return min(lacking, key=_place, default=None)
 
-    def _has_log(self, node: BrokerNode, name: TopicPartition, state: PartitionState) -> bool:
+    def has_log(self, node: BrokerNode, name: TopicPartition, state: PartitionState) -> bool:
         """Returns whether a broker has a log that is the topic's, or that it last used as such."""
         log = node.disk.logs.get(name)
         return log is not None and state.topic_id in (log.topic_id, self._used.get(name, {}).get(node.broker_id))

@@ -60,7 +60,7 @@ class ZooKeeperChecks(Checks):
         self.leaders = ZooKeeperLeaders(
             self.alarm_log, metadata.reference, self.truths, roles=self._roles, proposals=self._proposals
         )
-        self.durability = ZooKeeperDurability(self.alarm_log, self.truths, self.copies)
+        self.durability = ZooKeeperDurability(self.alarm_log, self.truths, self.copies, self.losses)
         self.logs = ZooKeeperLogs(self.alarm_log, self.truths, self.durability.deletions, roles=self._roles)
         self.promptness = NoPromptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
 

@@ -5,7 +5,7 @@ import pytest
 
 from laststand.emulator.core import events
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.types import CauseId, IncarnationId, LeaderEpoch, NodeId, Offset, PartitionEpoch
+from laststand.emulator.core.types import CauseId, IncarnationId, LeaderEpoch, NodeId, Offset, PartitionEpoch, TopicId
 from laststand.emulator.plan import actions
 from laststand.emulator.simulator.disk.retention import RETENTION
 from laststand.emulator.simulator.oracle.finding import Guarantee
@@ -265,3 +265,15 @@ def test_only_what_the_deleting_leader_had_is_deleted() -> None:
     assert not is_deleted(crc=8, leader_epoch=3)  # below where that leader's log began
     truth.delete(Offset(5), None, since=Offset(0), leader_epoch=LeaderEpoch(3))
     assert is_deleted(crc=8, leader_epoch=3)
+
+
+def test_a_candidate_has_what_lies_in_the_log_that_it_uses_as_the_topics() -> None:
+    """Without topic ids in requests, a broker takes the log of a topic that had the name before (S27)."""
+    world = World()
+    log = world.node(FOLLOWER).disk.logs[NAME]
+    log.topic_id = TopicId("of-the-topic-before")
+    world.oracle.scan()
+    assert "D3" not in world.fired
+    world.oracle.checks.losses.took_role(NAME, FOLLOWER, TopicId("of-the-topic-before"))
+    world.oracle.scan()
+    assert "D3" in world.fired

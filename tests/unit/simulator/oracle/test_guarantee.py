@@ -316,3 +316,11 @@ def test_a_promise_counts_from_the_deposition_of_the_leader_that_made_it() -> No
         return PromisedBatch(base_offset=Offset(0), last_offset=Offset(0), crc=1, moment=30, leader_epoch=epoch)
 
     assert [truth.counts_since(promise(epoch)) for epoch in (1, 2, None)] == [20, 30, 30]
+
+
+def test_a_leader_that_an_unclean_election_deposed_promises_before_that_election() -> None:
+    ledger = Ledger()
+    ledger.change(changed(1), moment=10)
+    ledger.change(changed(2, events.Election.UNCLEAN), moment=20)
+    assert ledger.elected_uncleanly(ledger.deposed_at(LeaderEpoch(1)), 20)
+    assert not ledger.elected_uncleanly(21, 30)
