@@ -98,8 +98,8 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
         if not cluster.is_verified:
             report = cluster.verify()
             if report.verdict is not Verdict.VALID:
-                told = [summary(report), f"run directory: {report.run}", *failure_picture(report, Path(report.run))]
-                pytest.fail("\n".join(told), pytrace=False)
+                lines = [summary(report), f"run directory: {report.run}", *failure_picture(report, Path(report.run))]
+                pytest.fail("\n".join(lines), pytrace=False)
 
 
 class ScenarioFile(pytest.File):

@@ -214,8 +214,8 @@ class _Importer:
                     controller.add(event)
             controller.flush()
         controller.close()
-        told = "; ".join(["it was imported: nobody saw what its clients did", *problems])
-        self._harness.add(RunEnded(cause_id=_CAUSE, problem=told))
+        problem = "; ".join(["it was imported: nobody saw what its clients did", *problems])
+        self._harness.add(RunEnded(cause_id=_CAUSE, problem=problem))
         self._harness.close()
 
     def _replay(self, dated: DatedRecord, causes: Causes, directory: str) -> list[ControllerEvent]:

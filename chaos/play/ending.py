@@ -53,14 +53,14 @@ async def _settled_end(target: Target) -> MetadataOffset:
     committed = await target.committed_end()
     seen_end = target.image.next_offset
 
-    def look() -> Observation:
+    def observed() -> Observation:
         nonlocal seen_end
         seen_end = target.image.next_offset
         if seen_end < committed:
             return Observation(reached=False, text=f"metadata is known up to {seen_end} of {committed}")
         return settled(target.image)
 
-    await target.wait(look, timeout_s=SETTLE_TIMEOUT_S)
+    await target.wait(observed, timeout_s=SETTLE_TIMEOUT_S)
     return seen_end
 
 

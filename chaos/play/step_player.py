@@ -122,7 +122,7 @@ class StepPlayer:
         target = self._target
         at_start, began_ms = target.counts, self._began_ms
 
-        def see() -> Observation:
+        def observed() -> Observation:
             view = View(
                 image=target.image,
                 counts=target.counts,
@@ -135,7 +135,7 @@ class StepPlayer:
             )
             return observe(barrier.condition, view)
 
-        return await target.wait(see, timeout_s=barrier.within_ms / 1000)
+        return await target.wait(observed, timeout_s=barrier.within_ms / 1000)
 
     def _with_groups(self, template: actions.ActionTemplate, number: int) -> actions.ActionTemplate:
         """Draws the groups of an action, each node once."""

@@ -121,6 +121,6 @@ class MessageFaults:
         lines, self._read[path] = read_texts(path, begin=self._read.get(path, 0))
         for line in lines.splitlines():
             if b'"MessageIntercepted"' in line:
-                told = _LINES.decode(line)
-                if told.fate != MessageFate.RELEASED:
-                    self._counts[f"{told.source}->{told.target} {told.api} {told.way}"] += 1
+                intercepted = _LINES.decode(line)
+                if intercepted.fate != MessageFate.RELEASED:
+                    self._counts[f"{intercepted.source}->{intercepted.target} {intercepted.api} {intercepted.way}"] += 1

@@ -43,13 +43,13 @@ class MetadataObserver:
 
     async def committed_end(self) -> MetadataOffset:
         """Returns the controller's committed end offset; the last known one if the controller does not answer."""
-        told = asyncio.Event()
+        is_changed = asyncio.Event()
         ends: list[MetadataOffset] = []
 
         def deliver(seen: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost) -> None:
             if isinstance(seen, inputs.MetadataStreamOpened):
                 ends.append(seen.end_offset)
-            told.set()
+            is_changed.set()
 
         channel = open_channel(self._address, self._keepalive, token=self._token)
         reader = asyncio.ensure_future(
@@ -57,7 +57,7 @@ class MetadataObserver:
         )
         try:
             async with asyncio.timeout(_COMMITTED_TIMEOUT_S):
-                await told.wait()
+                await is_changed.wait()
         except TimeoutError:
             pass
         finally:

@@ -86,7 +86,7 @@ async def _replica(
     admin: AdminClient, run: Path, node: NodeStatus, broker_id: BrokerId, status: PartitionStatus
 ) -> Replica:
     partition = TopicPartition(status.topic, status.partition)
-    told = await _ask(admin, broker_id, status) if node.state == "running" else None
+    info = await _ask(admin, broker_id, status) if node.state == "running" else None
     # After the broker's answer: what it told is on disk by now, or at least in the page cache.
     view = await asyncio.to_thread(replica_of, run, broker_id, partition)
     replica = Replica(
@@ -98,8 +98,8 @@ async def _replica(
     )
     if view is not None:
         replica = _by_files(replica, view)
-    if told is not None:
-        replica = _by_broker(replica, told)
+    if info is not None:
+        replica = _by_broker(replica, info)
     return replica
 
 
@@ -134,11 +134,11 @@ def _by_files(replica: Replica, view: ReplicaView) -> Replica:
     )
 
 
-def _by_broker(replica: Replica, told: messages.ReplicaLogInfo) -> Replica:
+def _by_broker(replica: Replica, info: messages.ReplicaLogInfo) -> Replica:
     return msgspec.structs.replace(
         replica,
         source="broker",
-        log_end_offset=told.log_end_offset,
-        high_watermark=told.high_watermark,
-        last_written_leader_epoch=told.last_written_leader_epoch,
+        log_end_offset=info.log_end_offset,
+        high_watermark=info.high_watermark,
+        last_written_leader_epoch=info.last_written_leader_epoch,
     )

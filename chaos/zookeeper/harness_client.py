@@ -28,7 +28,7 @@ class HarnessClient:
     """
 
     def __init__(self, address: str, *, timeout_ms: int) -> None:
-        self._session = ZooKeeperSession(address, timeout_ms=timeout_ms, deliver=self._hear)
+        self._session = ZooKeeperSession(address, timeout_ms=timeout_ms, deliver=self._handle)
         self._runner: ProgramRunner[Any] = ProgramRunner()
         self._result: asyncio.Future[Any] | None = None
         self._one_program = asyncio.Lock()
@@ -57,8 +57,8 @@ class HarnessClient:
         """Ends the session."""
         await self._session.close()
 
-    def _hear(self, told: exchange.ZooKeeperInput) -> None:
-        match told:
+    def _handle(self, incoming: exchange.ZooKeeperInput) -> None:
+        match incoming:
             case exchange.ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
                 self._handle_outcome(self._runner.answered(correlation_id, answers))
             case exchange.ZooKeeperConnectionLost():

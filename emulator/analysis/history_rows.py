@@ -24,24 +24,24 @@ def history_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, HistoryRow]]:
                 yield Nanoseconds(operation.time_ns), _final_read(operation, source.clock.seconds(operation.time_ns))
 
 
-def _send(told: SendOperation, begun_ns: int, clock: RunClock) -> HistoryRow:
+def _send(operation: SendOperation, begun_ns: int, clock: RunClock) -> HistoryRow:
     return HistoryRow(
         kind="send",
-        process=told.process,
-        operation_id=told.operation_id,
-        topic=told.topic,
-        partition=told.partition,
-        topic_id=told.topic_id,
-        outcome=told.type.value,
-        end_s=clock.seconds(told.time_ns),
-        latency_ms=Milliseconds((told.time_ns - begun_ns) / 1e6),
-        error=told.error,
-        acks=told.acks,
-        first_record_id=told.first_record_id,
-        record_count=Records(told.record_count),
-        base_offset=told.base_offset,
-        attempts=told.attempts,
-        node=told.attempts[-1].node if told.attempts else None,
+        process=operation.process,
+        operation_id=operation.operation_id,
+        topic=operation.topic,
+        partition=operation.partition,
+        topic_id=operation.topic_id,
+        outcome=operation.type.value,
+        end_s=clock.seconds(operation.time_ns),
+        latency_ms=Milliseconds((operation.time_ns - begun_ns) / 1e6),
+        error=operation.error,
+        acks=operation.acks,
+        first_record_id=operation.first_record_id,
+        record_count=Records(operation.record_count),
+        base_offset=operation.base_offset,
+        attempts=operation.attempts,
+        node=operation.attempts[-1].node if operation.attempts else None,
     )
 
 

@@ -150,11 +150,11 @@ class ClientProcess:
         self._harness.write(encode_line(report))
 
     async def _report_counts(self) -> None:
-        told = self._counters.version
+        written_version = self._counters.version
         while True:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
-            if self._counters.version != told:
-                told = self._counters.version
+            if self._counters.version != written_version:
+                written_version = self._counters.version
                 self._send(self._counters.counts())
 
 

@@ -70,7 +70,7 @@ class ZooKeeperProxy(FrameProxy):
     def _send(self, names: tuple[str, ...], way: Way, message: "_Message") -> None:
         """Lets the interceptor decide what becomes of a message, under each of its names in turn."""
         cause_id = CauseId(f"zookeeper-{self._source}-{next(self._numbers)}")
-        deliver: Callable[[], None] = message.let
+        deliver: Callable[[], None] = message.release
         for name in reversed(names):
             deliver = partial(self._interceptor().send, self._source, name, way, cause_id, deliver, message.lose)
         deliver()
@@ -79,16 +79,16 @@ class ZooKeeperProxy(FrameProxy):
 class _Message:
     """A frame on its way; ``settle`` is called when it is known what becomes of it."""
 
-    __slots__ = ("_settle", "frame", "is_let", "is_lost")
+    __slots__ = ("_settle", "frame", "is_lost", "is_released")
 
     def __init__(self, frame: bytes, settle: Callable[[], None]) -> None:
         self.frame = frame
-        self.is_let = False
+        self.is_released = False
         self.is_lost = False
         self._settle = settle
 
-    def let(self) -> None:
-        self.is_let = True
+    def release(self) -> None:
+        self.is_released = True
         self._settle()
 
     def lose(self) -> None:
@@ -124,11 +124,11 @@ class _Stream:
         return message
 
     def _write_past(self, message: _Message) -> None:
-        if message.is_let and not any(each.is_lost for each in self._waiting):
+        if message.is_released and not any(each.is_lost for each in self._waiting):
             write_frame(self._writer, message.frame)
 
     def _flush(self) -> None:
-        while self._waiting and self._waiting[0].is_let:
+        while self._waiting and self._waiting[0].is_released:
             write_frame(self._writer, self._waiting.popleft().frame)
 
 

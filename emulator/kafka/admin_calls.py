@@ -69,9 +69,9 @@ def _create_topics(request: admin_messages.CreateTopicsRequest) -> Call:
     )
 
 
-def _topics_created(told: topics_created.CreateTopicsResponse) -> admin_messages.CreateTopicsResponse:
+def _topics_created(response: topics_created.CreateTopicsResponse) -> admin_messages.CreateTopicsResponse:
     return admin_messages.CreateTopicsResponse(
-        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.topics)
+        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in response.topics)
     )
 
 
@@ -88,9 +88,9 @@ def _delete_topics(request: admin_messages.DeleteTopicsRequest) -> Call:
     )
 
 
-def _topics_deleted(told: topics_deleted.DeleteTopicsResponse) -> admin_messages.DeleteTopicsResponse:
+def _topics_deleted(response: topics_deleted.DeleteTopicsResponse) -> admin_messages.DeleteTopicsResponse:
     return admin_messages.DeleteTopicsResponse(
-        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.responses)
+        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in response.responses)
     )
 
 
@@ -114,9 +114,11 @@ def _create_partitions(request: admin_messages.CreatePartitionsRequest) -> Call:
     )
 
 
-def _partitions_created(told: partitions_created.CreatePartitionsResponse) -> admin_messages.CreatePartitionsResponse:
+def _partitions_created(
+    response: partitions_created.CreatePartitionsResponse,
+) -> admin_messages.CreatePartitionsResponse:
     return admin_messages.CreatePartitionsResponse(
-        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.results)
+        topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in response.results)
     )
 
 
@@ -142,7 +144,7 @@ def _alter_configs(request: admin_messages.IncrementalAlterConfigsRequest) -> Ca
 
 
 def _configs_altered(
-    told: configs_altered.IncrementalAlterConfigsResponse,
+    response: configs_altered.IncrementalAlterConfigsResponse,
 ) -> admin_messages.IncrementalAlterConfigsResponse:
     return admin_messages.IncrementalAlterConfigsResponse(
         resources=tuple(
@@ -152,7 +154,7 @@ def _configs_altered(
                 error=error_of(each.error_code),
                 error_message=each.error_message or "",
             )
-            for each in told.responses
+            for each in response.responses
         )
     )
 
@@ -173,7 +175,7 @@ def _elect_leaders(request: admin_messages.ElectLeadersRequest) -> Call:
     )
 
 
-def _leaders_elected(told: leaders_elected.ElectLeadersResponse) -> admin_messages.ElectLeadersResponse:
+def _leaders_elected(response: leaders_elected.ElectLeadersResponse) -> admin_messages.ElectLeadersResponse:
     partitions = tuple(
         admin_messages.PartitionResult(
             topic=topic.topic,
@@ -181,10 +183,10 @@ def _leaders_elected(told: leaders_elected.ElectLeadersResponse) -> admin_messag
             error=error_of(each.error_code),
             error_message=each.error_message or "",
         )
-        for topic in told.replica_election_results
+        for topic in response.replica_election_results
         for each in topic.partition_result
     )
-    return admin_messages.ElectLeadersResponse(error=error_of(told.error_code), partitions=partitions)
+    return admin_messages.ElectLeadersResponse(error=error_of(response.error_code), partitions=partitions)
 
 
 def _reassign(request: admin_messages.AlterPartitionReassignmentsRequest) -> Call:
@@ -208,7 +210,7 @@ def _reassign(request: admin_messages.AlterPartitionReassignmentsRequest) -> Cal
 
 
 def _reassigned(
-    told: reassigned.AlterPartitionReassignmentsResponse,
+    response: reassigned.AlterPartitionReassignmentsResponse,
 ) -> admin_messages.AlterPartitionReassignmentsResponse:
     partitions = tuple(
         admin_messages.PartitionResult(
@@ -217,11 +219,11 @@ def _reassigned(
             error=error_of(each.error_code),
             error_message=each.error_message or "",
         )
-        for topic in told.responses
+        for topic in response.responses
         for each in topic.partitions
     )
     return admin_messages.AlterPartitionReassignmentsResponse(
-        error=error_of(told.error_code), error_message=told.error_message or "", partitions=partitions
+        error=error_of(response.error_code), error_message=response.error_message or "", partitions=partitions
     )
 
 
@@ -243,8 +245,11 @@ def _update_features(request: admin_messages.UpdateFeaturesRequest) -> Call:
     )
 
 
-def _features_updated(told: features_updated.UpdateFeaturesResponse) -> admin_messages.UpdateFeaturesResponse:
-    errors = [(told.error_code, told.error_message), *((each.error_code, each.error_message) for each in told.results)]
+def _features_updated(response: features_updated.UpdateFeaturesResponse) -> admin_messages.UpdateFeaturesResponse:
+    errors = [
+        (response.error_code, response.error_message),
+        *((each.error_code, each.error_message) for each in response.results),
+    ]
     error, message = next((each for each in errors if each[0] is not KafkaError.none), errors[0])
     return admin_messages.UpdateFeaturesResponse(error=error_of(error), error_message=message or "")
 
@@ -257,9 +262,11 @@ def _unregister_broker(request: admin_messages.UnregisterBrokerRequest) -> Call:
     )
 
 
-def _broker_unregistered(told: broker_unregistered.UnregisterBrokerResponse) -> admin_messages.UnregisterBrokerResponse:
+def _broker_unregistered(
+    response: broker_unregistered.UnregisterBrokerResponse,
+) -> admin_messages.UnregisterBrokerResponse:
     return admin_messages.UnregisterBrokerResponse(
-        error=error_of(told.error_code), error_message=told.error_message or ""
+        error=error_of(response.error_code), error_message=response.error_message or ""
     )
 
 
@@ -283,7 +290,7 @@ def _delete_records(request: messages.DeleteRecordsRequest) -> Call:
     )
 
 
-def _records_deleted(told: records_deleted.DeleteRecordsResponse) -> messages.DeleteRecordsResponse:
+def _records_deleted(response: records_deleted.DeleteRecordsResponse) -> messages.DeleteRecordsResponse:
     return messages.DeleteRecordsResponse(
         partitions=tuple(
             messages.DeleteRecordsResult(
@@ -292,7 +299,7 @@ def _records_deleted(told: records_deleted.DeleteRecordsResponse) -> messages.De
                 error=error_of(each.error_code),
                 low_watermark=offset_or_none(each.low_watermark),
             )
-            for topic in told.topics
+            for topic in response.topics
             for each in topic.partitions
         )
     )
@@ -333,9 +340,9 @@ QUORUM_RESPONSE: Final = quorum_described.DescribeQuorumResponse
 
 def fetched_ends(entity: Entity) -> dict[NodeId, MetadataOffset]:
     """Returns where each broker's copy of the metadata log ends."""
-    told = cast(quorum_described.DescribeQuorumResponse, entity)
+    response = cast(quorum_described.DescribeQuorumResponse, entity)
     ends: dict[NodeId, MetadataOffset] = {}
-    for topic in told.topics:
+    for topic in response.topics:
         for partition in topic.partitions:
             for observer in partition.observers:
                 node_id = NodeId(observer.replica_id)

@@ -100,44 +100,44 @@ class BrokerLogLines:
                 yield from self._events_of_line(line)
 
     def _events_of_line(self, line: str) -> Iterator[PartitionEvent]:
-        told = _LEADER.search(line) or _FOLLOWER.search(line) or _CUT.search(line) or _RAISED.search(line)
-        if told is None:
+        match = _LEADER.search(line) or _FOLLOWER.search(line) or _CUT.search(line) or _RAISED.search(line)
+        if match is None:
             return
-        topic_id = self._topic_ids.get(_name(told))
+        topic_id = self._topic_ids.get(_name(match))
         if topic_id is None:
             return
-        if told.re is _LEADER:
-            yield self._lead(told, topic_id)
-        elif told.re is _FOLLOWER:
-            yield self._follow(told, topic_id)
-        elif told.re is _RAISED:
-            yield self._raise_log_start(told, topic_id)
+        if match.re is _LEADER:
+            yield self._lead(match, topic_id)
+        elif match.re is _FOLLOWER:
+            yield self._follow(match, topic_id)
+        elif match.re is _RAISED:
+            yield self._raise_log_start(match, topic_id)
         else:
-            yield from self._cut(told, topic_id)
+            yield from self._cut(match, topic_id)
 
-    def _lead(self, told: re.Match[str], topic_id: TopicId) -> BecameLeader:
-        topic, partition = _name(told)
+    def _lead(self, match: re.Match[str], topic_id: TopicId) -> BecameLeader:
+        topic, partition = _name(match)
         self._followers.pop((topic, partition), None)
         return BecameLeader(
             cause_id=self._cause_id,
             topic=topic,
             partition=partition,
             topic_id=topic_id,
-            leader_epoch=LeaderEpoch(int(told["leader_epoch"])),
-            partition_epoch=PartitionEpoch(int(told["partition_epoch"])),
-            epoch_start_offset=Offset(int(told["end"])),
-            high_watermark=Offset(int(told["high_watermark"])),
-            isr=tuple(BrokerId(NodeId(int(member))) for member in told["isr"].split(",") if member),
+            leader_epoch=LeaderEpoch(int(match["leader_epoch"])),
+            partition_epoch=PartitionEpoch(int(match["partition_epoch"])),
+            epoch_start_offset=Offset(int(match["end"])),
+            high_watermark=Offset(int(match["high_watermark"])),
+            isr=tuple(BrokerId(NodeId(int(member))) for member in match["isr"].split(",") if member),
         )
 
-    def _follow(self, told: re.Match[str], topic_id: TopicId) -> BecameFollower:
-        topic, partition = _name(told)
-        leader = int(told["leader"])
+    def _follow(self, match: re.Match[str], topic_id: TopicId) -> BecameFollower:
+        topic, partition = _name(match)
+        leader = int(match["leader"])
         follower = self._followers[topic, partition] = _Follower(
             leader=None if leader < 0 else BrokerId(NodeId(leader)),
-            leader_epoch=LeaderEpoch(int(told["leader_epoch"])),
-            log_end_offset=Offset(int(told["end"])),
-            high_watermark=Offset(int(told["high_watermark"])),
+            leader_epoch=LeaderEpoch(int(match["leader_epoch"])),
+            log_end_offset=Offset(int(match["end"])),
+            high_watermark=Offset(int(match["high_watermark"])),
         )
         self._reasons.pop((topic, partition), None)
         return BecameFollower(
@@ -147,14 +147,14 @@ class BrokerLogLines:
             topic_id=topic_id,
             leader=follower.leader,
             leader_epoch=follower.leader_epoch,
-            partition_epoch=PartitionEpoch(int(told["partition_epoch"])),
+            partition_epoch=PartitionEpoch(int(match["partition_epoch"])),
             log_end_offset=follower.log_end_offset,
             high_watermark=follower.high_watermark,
         )
 
-    def _cut(self, told: re.Match[str], topic_id: TopicId) -> Iterator[LogTruncated]:
-        topic, partition = _name(told)
-        new_end_offset = Offset(int(told["end"]))
+    def _cut(self, match: re.Match[str], topic_id: TopicId) -> Iterator[LogTruncated]:
+        topic, partition = _name(match)
+        new_end_offset = Offset(int(match["end"]))
         follower = self._followers.get((topic, partition))
         reason = self._reasons.pop((topic, partition), None)
         if follower is None or reason is None or follower.log_end_offset <= new_end_offset:
@@ -175,10 +175,10 @@ class BrokerLogLines:
             leader_epoch=follower.leader_epoch,
         )
 
-    def _raise_log_start(self, told: re.Match[str], topic_id: TopicId) -> LogStartOffsetRaised:
-        topic, partition = _name(told)
+    def _raise_log_start(self, match: re.Match[str], topic_id: TopicId) -> LogStartOffsetRaised:
+        topic, partition = _name(match)
         old = self._log_starts.get((topic, partition), Offset(0))
-        new = self._log_starts[topic, partition] = Offset(int(told["start"]))
+        new = self._log_starts[topic, partition] = Offset(int(match["start"]))
         return LogStartOffsetRaised(
             cause_id=self._cause_id, topic=topic, partition=partition, topic_id=topic_id, old=old, new=new
         )
@@ -209,5 +209,5 @@ class BrokerLogReader:
         return list(self._lines.events(whole.decode(errors="replace").splitlines()))
 
 
-def _name(told: re.Match[str]) -> _Name:
-    return told["topic"], int(told["partition"])
+def _name(match: re.Match[str]) -> _Name:
+    return match["topic"], int(match["partition"])

@@ -55,7 +55,7 @@ def metadata_call(request: messages.MetadataRequest) -> Call:
 
 
 def _metadata(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-    told = cast(metadata_told.MetadataResponse, entity)
+    response = cast(metadata_told.MetadataResponse, entity)
     topics = tuple(
         messages.MetadataTopic(
             name=topic.name or "",
@@ -73,9 +73,9 @@ def _metadata(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
                 for each in topic.partitions
             ),
         )
-        for topic in told.topics
+        for topic in response.topics
     )
-    brokers = tuple(BrokerId(NodeId(broker.node_id)) for broker in told.brokers)
+    brokers = tuple(BrokerId(NodeId(broker.node_id)) for broker in response.brokers)
     return messages.MetadataResponse(brokers=brokers, controller_id=None, topics=topics), ()
 
 
@@ -144,8 +144,8 @@ def _produced(
     asked: Sequence[messages.ProducePartition],
 ) -> Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]:
     def decode(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-        told = cast(produced_by_name.ProduceResponse | produced_by_id.ProduceResponse, entity)
-        answers = [answer for topic in told.responses for answer in topic.partition_responses]
+        response = cast(produced_by_name.ProduceResponse | produced_by_id.ProduceResponse, entity)
+        answers = [answer for topic in response.responses for answer in topic.partition_responses]
         partitions = tuple(
             messages.ProducePartitionResponse(
                 topic=each.topic,
@@ -197,11 +197,11 @@ def _fetched(
     asked: Sequence[messages.FetchPartition], parse: ParseFetched
 ) -> Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]:
     def decode(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-        told = cast(fetched.FetchResponse, entity)
-        answers = [answer for topic in told.responses for answer in topic.partitions]
+        response = cast(fetched.FetchResponse, entity)
+        answers = [answer for topic in response.responses for answer in topic.partitions]
         blocks = tuple(_whole_batches(answer.records or b"") for answer in answers)
         if len(answers) != len(asked):
-            return messages.FetchResponse(partitions=(), error=error_of(told.error_code)), ()
+            return messages.FetchResponse(partitions=(), error=error_of(response.error_code)), ()
         partitions = tuple(
             messages.FetchPartitionResponse(
                 topic=each.topic,
@@ -218,7 +218,7 @@ def _fetched(
             )
             for each, answer, block in zip(asked, answers, blocks, strict=True)
         )
-        return messages.FetchResponse(partitions=partitions, error=error_of(told.error_code)), blocks
+        return messages.FetchResponse(partitions=partitions, error=error_of(response.error_code)), blocks
 
     return decode
 
@@ -257,8 +257,8 @@ def _listed(
     asked: Sequence[messages.ListOffsetsPosition],
 ) -> Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]:
     def decode(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-        told = cast(offsets_listed.ListOffsetsResponse, entity)
-        answers = [answer for topic in told.topics for answer in topic.partitions]
+        response = cast(offsets_listed.ListOffsetsResponse, entity)
+        answers = [answer for topic in response.topics for answer in topic.partitions]
         partitions = tuple(
             messages.ListOffsetsResult(
                 topic=each.topic,

@@ -123,9 +123,9 @@ class KafkaConnection:
     async def _begin(self) -> None:
         self._tasks.append(asyncio.create_task(self._read()))
         request = api_versions.ApiVersionsRequest(client_software_name=_CLIENT, client_software_version="1")
-        told = await self.ask(request, versions_told.ApiVersionsResponse)
-        assert isinstance(told, versions_told.ApiVersionsResponse)
-        self.versions = {int(each.api_key): int(each.max_version) for each in told.api_keys}
+        response = await self.ask(request, versions_told.ApiVersionsResponse)
+        assert isinstance(response, versions_told.ApiVersionsResponse)
+        self.versions = {int(each.api_key): int(each.max_version) for each in response.api_keys}
 
     async def _read(self) -> None:
         try:

@@ -109,27 +109,29 @@ class LiveStory:
         for new in found:
             by_process[new.process].append(new)
             self._files[new.process] = new.file
-            for told in new.rare:
-                match told.event:
+            for collected in new.rare:
+                match collected.event:
                     case e.PowerLost():
-                        place = EventPlace(file=new.path, sequence=told.sequence)
-                        losses[told.event.lost_node, told.event.lost_incarnation].append(
-                            _PowerLoss(told.time_ns, told.event, place)
+                        place = EventPlace(file=new.path, sequence=collected.sequence)
+                        losses[collected.event.lost_node, collected.event.lost_incarnation].append(
+                            _PowerLoss(collected.time_ns, collected.event, place)
                         )
                     case e.IncarnationEnded():
-                        self._ended_ns[told.event.ended_node, told.event.ended_incarnation] = told.time_ns
-                if isinstance(told.event, _TOLD):
-                    self._told.append(told)
+                        self._ended_ns[collected.event.ended_node, collected.event.ended_incarnation] = (
+                            collected.time_ns
+                        )
+                if isinstance(collected.event, _TOLD):
+                    self._told.append(collected)
         for process in sorted(by_process.keys() | losses.keys()):
             for new in by_process.get(process, ()):
                 self._seen.add(process)
                 self._add_logs(new)
                 self._add_answers(new.rows.get(e.ProduceAnswered))
             self._add_losses(process, losses.get(process, ()))
-        for told in (told for new in found for told in new.rare):
-            if isinstance(told.event, e.IncarnationEnded) and told.event.end is e.IncarnationEnd.STOPPED:
+        for collected in (collected for new in found for collected in new.rare):
+            if isinstance(collected.event, e.IncarnationEnded) and collected.event.end is e.IncarnationEnd.STOPPED:
                 for record in self._records.values():
-                    record.stop(told.event.ended_node, told.time_ns)
+                    record.stop(collected.event.ended_node, collected.time_ns)
 
     def _add_losses(self, process: _Process, losses: Iterable["_PowerLoss"]) -> None:
         """Takes in the losses of a power loss: the harness records it, and it comes after all events of the process."""
@@ -145,16 +147,20 @@ class LiveStory:
         appended = new.rows.get(e.BatchAppended)
         sequences = np.empty(0, np.int64) if appended is None else appended.columns["sequence"]
         begin = 0
-        for told in new.rare:
-            if isinstance(told.event, _OF_OWN_LOG):
-                end = int(np.searchsorted(sequences, told.sequence))
+        for collected in new.rare:
+            if isinstance(collected.event, _OF_OWN_LOG):
+                end = int(np.searchsorted(sequences, collected.sequence))
                 self._append(new.process[0], appended, slice(begin, end))
                 begin = end
-                place = EventPlace(file=new.path, sequence=told.sequence)
-                self._records[told.event.topic, told.event.partition].cut(told.node, told.time_ns, told.event, place)
-            elif isinstance(told.event, e.LogFlushed):
-                record = self._records[told.event.topic, told.event.partition]
-                record.flush(told.node, told.time_ns, told.event.topic_id, told.event.recovery_point)
+                place = EventPlace(file=new.path, sequence=collected.sequence)
+                self._records[collected.event.topic, collected.event.partition].cut(
+                    collected.node, collected.time_ns, collected.event, place
+                )
+            elif isinstance(collected.event, e.LogFlushed):
+                record = self._records[collected.event.topic, collected.event.partition]
+                record.flush(
+                    collected.node, collected.time_ns, collected.event.topic_id, collected.event.recovery_point
+                )
         self._append(new.process[0], appended, slice(begin, None))
 
     def _append(self, node: int, rows: Columns | None, places: slice) -> None:

@@ -189,14 +189,14 @@ class LiveView:
         return response
 
     async def _send_snapshots(self, response: web.StreamResponse) -> None:
-        told = 0
+        sent_number = 0
 
         def has_news() -> bool:
-            return self._number != told or self._over is not None
+            return self._number != sent_number or self._over is not None
 
         while self._over is None:
-            if self._latest is not None and self._number != told:
-                told = self._number
+            if self._latest is not None and self._number != sent_number:
+                sent_number = self._number
                 await response.write(b"event: look\ndata: %s\n\n" % self._latest)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_ALIVE_EVERY_S), self._changed:

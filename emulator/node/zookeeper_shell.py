@@ -41,7 +41,7 @@ class ZooKeeperBrokerShell(BrokerShell):
         self._session = ZooKeeperSession(
             AddressBook(config.addresses).address_of(config.controller_id),
             timeout_ms=config.node_properties().broker_session_timeout_ms,
-            deliver=self._hear,
+            deliver=self._handle,
         )
 
     async def run(self) -> None:
@@ -76,9 +76,9 @@ class ZooKeeperBrokerShell(BrokerShell):
     def _send_to_zookeeper(self, effect: exchange.ZooKeeperEffect) -> None:
         self._departures.append(lambda: self._session.execute(effect))
 
-    def _hear(self, told: exchange.ZooKeeperInput) -> None:
+    def _handle(self, incoming: exchange.ZooKeeperInput) -> None:
         server = self._config.controller_id
-        match told:
+        match incoming:
             case exchange.ZooKeeperConnectionLost(cause_id=cause_id) if not self._is_out_of_reach:
                 self._is_out_of_reach = True
                 self._events.add(
@@ -88,10 +88,10 @@ class ZooKeeperBrokerShell(BrokerShell):
                 self._is_out_of_reach
             ):
                 self._is_out_of_reach = False
-                self._events.add(events.PeerReachable(cause_id=told.cause_id, peer=server))
+                self._events.add(events.PeerReachable(cause_id=incoming.cause_id, peer=server))
             case _:
                 pass
-        self._enqueue(told)
+        self._enqueue(incoming)
 
     # --- Requests that wait ---------------------------------------------------------------------------------------
 

@@ -1056,9 +1056,9 @@ def nodes_of(action: ActionTemplate) -> tuple[NodeRef, ...]:
     """Returns the nodes that an action names, in order."""
     found: list[NodeRef] = []
 
-    def take(node: NodeRef) -> NodeId:
+    def append(node: NodeRef) -> NodeId:
         found.append(node)
         return NodeId(0)
 
-    with_nodes(action, take)
+    with_nodes(action, append)
     return tuple(found)

@@ -68,9 +68,9 @@ def edges_of(picture: PartitionPicture, boxes: Mapping[str, Box]) -> list[Edge]:
         boxes: where its lanes are.
     """
     causes = {
-        (told.event.file, told.event.sequence): place
+        (caused.event.file, caused.event.sequence): place
         for place, cause in reversed(list(enumerate(picture.partition.causes)))
-        for told in cause.events
+        for caused in cause.events
     }
     found = [each for each in _found(picture) if 0 <= each.time_us <= picture.story.end_us and each.lane in boxes]
     found.sort(key=lambda each: each.time_us)
@@ -131,9 +131,9 @@ def _found(picture: PartitionPicture) -> Iterator[_Found]:
     for cut in partition.cuts:
         yield _Found(cut.time_us, f"broker {cut.node}", _cut_words(cut), cut.event)
     for cause in partition.causes:
-        for told in cause.events:
-            if told.text.startswith(_ANSWER):
-                yield _Found(told.time_us, "copies", f"{names.name(told.node)} acknowledges", told.event)
+        for caused in cause.events:
+            if caused.text.startswith(_ANSWER):
+                yield _Found(caused.time_us, "copies", f"{names.name(caused.node)} acknowledges", caused.event)
 
 
 def _change_words(change: StateChange) -> str:

@@ -39,12 +39,12 @@ _Clock = dict[str, int]
 
 def shiviz_lines(events: Iterable[LoggedEvent]) -> Iterator[str]:
     """Yields the lines of a log, two for each event, in the order of time."""
-    told = sorted(each for each in events if not isinstance(each.event, _LEFT_OUT))
-    hosts = _hosts(told)
+    drawn = sorted(each for each in events if not isinstance(each.event, _LEFT_OUT))
+    hosts = _hosts(drawn)
     clocks: dict[str, _Clock] = {}
     first_of_cause: dict[str, _Clock] = {}
     committed: dict[int, _Clock] = {}
-    for each in told:
+    for each in drawn:
         host = hosts[each.node]
         clock = dict(clocks.get(host, {}))
         for cause in _causes(each.event, first_of_cause, committed):
@@ -60,9 +60,9 @@ def shiviz_lines(events: Iterable[LoggedEvent]) -> Iterator[str]:
         yield " ".join(each.event.describe().split())
 
 
-def _hosts(told: Iterable[LoggedEvent]) -> dict[int, str]:
-    roles = {each.node: each.event.role.value for each in told if isinstance(each.event, events.NodeStarted)}
-    return {each.node: f"{roles.get(each.node, 'node')}-{each.node}" for each in told}
+def _hosts(drawn: Iterable[LoggedEvent]) -> dict[int, str]:
+    roles = {each.node: each.event.role.value for each in drawn if isinstance(each.event, events.NodeStarted)}
+    return {each.node: f"{roles.get(each.node, 'node')}-{each.node}" for each in drawn}
 
 
 def _causes(

@@ -69,8 +69,8 @@ def story_steps(
     teller = _StepTeller(partition, story, axis)
     if verdict is None:
         so_far = sorted(teller.of_survival(), key=lambda step: step.time_us)
-        told = [replace(step, tone=Tone.TOLD) for step in so_far]
-        return _without_gaps(told, list(range(len(told)))[-STEPS_MAX:])
+        shown = [replace(step, tone=Tone.TOLD) for step in so_far]
+        return _without_gaps(shown, list(range(len(shown)))[-STEPS_MAX:])
     losses = losses_of(verdict, partition)
     found = teller.of_loss(losses) if losses else [*teller.of_survival(), *teller.of_strays()]
     return thinned(sorted(found, key=lambda step: step.time_us))
@@ -88,14 +88,14 @@ def thinned(steps: list[StoryStep]) -> list[StoryStep]:
 
 def _without_gaps(steps: list[StoryStep], kept: list[int]) -> list[StoryStep]:
     """Returns some of the steps; where others are left out, the step before says so, or the first of all."""
-    told = [steps[place] for place in kept]
+    shown = [steps[place] for place in kept]
     if kept and kept[0] > 0:
-        told[0] = replace(told[0], text=f"{told[0].text} {_left_out(kept[0], 'before')}")
+        shown[0] = replace(shown[0], text=f"{shown[0].text} {_left_out(kept[0], 'before')}")
     for number_before, (before, after) in enumerate(pairwise(kept)):
         if after - before > 1:
-            step = told[number_before]
-            told[number_before] = replace(step, text=f"{step.text} {_left_out(after - before - 1, 'after')}")
-    return told
+            step = shown[number_before]
+            shown[number_before] = replace(step, text=f"{step.text} {_left_out(after - before - 1, 'after')}")
+    return shown
 
 
 def _left_out(count: int, where: str) -> str:
@@ -244,10 +244,10 @@ class _StepTeller:
 
     def _promise(self, losses: list[Loss]) -> StoryStep:
         acked = [(each.topic_id, each.leader_epoch) for each in losses]
-        told = [
+        shown = [
             (self._partition_end(topic_id, epoch), topic_id, epoch) for topic_id, epoch in acked if epoch is not None
         ]
-        time_us, topic_id, epoch = max(told, default=(0, "", 0))
+        time_us, topic_id, epoch = max(shown, default=(0, "", 0))
         span = self._axis.span(topic_id, epoch)
         parts = [
             f"{number(loss.records)} by broker {'unknown' if loss.acked_by is None else loss.acked_by}"

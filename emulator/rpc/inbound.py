@@ -152,11 +152,11 @@ class _UnaryResponder:
         self.payload: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
-        def give() -> None:
+        def deliver() -> None:
             if not self.payload.done():
                 self.payload.set_result(self._api.encode_response(response, cause_id=cause_id))
 
-        self._caller.send(self._api.name, Way.RESPONSE, cause_id, give)
+        self._caller.send(self._api.name, Way.RESPONSE, cause_id, deliver)
 
     def disconnect(self) -> None:
         self.payload.cancel()
@@ -223,15 +223,15 @@ class _ServedStream(Generic[RequestT]):
             size += payloads[-1].size
         return payloads
 
-    def put(self, payload: Payload, cause_id: CauseId) -> None:
+    def enqueue(self, payload: Payload, cause_id: CauseId) -> None:
         self._unanswered -= 1
         self._room.set()
 
-        def give() -> None:
+        def deliver() -> None:
             self._answers.append(payload)
             self._has_answers.set()
 
-        self._caller.send(self._api, Way.RESPONSE, cause_id, give)
+        self._caller.send(self._api, Way.RESPONSE, cause_id, deliver)
 
     def break_off(self) -> None:
         if not self._broken.done():
@@ -253,7 +253,7 @@ class _StreamResponder(Generic[RequestT]):
                 payload = encode_produce_response(response, correlation_id=self._correlation_id, cause_id=cause_id)
             case _:
                 raise TypeError(f"{type(response).__name__} answers no stream")
-        self._stream.put(payload, cause_id)
+        self._stream.enqueue(payload, cause_id)
 
     def disconnect(self) -> None:
         self._stream.break_off()

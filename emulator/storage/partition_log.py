@@ -311,8 +311,8 @@ class PartitionLog:
 
     def pop_risen_recovery_point(self) -> Offset | None:
         """Returns, once, the recovery point if it rose since this was asked before, or since the log was opened."""
-        told, self._reported_recovery_point = self._reported_recovery_point, self.recovery_point
-        return self.recovery_point if self.recovery_point > told else None
+        reported, self._reported_recovery_point = self._reported_recovery_point, self.recovery_point
+        return self.recovery_point if self.recovery_point > reported else None
 
     def _segments_from(self, offset: Offset) -> list[Segment]:
         return self._segments[max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0) :]

@@ -85,11 +85,11 @@ def _story(evidence: RunEvidence, report: VerdictReport) -> RunStory:
     losses: dict[PartitionName, list[Loss]] = {}
     for loss in report.losses:
         losses.setdefault((loss.topic, loss.partition), []).append(loss)
-    told = [tell(facts, losses.get((facts.topic, facts.partition), ())) for facts in evidence.facts.partitions()]
-    return join_stories(evidence.facts.cluster, told)
+    stories = [story_of(facts, losses.get((facts.topic, facts.partition), ())) for facts in evidence.facts.partitions()]
+    return join_stories(evidence.facts.cluster, stories)
 
 
-def tell(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | RunStory:
+def story_of(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | RunStory:
     """Returns the story of a partition, or, on an error, a run's story that says so: it changes no verdict."""
     try:
         return partition_story(facts, losses)
@@ -97,13 +97,13 @@ def tell(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | RunS
         return _untold(error)
 
 
-def join_stories(cluster: ClusterFacts, told: Sequence[PartitionStory | RunStory]) -> RunStory:
+def join_stories(cluster: ClusterFacts, stories: Sequence[PartitionStory | RunStory]) -> RunStory:
     """Returns the story of a run by those of its partitions; it changes no verdict either."""
-    untold = next((story for story in told if isinstance(story, RunStory)), None)
+    untold = next((story for story in stories if isinstance(story, RunStory)), None)
     if untold is not None:
         return untold
     try:
-        return run_story(cluster, [story for story in told if isinstance(story, PartitionStory)])
+        return run_story(cluster, [story for story in stories if isinstance(story, PartitionStory)])
     except Exception as error:
         return _untold(error)
 
@@ -116,10 +116,10 @@ def report_on(run: RunDirectory, evidence: RunEvidence) -> VerdictReport:
     """Returns the report on a run that one process has read."""
     doubtful = frozenset(doubt.about for doubt in find_doubts(evidence) if doubt.about is not None)
     judged = [judge_partition(facts, evidence.timeline, doubtful) for facts in evidence.facts.partitions()]
-    return put_together(run, evidence, judged)
+    return compose_report(run, evidence, judged)
 
 
-def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[PartitionJudgement]) -> VerdictReport:
+def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[PartitionJudgement]) -> VerdictReport:
     """Returns the report on a run by what was found of its partitions.
 
     Args:

@@ -57,7 +57,7 @@ def verify_runs(
     """
     reports: dict[int, VerdictReport] = {}
 
-    def take(number: int, report: VerdictReport) -> None:
+    def add_report(number: int, report: VerdictReport) -> None:
         reports[number] = report
         on_report(number, report)
 
@@ -66,12 +66,12 @@ def verify_runs(
         try:
             plans.append(plan_run(number, run))
         except OSError as error:
-            take(number, report_unjudged(run, (f"verification failed: {type(error).__name__}: {error}",)))
+            add_report(number, report_unjudged(run, (f"verification failed: {type(error).__name__}: {error}",)))
     directories = {plan.number: plan.run.path for plan in plans}
     for judgement in judge_runs(plans, spark=spark, runs_per_job=runs_per_job):
         with contextlib.suppress(OSError):
             write_story(judgement.story, directories[judgement.number])
-        take(judgement.number, judgement.report)
+        add_report(judgement.number, judgement.report)
     return tuple(reports[number] for number in range(len(paths)))
 
 

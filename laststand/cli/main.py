@@ -149,7 +149,7 @@ def main() -> int:
         click.echo(f"laststand: expected {_MEMORY_MIN_MB} MiB of memory{_limit_in_words()}", err=True)
         return ExitCode.USAGE
     signals = Signals()
-    signals.hear()
+    signals.install()
     code: int | None
     try:
         open_streams()

@@ -247,7 +247,7 @@ def run_controlled_shutdown(vector: Vector) -> list[str]:
     _find_phases(world)
     epoch = vector.event.get("broker_epoch")
     asked = None if epoch is None or epoch == -1 else BrokerEpoch(epoch)
-    answer = world.run(world.term.shutdown.let_go(broker(vector.event["broker"]), asked))
+    answer = world.run(world.term.shutdown.shut_down(broker(vector.event["broker"]), asked))
     seen = {
         **world.state(),
         "error": error_name(answer.error),

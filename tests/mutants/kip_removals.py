@@ -1762,7 +1762,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper/controller/controlled_shutdown.py::ControlledShutdown.let_go",
+        place="core/zookeeper/controller/controlled_shutdown.py::ControlledShutdown.shut_down",
         code=("yield from self._replicas.enter((Replica(name, broker_id) for name in followed), ReplicaPhase.OFFLINE)"),
         instead="yield from ()",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_controlled_shutdown]",

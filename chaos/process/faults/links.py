@@ -118,12 +118,12 @@ async def passes(target: ProcessTarget, link: Link) -> bool:
 def _is_used(target: ProcessTarget, link: Link) -> bool:
     if is_client(link.source) or not target.cluster.tells_of_peers or not target.cluster.is_running(link.source):
         return False
-    told = read_texts(_event_file(target, link)).content
-    if link.target in _unreachable(told):
+    lines = read_texts(_event_file(target, link)).content
+    if link.target in _unreachable(lines):
         return False
     if link.target == target.cluster.layout.controller_id:
         return True
-    if _is_starting(told):
+    if _is_starting(lines):
         return False
     source, leader = BrokerId(link.source), BrokerId(link.target)
     return any(state.leader == leader and source in state.isr for state in target.image.partitions.values())
@@ -170,6 +170,6 @@ async def _all_noticed(target: ProcessTarget, marks: dict[Link, int]) -> bool:
 
 def _reports(lines: bytes, peer: int) -> bool:
     return any(
-        b'"PeerUnreachable"' in line and isinstance(told := _PEERS.decode(line), _PeerLine) and told.peer == peer
+        b'"PeerUnreachable"' in line and isinstance(event := _PEERS.decode(line), _PeerLine) and event.peer == peer
         for line in lines.split(b"\n")[:-1]
     )

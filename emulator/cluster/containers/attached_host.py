@@ -117,7 +117,7 @@ class AttachedHost:
             labels.HARNESS: "" if own is None else own.id or "",
         }
 
-        def tell(reason: str) -> None:
+        def report(reason: str) -> None:
             with suppress(RuntimeError):  # the event loop is closed: nobody wants to know
                 loop.call_soon_threadsafe(self._report_volumes_gone, reason)
 
@@ -130,7 +130,7 @@ class AttachedHost:
                 mounts=self._project.volumes(),
                 run=self._layout.directory,
                 run_there=self._project.run_directory,
-                on_end=tell,
+                on_end=report,
             )
 
         starting = asyncio.create_task(in_thread("helper container of the volumes", start))

@@ -18,7 +18,7 @@ from laststand.emulator.cluster.containers.container_process import Afterwards, 
 from laststand.emulator.cluster.containers.engine import CONFINED, EngineError, connect, in_thread
 from laststand.emulator.cluster.containers.images import Images
 from laststand.emulator.cluster.containers.listening import await_listener
-from laststand.emulator.cluster.containers.mounts import give, let_through, node_user, run_mount
+from laststand.emulator.cluster.containers.mounts import change_owner, let_through, node_user, run_mount
 from laststand.emulator.cluster.containers.network import ClusterNetwork, own_container
 from laststand.emulator.cluster.containers.prune import remove_of
 from laststand.emulator.cluster.layout import ClusterLayout
@@ -81,7 +81,7 @@ class ContainerHost:
             stack.push_async_callback(self._remove)
             await self._make_network()
             let_through(layout.directory, self._user)
-            give(layout.directory / "events", self._user)
+            change_owner(layout.directory / "events", self._user)
             self.token = RunToken.read_or_draw(layout.token_file)
             stack.callback(layout.token_file.unlink, missing_ok=True)
             os.chown(layout.token_file, *self._user)
@@ -150,7 +150,7 @@ class ContainerHost:
         """
         name = str(node_id)
         directory = self._layout.node_directory(node_id)
-        await asyncio.to_thread(give, directory, self._user)
+        await asyncio.to_thread(change_owner, directory, self._user)
         is_zookeeper = self._layout.is_zookeeper(node_id)
         process = await self._run(
             name,

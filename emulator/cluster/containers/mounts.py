@@ -42,8 +42,8 @@ def node_user() -> tuple[int, int]:
     return os.getuid(), os.getgid()
 
 
-def give(path: Path, user: tuple[int, int]) -> None:
-    """Makes a directory, and gives it and what is in it to a user; nothing to do where this process is that user."""
+def change_owner(path: Path, user: tuple[int, int]) -> None:
+    """Makes a directory, and makes a user, if not that of this process, the owner of it and of its content."""
     path.mkdir(parents=True, exist_ok=True)
     if os.getuid() == user[0]:
         return

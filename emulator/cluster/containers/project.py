@@ -188,14 +188,14 @@ class Project:
             )
 
     def _exists(self, path: str) -> bool:
-        def look() -> bool:
+        def exists() -> bool:
             try:
                 self._first_broker.get_archive(path)
             except NotFound:
                 return False
             return True
 
-        return checked(f"look for {path}", look)
+        return checked(f"look for {path}", exists)
 
     @property
     def run_directory(self) -> str:

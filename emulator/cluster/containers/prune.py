@@ -106,7 +106,7 @@ def remove_of(client: docker.DockerClient, lock: Path) -> int:
 
 
 def _find(client: docker.DockerClient, label: str) -> tuple[Leftover, ...]:
-    def look() -> tuple[Leftover, ...]:
+    def list_leftovers() -> tuple[Leftover, ...]:
         own = own_container(client)
         own_id = "" if own is None else own.id or ""
         running = frozenset(each.id for each in client.containers.list(sparse=True))
@@ -124,7 +124,7 @@ def _find(client: docker.DockerClient, label: str) -> tuple[Leftover, ...]:
             for kind, name, found in named
         )
 
-    return checked("listing", look)
+    return checked("listing", list_leftovers)
 
 
 def _is_abandoned(found: Mapping[str, str], *, own_id: str, running: frozenset[str | None]) -> bool:

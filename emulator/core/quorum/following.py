@@ -75,7 +75,7 @@ def _send(replica: Replica, node_id: NodeId) -> None:
 # --- Answers ----------------------------------------------------------------------------------------------------------
 
 
-def hear_fetch(replica: Replica, answer: messages.FetchMetadataResponse) -> Handled:
+def handle_fetch_response(replica: Replica, answer: messages.FetchMetadataResponse) -> Handled:
     """Appends, cuts, or begins to download, as the leader says."""
     handled = handle_answer(replica, answer)
     if handled is not Handled.OPEN:
@@ -157,7 +157,7 @@ def _follow_high_watermark(replica: Replica, state: Follower, leaders: MetadataO
         replica.expose(high_watermark)
 
 
-def hear_fetch_snapshot(
+def handle_fetch_snapshot_response(
     replica: Replica, request: messages.FetchSnapshotRequest, answer: messages.FetchSnapshotResponse
 ) -> Handled:
     """Adds a part of a snapshot; the whole one is stored before it replaces the log.

@@ -13,8 +13,8 @@ from laststand.emulator.core.quorum.answers import Handled, handle_answer, leade
 from laststand.emulator.core.quorum.following import (
     fetch_from_any,
     fetch_from_leader,
-    hear_fetch,
-    hear_fetch_snapshot,
+    handle_fetch_response,
+    handle_fetch_snapshot_response,
     take_snapshot,
 )
 from laststand.emulator.core.quorum.leading import (
@@ -39,7 +39,7 @@ from laststand.emulator.core.quorum.states import (
 from laststand.emulator.core.quorum.voter_changes import (
     add_voter,
     answer_update,
-    hear_versions,
+    handle_versions,
     own_change,
     remove_voter,
     settle_change,
@@ -51,8 +51,8 @@ from laststand.emulator.core.quorum.voting import (
     answer_end,
     answer_vote,
     ask_for_votes,
-    hear_end,
-    hear_vote,
+    handle_end_response,
+    handle_vote_response,
 )
 from laststand.emulator.core.types import LeaderEpoch
 
@@ -121,7 +121,7 @@ class QuorumNode:
             case node_inputs.RequestReceived():
                 self._serve(incoming)
             case node_inputs.ResponseReceived():
-                self._hear(incoming)
+                self._handle_response(incoming)
             case node_inputs.RequestFailed():
                 self._note_failure(incoming)
             case inputs.LogSynced():
@@ -195,7 +195,7 @@ class QuorumNode:
         assert isinstance(self.replica.state, Leader)
         return describe(self.replica, self.replica.state)
 
-    def _hear(self, received: node_inputs.ResponseReceived) -> None:
+    def _handle_response(self, received: node_inputs.ResponseReceived) -> None:
         replica = self.replica
         awaited = replica.outbox.awaited(received.correlation_id)
         if awaited is None:
@@ -204,17 +204,17 @@ class QuorumNode:
         answer = cast(messages.QuorumAnswer, received.response)
         match answer:
             case messages.VoteResponse():
-                handled = hear_vote(replica, cast(messages.VoteRequest, request), answer)
+                handled = handle_vote_response(replica, cast(messages.VoteRequest, request), answer)
             case messages.BeginQuorumEpochResponse():
                 handled = handle_answer(replica, answer)
             case messages.EndQuorumEpochResponse():
-                handled = hear_end(replica, sender_id, answer)
+                handled = handle_end_response(replica, sender_id, answer)
             case messages.FetchMetadataResponse():
-                handled = hear_fetch(replica, answer)
+                handled = handle_fetch_response(replica, answer)
             case messages.FetchSnapshotResponse():
-                handled = hear_fetch_snapshot(replica, cast(messages.FetchSnapshotRequest, request), answer)
+                handled = handle_fetch_snapshot_response(replica, cast(messages.FetchSnapshotRequest, request), answer)
             case messages.ApiVersionsResponse():
-                handled = hear_versions(replica, sender_id, answer)
+                handled = handle_versions(replica, sender_id, answer)
             case messages.UpdateRaftVoterResponse():
                 handled = handle_answer(replica, answer)
             case messages.VoterChangeResponse() | messages.DescribeQuorumResponse():
@@ -234,7 +234,7 @@ class QuorumNode:
         sender_id, request = awaited
         replica.outbox.fail(failed.correlation_id, now_ms=replica.now_ms)
         if isinstance(request, messages.ApiVersionsRequest):
-            hear_versions(replica, sender_id, None)
+            handle_versions(replica, sender_id, None)
 
     # --- What is due ------------------------------------------------------------------------------------------------
 

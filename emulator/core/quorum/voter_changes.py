@@ -65,7 +65,7 @@ def _add_error(replica: Replica, request: messages.AddRaftVoterRequest) -> Error
     return None if is_ready else ErrorCode.REQUEST_TIMED_OUT
 
 
-def hear_versions(replica: Replica, sender_id: NodeId, answer: messages.ApiVersionsResponse | None) -> Handled:
+def handle_versions(replica: Replica, sender_id: NodeId, answer: messages.ApiVersionsResponse | None) -> Handled:
     """Goes on with an addition once the new voter has said what it supports; ``None`` if it did not answer."""
     state = replica.state
     if not isinstance(state, Leader) or state.change is None or state.change.adding is None:

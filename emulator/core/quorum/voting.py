@@ -102,7 +102,7 @@ def ask_for_votes(replica: Replica) -> None:
             replica.send_if_ready(voter_id, request)
 
 
-def hear_vote(replica: Replica, request: messages.VoteRequest, answer: messages.VoteResponse) -> Handled:
+def handle_vote_response(replica: Replica, request: messages.VoteRequest, answer: messages.VoteResponse) -> Handled:
     """Counts an answer to a vote request.
 
     Raises:
@@ -225,7 +225,7 @@ def announce_end(replica: Replica) -> None:
             replica.send_if_ready(key.node_id, request)
 
 
-def hear_end(replica: Replica, sender_id: NodeId, answer: messages.EndQuorumEpochResponse) -> Handled:
+def handle_end_response(replica: Replica, sender_id: NodeId, answer: messages.EndQuorumEpochResponse) -> Handled:
     """Notes that a voter has heard of the resignation."""
     handled = handle_answer(replica, answer)
     if handled is Handled.OPEN and answer.error is ErrorCode.NONE:

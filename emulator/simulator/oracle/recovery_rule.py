@@ -165,11 +165,11 @@ def _rank_problems(event: events.UncleanLeaderElected) -> Iterator[str]:
 
 
 def _answer_problems(event: events.UncleanLeaderElected, heard: Heard, *, could_lead: Set[BrokerId]) -> Iterator[str]:
-    told = {answer.broker_id: answer for answer in event.answers}
-    untrue = sorted(broker_id for broker_id, answer in told.items() if heard.answers.get(broker_id) != answer)
+    named = {answer.broker_id: answer for answer in event.answers}
+    untrue = sorted(broker_id for broker_id, answer in named.items() if heard.answers.get(broker_id) != answer)
     if untrue:
         yield f"{untrue} did not answer as the controller says, but {dict(heard.answers)}"
-    left_out = sorted((heard.must_count & could_lead) - told.keys())
+    left_out = sorted((heard.must_count & could_lead) - named.keys())
     if left_out:
         yield f"the answers of {left_out} were left out"
 

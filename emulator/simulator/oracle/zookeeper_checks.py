@@ -253,8 +253,8 @@ class ZooKeeperLeaders(LeaderRules):
         """
         state = self._cluster.state(name)
         removed = () if state is None else state.removing_replicas
-        told = self._roles.replicas_told(node_id, name, event.leader_epoch)
-        forgotten = () if told is None else set(event.maximal_isr) - set(told)
+        known = self._roles.replicas_told(node_id, name, event.leader_epoch)
+        forgotten = () if known is None else set(event.maximal_isr) - set(known)
         return frozenset({*removed, *forgotten})
 
 

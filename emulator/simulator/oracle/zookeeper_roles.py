@@ -74,9 +74,9 @@ class RoleChecks:
     ) -> None:
         """A broker leads or follows from now on: Z8."""
         role = (name, event.leader_epoch, event.partition_epoch)
-        told = self._told.get((_process(node), role), ())
-        if not any(self._is_fresh(node, request) for request, _ in told):
-            which = "no request gave it" if not told else f"only requests that were too old gave it: {told}"
+        requests = self._told.get((_process(node), role), ())
+        if not any(self._is_fresh(node, request) for request, _ in requests):
+            which = "no request gave it" if not requests else f"only requests that were too old gave it: {requests}"
             self._alarm_log.report("Z8", name, f"broker {node.node_id} took a role, and {which}: {event.describe()}")
 
     def replicas_told(

@@ -209,7 +209,7 @@ class ZooKeeperService:
                     self._answer(request_id, cause_id, session_messages.SessionGone())
                 elif self._accepts(client, connection, asked):
                     server.hear(connection.session_id, now_ms=self._now_ms)
-                    self._see(client, asked.events_seen)
+                    self._drop_seen_events(client, asked.events_seen)
                     self._serve(client, connection.session_id, asked, received)
                 else:
                     self._answer(request_id, cause_id, session_messages.ConnectionRefused())
@@ -253,7 +253,7 @@ class ZooKeeperService:
         client.unseen += self._store.server.pop_events(session_id)
         self._answer(received.request_id, received.cause_id, self._response(session_id, client, answers))
 
-    def _see(self, client: _Client, events_seen: int) -> None:
+    def _drop_seen_events(self, client: _Client, events_seen: int) -> None:
         """Forgets the events that a client has been informed."""
         del client.unseen[: max(0, events_seen - client.first_event)]
         client.first_event = max(client.first_event, events_seen)

@@ -92,12 +92,12 @@ def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[st
         elif run.driver != driver:
             yield f"cluster.yaml has driver={run.driver}, and the harness driver={driver}"
     planned = dict(run.switches)
-    for told, started in _started_nodes(timeline):
+    for collected, started in _started_nodes(timeline):
         for name in sorted(planned.keys() & started.switches.keys()):
             if planned[name] != started.switches[name]:
                 yield (
                     f"cluster.yaml has {name}={planned[name]}, "
-                    f"and incarnation {told.incarnation} of node {told.node} {name}={started.switches[name]}"
+                    f"and incarnation {collected.incarnation} of node {collected.node} {name}={started.switches[name]}"
                 )
 
 
@@ -124,7 +124,9 @@ def unknown_to_history(facts: PartitionFacts) -> Iterator[str]:
             f"such as that at offset {first.event.base_offset} of broker {first.node}"
         )
     failed = np.flatnonzero(sends.are_of(OperationType.FAIL))
-    is_twice = any(told.event.fate is MessageFate.DUPLICATED for told in facts.cluster.events.of(MessageIntercepted))
+    is_twice = any(
+        collected.event.fate is MessageFate.DUPLICATED for collected in facts.cluster.events.of(MessageIntercepted)
+    )
     for first in answered.rows(failed[:1]) if not is_twice else ():
         yield (
             f"{facts}: {len(failed)} sends certainly failed by the history, and brokers answered them without error, "
@@ -167,17 +169,17 @@ def _of_processes(timeline: Timeline) -> Iterator[str]:
                 f"incarnation {end.ended_incarnation} of node {end.ended_node} stopped in order "
                 f"and with exit code {end.exit_code}"
             )
-    for told, started in _started_nodes(timeline):
+    for collected, started in _started_nodes(timeline):
         if missing := sorted(rules_named_beside(started.switches) - started.switches.keys()):
-            yield f"node {told.node} does not say which rule it had: {', '.join(missing)}"
+            yield f"node {collected.node} does not say which rule it had: {', '.join(missing)}"
 
 
 def _started_nodes(timeline: Timeline) -> Iterator[tuple[CollectedEvent[Event], NodeStarted]]:
     """Yields each start of a controller or broker."""
-    for told in timeline.events:
-        started = told.event
+    for collected in timeline.events:
+        started = collected.event
         if isinstance(started, NodeStarted) and started.role is not NodeRole.HARNESS:
-            yield told, started
+            yield collected, started
 
 
 class _Broken(msgspec.Struct, kw_only=True):
@@ -208,7 +210,7 @@ class _Broken(msgspec.Struct, kw_only=True):
 
 def _of_faults(cluster: ClusterFacts) -> Iterator[str]:
     """A cluster settles once everything was mended, and whoever restores one at the end sees it settle."""
-    told: list[CollectedEvent[NodeStarted | FaultInjected | FaultHealed | IncarnationEnded | ClusterSettled]] = [
+    relevant: list[CollectedEvent[NodeStarted | FaultInjected | FaultHealed | IncarnationEnded | ClusterSettled]] = [
         *(start for start in cluster.started.values() if start.event.role is NodeRole.HARNESS),
         *cluster.events.of(FaultInjected),
         *cluster.events.of(FaultHealed),
@@ -217,7 +219,7 @@ def _of_faults(cluster: ClusterFacts) -> Iterator[str]:
     ]
     brokers = {start.node for start in cluster.started.values() if start.event.role is NodeRole.BROKER}
     broken: list[_Broken] = []
-    for each in sorted(told, key=place_of):
+    for each in sorted(relevant, key=place_of):
         match each.event:
             case NodeStarted():
                 broken = []  # processes and proxies end with their harness
@@ -253,16 +255,16 @@ def _of_records(cluster: ClusterFacts) -> Iterator[str]:
         yield f"the harness saw metadata up to {seen}, and the controller tells of no record from {end} on"
     if cluster.kind is ClusterKind.ZOOKEEPER:
         return  # a transaction may be several things at once
-    told: dict[int, type[Event]] = {}
+    kinds: dict[int, type[Event]] = {}
     for kind in _ALONE:
         for offset in sorted(map(_offset_of, cluster.events.of(kind))):
-            other = told.setdefault(offset, kind)
+            other = kinds.setdefault(offset, kind)
             if other is not kind:
                 yield f"metadata record {offset} is {other.__name__} and {kind.__name__}"
 
 
-def _offset_of(told: CollectedEvent[Event]) -> int:
-    offset = getattr(told.event, "metadata_offset", None)
+def _offset_of(collected: CollectedEvent[Event]) -> int:
+    offset = getattr(collected.event, "metadata_offset", None)
     return offset if isinstance(offset, int) else 0
 
 
@@ -333,11 +335,11 @@ def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
             case _:
                 starts.pop(key, None)
     for log in facts.final_logs:
-        told = starts.get((log.node, log.topic_id or ""))
-        if log.is_clean and told is not None and told != log.log_start_offset:
+        recorded_start = starts.get((log.node, log.topic_id or ""))
+        if log.is_clean and recorded_start is not None and recorded_start != log.log_start_offset:
             yield (
                 f"{facts}: the final log of broker {log.node} starts at {log.log_start_offset}, "
-                f"and by its events at {told}"
+                f"and by its events at {recorded_start}"
             )
 
 

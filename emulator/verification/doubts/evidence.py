@@ -174,7 +174,9 @@ def doubts_about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Ite
             node=announced[name].started_node,
             incarnation=announced[name].started_incarnation,
         )
-    harness = {(told.node, told.incarnation) for told in timeline.events if _is_of_harness(told.event)}
+    harness = {
+        (collected.node, collected.incarnation) for collected in timeline.events if _is_of_harness(collected.event)
+    }
     if len(set[str]().union(*(census.runs for census in files))) > 1:
         yield Doubt(about=Evidence.EVENTS, sentence="the events are not all of one run")
     for name, census in sorted(found.items()):
@@ -321,9 +323,11 @@ def _about_metadata_logs(evidence: RunEvidence) -> Iterator[Doubt]:
 
 def _nodes_of(role: NodeRole, timeline: Timeline) -> list[int]:
     started = (
-        told for told in timeline.events if isinstance(told.event, events.NodeStarted) and told.event.role is role
+        collected
+        for collected in timeline.events
+        if isinstance(collected.event, events.NodeStarted) and collected.event.role is role
     )
-    return sorted({told.node for told in started})
+    return sorted({collected.node for collected in started})
 
 
 def _about_reads(readings: Sequence[Readings]) -> Iterator[Doubt]:

@@ -29,7 +29,9 @@ def faults_without_message(timeline: Timeline) -> Iterator[events.FaultInjected]
     A fault ends at the latest when the next one of the same messages begins.
     """
     touched = [
-        (told.time_ns, told.event) for told in timeline.events if isinstance(told.event, events.MessageIntercepted)
+        (collected.time_ns, collected.event)
+        for collected in timeline.events
+        if isinstance(collected.event, events.MessageIntercepted)
     ]
     ends_ns: dict[str, float] = {}
     for fault in reversed([fault for fault in timeline.of(events.FaultInjected) if fault.fault in FATES]):

@@ -19,16 +19,17 @@ _SHOWN_CHARACTERS: Final = 200
 def unknown_orders(cluster: ClusterFacts) -> Iterator[Doubt]:
     """Yields a doubt for each order that came from somebody else; of equal ones, one."""
     on_record: list[events.OrderGiven | events.OrderRelayed] = [
-        *(told.event for told in cluster.events.of(events.OrderGiven)),
-        *(told.event for told in cluster.events.of(events.OrderRelayed)),
+        *(collected.event for collected in cluster.events.of(events.OrderGiven)),
+        *(collected.event for collected in cluster.events.of(events.OrderRelayed)),
     ]
     given = Counter((int(order.given_to), order.api, order.order) for order in on_record)
     received = Counter(
-        (told.node, told.event.api, told.event.order) for told in cluster.events.of(events.OrderReceived)
+        (collected.node, collected.event.api, collected.event.order)
+        for collected in cluster.events.of(events.OrderReceived)
     )
     givers = {
-        (told.node, told.event.api, told.event.order): told.event.giver
-        for told in cluster.events.of(events.OrderReceived)
+        (collected.node, collected.event.api, collected.event.order): collected.event.giver
+        for collected in cluster.events.of(events.OrderReceived)
     }
     for node, api, order in sorted(received - given):
         shown = order if len(order) <= _SHOWN_CHARACTERS else f"{order[:_SHOWN_CHARACTERS]}..."

@@ -72,28 +72,38 @@ def alterations(evidence: RunEvidence) -> Iterator[Doubt]:
 def _against_harness(evidence: RunEvidence, last: set[_Process]) -> Iterator[Doubt]:
     """Yields a doubt for each file that is not as the harness found it when the run was over."""
     events = evidence.facts.cluster.events
-    vouched = {told.event.file: FileContent(told.event.lines, told.event.digest) for told in events.of(FileVouched)}
+    vouched = {
+        collected.event.file: FileContent(collected.event.lines, collected.event.digest)
+        for collected in events.of(FileVouched)
+    }
     formats = [start.event.evidence_format or 0 for start in evidence.facts.cluster.started.values()]
     if max(formats, default=0) >= EVIDENCE_FORMAT:
-        yield from _other_files(evidence, {name: told for name, told in vouched.items() if told.lines is None})
+        yield from _other_files(
+            evidence, {name: expected for name, expected in vouched.items() if expected.lines is None}
+        )
     own = {f"events/{census.file_name}" for census in evidence.files if last & census.parts.keys()}
     are_lines = {name for name, found in evidence.contents.items() if found.lines is not None}
     for name in sorted(are_lines - own):
         found = evidence.contents[name]
         for sentence in _alterations(name, found, vouched.get(name)) if found.lines else ():
             yield Doubt(about=_kind_of(name), sentence=sentence, file=name)
-    for name in sorted(name for name, told in vouched.items() if told.lines is not None and name not in are_lines):
+    for name in sorted(
+        name for name, expected in vouched.items() if expected.lines is not None and name not in are_lines
+    ):
         if not _is_announced(name, evidence):
             for sentence in _alterations(name, None, vouched[name]):
                 yield Doubt(about=_kind_of(name), sentence=sentence, file=name)
 
 
 def _last_harness(evidence: RunEvidence) -> set[_Process]:
-    return {(told.node, told.incarnation) for told in evidence.facts.cluster.events.of(RunEnded)}
+    return {(collected.node, collected.incarnation) for collected in evidence.facts.cluster.events.of(RunEnded)}
 
 
 def _seals(evidence: RunEvidence) -> dict[_Process, FileSealed]:
-    return {(told.node, told.incarnation): told.event for told in evidence.facts.cluster.events.of(FileSealed)}
+    return {
+        (collected.node, collected.incarnation): collected.event
+        for collected in evidence.facts.cluster.events.of(FileSealed)
+    }
 
 
 def _history_seals(evidence: RunEvidence) -> Iterator[tuple[str, HistorySealed | None]]:
@@ -149,11 +159,11 @@ def _seal_problems(seal: FileSealed | HistorySealed, found: FileContent) -> Iter
         yield f"is not what its writer sealed: {_difference(sealed, found)}"
 
 
-def _difference(told: FileContent, found: FileContent) -> str:
+def _difference(expected: FileContent, found: FileContent) -> str:
     if found.lines is None:
         return "its content has another digest"
-    if told.lines != found.lines:
-        return f"{found.lines} lines instead of {told.lines}"
+    if expected.lines != found.lines:
+        return f"{found.lines} lines instead of {expected.lines}"
     return "its lines have another digest"
 
 
@@ -167,6 +177,6 @@ def _is_announced(name: str, evidence: RunEvidence) -> bool:
     clients = evidence.facts.cluster.events.of(ClientStarted)
     return name in {
         *HISTORY_FILES,
-        *(f"events/{told.event.event_file.rpartition('/')[2]}" for told in started),
-        *(told.event.history_file for told in clients),
+        *(f"events/{collected.event.event_file.rpartition('/')[2]}" for collected in started),
+        *(collected.event.history_file for collected in clients),
     }

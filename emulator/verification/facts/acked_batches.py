@@ -36,14 +36,16 @@ def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
     """
     sent = facts.sent.only(facts.sent.has("type", OperationType.OK) & (facts.sent["base_offset"] != NONE))
     sent = sent.only(~_may_be_unseen(facts, sent))
-    topics, told, incarnations = _told_by_leaders(facts, sent)
+    topics, answered_epochs, incarnations = _answered_by_leaders(facts, sent)
     base_offsets, counts = sent["base_offset"], sent["record_count"]
     appended = _appended_epochs(facts, topics, sent)
     if facts.cluster.is_seen_from_outside:
         copied = _copied_epochs(facts, topics, sent)
         appended = np.maximum(np.maximum(appended, sent["leader_epoch"]), copied)
         may_be_later = (copied != NONE) & (sent["acks"] == Acks.ALL)
-        told = np.where(may_be_later, _last_terms(facts, topics, sent, after_epochs=appended), told)
+        answered_epochs = np.where(
+            may_be_later, _last_terms(facts, topics, sent, after_epochs=appended), answered_epochs
+        )
     producers: dict[Hashable, int] = {}
     operations: dict[Hashable, int] = {}
     columns = {
@@ -57,8 +59,8 @@ def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
         "operation_id": sent.numbers("operation_id", operations),
         "node": sent["node"],
         "leader_epoch": appended,
-        "acked_epoch": np.maximum(told, appended),
-        "acked_incarnation": np.where(told < appended, LAST_INCARNATION, incarnations),
+        "acked_epoch": np.maximum(answered_epochs, appended),
+        "acked_incarnation": np.where(answered_epochs < appended, LAST_INCARNATION, incarnations),
     }
     words = {"topic_id": facts.topic_numbers, "process": producers, "operation_id": operations}
     acked = Table.built(AckedBatch, columns, words)
@@ -86,7 +88,7 @@ def _may_be_unseen(facts: PartitionEvidence, sent: Table[SentBatch]) -> Mask:
     return are_unseen
 
 
-def _told_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
+def _answered_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
     """Returns by batch the topic that its answers name, or else the one the client believed in, and their term.
 
     That is leader epoch and incarnation of the last answer.
@@ -102,9 +104,11 @@ def _told_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[
     begin, end = (np.searchsorted(answers, own, side, sorter=order) for side in ("left", "right"))
     place = np.append(order, 0)[begin]
     is_plain = (end - begin == 1) & (np.append(facts.topics(answered), -1)[place] == topics)
-    told = np.append(answered["leader_epoch"], NONE)[place]
-    epochs = np.where(is_plain & (told != NONE), told, epochs)
-    incarnations = np.where(is_plain & (told != NONE), np.append(answered["incarnation"], 0)[place], incarnations)
+    named_epochs = np.append(answered["leader_epoch"], NONE)[place]
+    epochs = np.where(is_plain & (named_epochs != NONE), named_epochs, epochs)
+    incarnations = np.where(
+        is_plain & (named_epochs != NONE), np.append(answered["incarnation"], 0)[place], incarnations
+    )
     last = max(facts.states, default=None)
     rest = np.flatnonzero(~is_plain & ((end > begin) | sent.has("topic_id", None)))
     for number, batch in zip(rest.tolist(), sent.rows(rest), strict=True):

@@ -91,9 +91,11 @@ class ClusterFacts:
         self.node_directories: set[int] = set()
         self.is_history_whole = True
 
-    def place(self, told: CollectedEvent[events.Event]) -> EventPlace:
+    def place(self, collected: CollectedEvent[events.Event]) -> EventPlace:
         """Returns where an event stands in the event log."""
-        return EventPlace(file=f"events/{self.event_files[told.node, told.incarnation]}", sequence=told.sequence)
+        return EventPlace(
+            file=f"events/{self.event_files[collected.node, collected.incarnation]}", sequence=collected.sequence
+        )
 
     @cached_property
     def started(self) -> Mapping[_Process, CollectedEvent[events.NodeStarted]]:
@@ -168,12 +170,12 @@ class ClusterFacts:
     @cached_property
     def configuration(self) -> Configuration:
         """The configuration at any metadata offset."""
-        told: list[CollectedEvent[events.Event]] = [
+        relevant: list[CollectedEvent[events.Event]] = [
             *self.events.of(events.NodeStarted),
             *self.events.of(events.ConfigChanged),
             *self.events.of(events.TopicDeleted),
         ]
-        return Configuration(Timeline(events=tuple(told)))
+        return Configuration(Timeline(events=tuple(relevant)))
 
     @cached_property
     def registrations(self) -> tuple[CollectedEvent[events.BrokerRegistered], ...]:
@@ -239,8 +241,8 @@ class ClusterFacts:
     @cached_property
     def committed_offsets(self) -> frozenset[int]:
         """Offsets of the metadata records that the controller recorded."""
-        told = (each.event for kind in COMMITTED for each in self.events.of(kind))
-        return frozenset(getattr(event, "metadata_offset") for event in told)  # noqa: B009 - of COMMITTED, by its definition
+        committed = (each.event for kind in COMMITTED for each in self.events.of(kind))
+        return frozenset(getattr(event, "metadata_offset") for event in committed)  # noqa: B009 - of COMMITTED, by its definition
 
     @cached_property
     def deleted_topics(self) -> Mapping[str, int]:
@@ -348,14 +350,16 @@ class ClusterFacts:
             for applied in self.events.of(events.MetadataApplied)
         }
 
-    def known_when_told(self, told: CollectedEvent[events.Event]) -> int:
+    def known_when_told(self, collected: CollectedEvent[events.Event]) -> int:
         """The metadata (exclusive) of the moment of an event: what its process had applied, and what was before it."""
         before = (
             at
             for (node, incarnation), at in self._ended_at.items()
-            if node == told.node and incarnation < told.incarnation
+            if node == collected.node and incarnation < collected.incarnation
         )
-        return max(max(before, default=0), self.applied_before(told.node, told.incarnation, told.sequence) or 0)
+        return max(
+            max(before, default=0), self.applied_before(collected.node, collected.incarnation, collected.sequence) or 0
+        )
 
     @cached_property
     def _ended_at(self) -> Mapping[_Process, int]:

@@ -33,7 +33,12 @@ class Configuration:
         switches: Mapping[str, str] = {} if started is None else started.switches
         self._is_capped = switches.get(_CAP) != "off"
         self._controller = next(
-            (str(told.node) for told in timeline.events if told.event is started and started is not None), ""
+            (
+                str(collected.node)
+                for collected in timeline.events
+                if collected.event is started and started is not None
+            ),
+            "",
         )
         changes: list[events.ConfigChanged | events.TopicDeleted] = [
             *timeline.of(events.ConfigChanged),

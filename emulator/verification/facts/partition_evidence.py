@@ -114,18 +114,18 @@ class PartitionEvidence:
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
-    def take(self, rows: PartitionRows) -> None:
-        """Takes the frequent facts; those of the cluster are known."""
+    def add_rows(self, rows: PartitionRows) -> None:
+        """Adds the partition's events and history rows; the facts of the cluster are complete by then."""
         rows = rows.knowing_ids(self.cluster.late_topic_ids)
-        self.events.take(rows.events)
+        self.events.append_rows(rows.events)
         self.sent, self.received = rows.sent, rows.received
 
-    def know_ids(self) -> None:
-        """Puts the ids of topics in the place of what stands for them; the facts of the cluster are known."""
+    def replace_late_ids(self) -> None:
+        """Replaces placeholders by the topic ids that became known late; the cluster's facts are complete by then."""
         ids = self.cluster.late_topic_ids
         if not ids:
             return
-        self.events.know_ids(ids)
+        self.events.replace_late_ids(ids)
         self.polls = [
             msgspec.structs.replace(each, topic_id=ids.get(each.topic_id or "", each.topic_id)) for each in self.polls
         ]
@@ -324,12 +324,12 @@ class PartitionEvidence:
     @cached_property
     def has_unclear_id(self) -> bool:
         """Some events name the topic without its id, and several topics had that name."""
-        told = [
+        named = [
             *self.events.of(events.LogOpened),
             *self.events.of(events.BecameLeader),
             *self.events.of(events.BecameFollower),
         ]
-        ids = {*self.states, *(each.event.topic_id for each in told)}
+        ids = {*self.states, *(each.event.topic_id for each in named)}
         return id_by_name(self.topic) in ids and len(ids) > 1
 
     @property
@@ -351,8 +351,8 @@ class PartitionEvidence:
     @cached_property
     def damaged_from(self) -> Mapping[int, int]:
         """The offset by node from which its final log cannot be read because the harness damaged a batch there."""
-        told = (flip.event for flip in self.events.of(events.BitFlipped))
-        flips = {(flip.flipped_node, flip.base_offset, flip.damaged_crc) for flip in told}
+        flipped = (flip.event for flip in self.events.of(events.BitFlipped))
+        flips = {(flip.flipped_node, flip.base_offset, flip.damaged_crc) for flip in flipped}
         return {
             log.node: log.log_end_offset
             for log in self.final_logs
@@ -373,11 +373,11 @@ class PartitionEvidence:
     @cached_property
     def _deletions(self) -> Mapping[str, list[_Deletion]]:
         """The deletions of leaders by topic id; a follower only does as its leader did, but for what expires."""
-        told: list[CollectedEvent[events.BecameLeader | events.BecameFollower]] = [
+        role_events: list[CollectedEvent[events.BecameLeader | events.BecameFollower]] = [
             *self.events.of(events.BecameLeader),
             *self.events.of(events.BecameFollower),
         ]
-        roles = sorted(told, key=lambda each: each.sequence, reverse=True)
+        roles = sorted(role_events, key=lambda each: each.sequence, reverse=True)
         deletions: dict[str, list[_Deletion]] = {}
         appended = self.events.rows(events.BatchAppended)
         for raised in self.events.of(events.LogStartOffsetRaised):
@@ -419,9 +419,9 @@ class PartitionEvidence:
 
         def note(each: CollectedEvent[events.PartitionEvent], high_watermark: int) -> None:
             key = (each.event.topic_id, each.node)
-            told = (each.incarnation, each.sequence, high_watermark)
-            if last.get(key, (-1, -1, -1)) < told:
-                last[key] = told
+            marked = (each.incarnation, each.sequence, high_watermark)
+            if last.get(key, (-1, -1, -1)) < marked:
+                last[key] = marked
 
         def note_last(
             moves: EventRows[events.HighWatermarkAdvanced] | EventRows[events.FollowerHighWatermarkUpdated],

@@ -52,9 +52,9 @@ class RunFacts:
         self.cluster.events.sort()
         ids = self.cluster.late_topic_ids
         for name, rows in self.rows.parts().items():
-            self.partition(*name).take(rows)
+            self.partition(*name).add_rows(rows)
         for facts in self._partitions.values():
-            facts.know_ids()
+            facts.replace_late_ids()
             facts.events.sort()
         return Timeline(events=tuple(with_known_id(each, ids) for each in sorted(self._collected, key=place_of)))
 

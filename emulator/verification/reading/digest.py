@@ -124,17 +124,17 @@ class LinesDigest:
 
     def add(self, block: bytes) -> None:
         """Takes the next block. Only the last one may be torn, or end with a seal, so it is held back."""
-        self._take(self._held)
+        self._add_content(self._held)
         self._held = block
 
     def finish(self) -> FileContent:
         """Returns the content of the file."""
-        self._take(self._held[: (content_end(self._held) or 0) if self._is_packed else _text_end(self._held)])
+        self._add_content(self._held[: (content_end(self._held) or 0) if self._is_packed else _text_end(self._held)])
         if self._rest:
             self._parts.append(hashlib.sha256(self._rest).digest())
         return FileContent(self._lines, hashlib.sha256(b"".join(self._parts)).hexdigest())
 
-    def _take(self, content: bytes) -> None:
+    def _add_content(self, content: bytes) -> None:
         self._lines += self._count(content)
         content = self._rest + content
         view = memoryview(content)

@@ -197,9 +197,9 @@ class LineReader:
             begins = [self.history.invoked.get(send.operation_id, _NO_BEGIN) for send in ended]
             invoked, begun_ns = np.array(begins, np.int64).reshape(-1, 2).T
             found.sent.columns.update(invoked=invoked, begun_ns=begun_ns)
-            rows.sent.take(found.sent)
+            rows.sent.append_columns(found.sent)
         if found.received is not None:
-            rows.received.take(found.received)
+            rows.received.append_columns(found.received)
         for each in found.polls:
             self._facts.partition(each.topic, each.partition).polls.append(each)
         for read in found.final_reads:

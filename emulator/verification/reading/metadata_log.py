@@ -90,22 +90,22 @@ def contradictions_of_log(node: int, log: MetadataLog, cluster: ClusterFacts) ->
 
     A controller that was killed may have written records that it did not live to record.
     """
-    told = {_key(each.event): each.event for kind in _COMPARED for each in cluster.events.of(kind)}
+    reported = {_key(each.event): each.event for kind in _COMPARED for each in cluster.events.of(kind)}
     kept = {_key(event): event for event in log.events if type(event) in _COMPARED}
-    told_up_to = max((key[0] for key in told), default=-1)
+    told_up_to = max((key[0] for key in reported), default=-1)
     name = f"the log of controller {node} on disk"
     was_killed = (node, cluster.last_incarnation.get(node, 0)) in cluster.killed
     if log.problem is not None and not was_killed:
         yield f"{name} cannot be read to its end: {log.problem}"
         return
-    for key in sorted(told.keys() | kept.keys()):
+    for key in sorted(reported.keys() | kept.keys()):
         offset, kind, _, _ = key
         if key not in kept:
             yield f"{name} has no {kind} at metadata offset {offset}, and its events do"
-        elif key not in told:
+        elif key not in reported:
             if offset <= told_up_to or not was_killed:
                 yield f"{name} has a {kind} at metadata offset {offset}, and its events do not"
-        elif told[key] != kept[key]:
+        elif reported[key] != kept[key]:
             yield f"{name} and its events say different things of metadata offset {offset}"
 
 

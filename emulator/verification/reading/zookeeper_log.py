@@ -119,11 +119,11 @@ def contradictions_of_zookeeper(
 ) -> Iterator[str]:
     """Yields a sentence for each write of which a server's log and the events say something else, the first few."""
     name = f"the transaction log of node {node}"
-    told = {(each.metadata_offset, each.path, each.write) for each in written}
+    reported = {(each.metadata_offset, each.path, each.write) for each in written}
     logged = {(each.zxid, each.path, each.write) for each in log}
     sentences: list[str] = []
-    for zxid, path, write in sorted(told ^ logged, key=lambda each: (each[0], each[1], each[2].value)):
-        if (zxid, path, write) in told:
+    for zxid, path, write in sorted(reported ^ logged, key=lambda each: (each[0], each[1], each[2].value)):
+        if (zxid, path, write) in reported:
             sentences.append(f"{name} has no {write.value} of {path} at zxid {zxid}, and the events do")
         else:
             sentences.append(f"{name} has {write.value} of {path} at zxid {zxid}, and the events do not")

@@ -219,9 +219,9 @@ def _absences(timeline: Timeline, changes: Sequence[events.PartitionChanged]) ->
         for r in timeline.of(events.BrokerRegistered)
     ]
     heard = {
-        (told.node, told.incarnation)
-        for told in timeline.events
-        if isinstance(told.event, events.BrokerStateChanged) and told.event.broker_epoch is not None
+        (collected.node, collected.incarnation)
+        for collected in timeline.events
+        if isinstance(collected.event, events.BrokerStateChanged) and collected.event.broker_epoch is not None
     }
     known = 0
     for end in timeline.of(
@@ -302,8 +302,8 @@ def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
     a client of Kafka, before it is passed on.
     """
     known = before = 0
-    for told in timeline.events:
-        match told.event:
+    for collected in timeline.events:
+        match collected.event:
             case events.StepReached(unclean_elections=asked):
                 if partition in asked:
                     yield before
@@ -312,6 +312,6 @@ def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
                 if partition in asked:
                     yield applied
             case events.IncarnationEnded() | events.FaultInjected() | events.FaultHealed():
-                known = max(known, told.event.metadata_offset or 0)
+                known = max(known, collected.event.metadata_offset or 0)
             case _:
                 pass

@@ -11,7 +11,7 @@ import msgspec
 
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.verification.facts.run import RunFacts
-from laststand.emulator.verification.judge import Judgement, join_stories, put_together, report_unjudged, tell
+from laststand.emulator.verification.judge import Judgement, compose_report, join_stories, report_unjudged, story_of
 from laststand.emulator.verification.reading.census import FileCensus, HistoryCensus, PartCensus, SendStream
 from laststand.emulator.verification.reading.digest import DigestPart, FileContent, join_parts
 from laststand.emulator.verification.reading.lines import LineReader
@@ -186,10 +186,10 @@ def judge_rows(
     if matched is None:
         raise UnfitError("a send has no outcome, or several")
     partition = facts.partition(*name)
-    partition.take(matched)
+    partition.add_rows(matched)
     partition.events.sort()
     partition.polls.extend(found.polls)
-    partition.know_ids()
+    partition.replace_late_ids()
     partition.final_reads.extend(found.final_reads)
     ledger = ReadLedger(run.path)
     read_final_logs(run, facts, timeline, ledger, only=name)
@@ -197,7 +197,7 @@ def judge_rows(
     judgement = judge_partition(partition, timeline, frozenset())
     return PartitionOutcome(
         judgement=judgement,
-        story=tell(partition, judgement.losses),
+        story=story_of(partition, judgement.losses),
         lines=found.lines,
         sent=_records(name, found.begun),
         acked=_records(name, sent.only(sent.has("type", OperationType.OK))),
@@ -268,7 +268,7 @@ def finish(
         metadata_logs=metadata_logs,
         zookeeper_logs=zookeeper_logs,
     )
-    report = put_together(plan.run, evidence, [outcome.judgement for outcome in outcomes])
+    report = compose_report(plan.run, evidence, [outcome.judgement for outcome in outcomes])
     story = join_stories(facts.cluster, [outcome.story for outcome in outcomes])
     return Judgement(number=plan.number, report=report, story=story)
 
@@ -284,5 +284,5 @@ def _unread(
     for name in merged.names:
         lines, found = merged.lines.get(name, 0), judged.get(name)
         if found is None or found.lines != lines:
-            told = "none" if found is None else str(found.lines)
-            yield f"verification was to judge {lines} lines of {name[0]}-{name[1]}, and judged {told}"
+            counted = "none" if found is None else str(found.lines)
+            yield f"verification was to judge {lines} lines of {name[0]}-{name[1]}, and judged {counted}"

@@ -81,11 +81,11 @@ class SliceTables:
     def add_columns(self, operations: PackedOperations) -> None:
         """Takes operations of a packed history."""
         if operations.begun is not None:
-            self._begun.take(operations.begun)
+            self._begun.append_columns(operations.begun)
         if operations.sent is not None:
-            self.tables.sent.take(operations.sent)
+            self.tables.sent.append_columns(operations.sent)
         if operations.received is not None:
-            self.tables.received.take(operations.received)
+            self.tables.received.append_columns(operations.received)
         for each in operations.polls:
             self._polls[each.topic, each.partition].append(each)
         for read in operations.final_reads:

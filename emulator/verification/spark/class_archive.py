@@ -86,8 +86,8 @@ class ClassArchive:
             return (f"-XX:AOTCacheOutput={self._incomplete}", *_QUIET_AHEAD_OF_TIME)
         return (f"-XX:ArchiveClassesAtExit={self._incomplete}", *_QUIET)
 
-    def keep(self) -> None:
-        """Takes over what a JVM has written; does nothing if it wrote none."""
+    def install(self) -> None:
+        """Moves the archive that a JVM has written to its place; does nothing if it wrote none."""
         with contextlib.suppress(OSError):
             if self._incomplete.exists():
                 _remove_those_of_nobody(self.path.parent, self._place)

@@ -107,9 +107,9 @@ def prepare_executors(spark: "SparkTasks", directory: Path, *, imported: str) ->
 def reason_of(error: Exception) -> str:
     """Returns in one line what PySpark or Java say in many."""
     text = str(error)
-    told = _ERROR.findall(text)
-    if told:
-        return str(told[-1])
+    errors = _ERROR.findall(text)
+    if errors:
+        return str(errors[-1])
     lines = [line.strip(": ") for line in text.splitlines() if line.strip()]
     java = [line for line in lines if re.match(r"(\w+\.)+\w*Exception: ", line)]
     return (java or lines or [type(error).__name__])[0]

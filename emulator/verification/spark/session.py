@@ -319,7 +319,7 @@ class SparkSessionStarter:
         self._forget_jvm(self._gateway)
         if self._written_archive is not None:
             if self._gateway.exit_code() == 0:
-                self._written_archive.keep()
+                self._written_archive.install()
             else:
                 self._written_archive.drop()
             self._written_archive = None

@@ -45,7 +45,7 @@ def causes_of(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> 
         return
     found = _events_of(facts, frozenset(wanted))
     for cause_id in wanted:
-        told = sorted(found.get(cause_id, ()), key=lambda each: (each.time_ns, each.node, each.sequence))
+        ordered = sorted(found.get(cause_id, ()), key=lambda each: (each.time_ns, each.node, each.sequence))
         yield Cause(
             cause_id=cause_id,
             events=tuple(
@@ -55,9 +55,9 @@ def causes_of(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> 
                     text=" ".join(each.event.describe().split())[:_TEXT_MAX],
                     event=facts.cluster.place(each),
                 )
-                for each in told[:EVENTS_MAX]
+                for each in ordered[:EVENTS_MAX]
             ),
-            left_out=max(0, len(told) - EVENTS_MAX),
+            left_out=max(0, len(ordered) - EVENTS_MAX),
         )
 
 
@@ -65,8 +65,8 @@ def _wanted(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str]:
     yield from _lost_answers(facts, losses)
     cuts: tuple[type[events.PartitionEvent], ...] = (events.LogTruncated, events.PowerLost)
     for kind in cuts:
-        for told in facts.events.of(kind):
-            yield told.event.cause_id
+        for collected in facts.events.of(kind):
+            yield collected.event.cause_id
     yield from _ends_of_promises(facts)
     kinds: tuple[type[events.PartitionEvent], ...] = (
         events.PartitionChanged,
@@ -74,8 +74,8 @@ def _wanted(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str]:
         events.BecameFollower,
     )
     for kind in kinds:
-        for told in facts.events.of(kind):
-            yield told.event.cause_id
+        for collected in facts.events.of(kind):
+            yield collected.event.cause_id
 
 
 def _lost_answers(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str]:
@@ -105,10 +105,10 @@ def _ends_of_promises(facts: PartitionFacts) -> Iterator[str]:
 def _events_of(facts: PartitionFacts, causes: frozenset[str]) -> dict[str, list[CollectedEvent[events.Event]]]:
     found: defaultdict[str, list[CollectedEvent[events.Event]]] = defaultdict(list)
     for kind in EVENT_TYPES:
-        for told in _rows_of(facts, kind, causes) if kind in FREQUENT else _rare_of(facts, kind):
-            if told.event.cause_id in causes:
-                found[told.event.cause_id].append(told)
-    return {cause_id: [*told, *_copied(facts, told)] for cause_id, told in found.items()}
+        for collected in _rows_of(facts, kind, causes) if kind in FREQUENT else _rare_of(facts, kind):
+            if collected.event.cause_id in causes:
+                found[collected.event.cause_id].append(collected)
+    return {cause_id: [*own, *_copied(facts, own)] for cause_id, own in found.items()}
 
 
 def _rare_of(facts: PartitionFacts, kind: type[events.Event]) -> Iterable[CollectedEvent[events.Event]]:
@@ -124,11 +124,11 @@ def _rows_of(
 
 
 def _copied(
-    facts: PartitionFacts, told: Sequence[CollectedEvent[events.Event]]
+    facts: PartitionFacts, appends: Sequence[CollectedEvent[events.Event]]
 ) -> Iterator[CollectedEvent[events.Event]]:
     """Yields the appends with which followers took over what was appended for a request."""
     appended = facts.events.rows(events.BatchAppended)
-    for each in told:
+    for each in appends:
         if isinstance(each.event, events.BatchAppended) and each.event.role is events.AppendRole.LEADER:
             batch = each.event
             same: Ints = np.flatnonzero(

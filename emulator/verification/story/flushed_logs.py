@@ -28,12 +28,12 @@ def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
         (each.event.ended_node, each.event.ended_incarnation): each
         for each in facts.cluster.events.of(events.IncarnationEnded)
     }
-    for node, told in _told_by_node(facts).items():
-        if not any(isinstance(each.event, events.LogOpened) for each in told):
+    for node, own_events in _told_by_node(facts).items():
+        if not any(isinstance(each.event, events.LogOpened) for each in own_events):
             continue
-        for topic_id in dict.fromkeys(each.event.topic_id for each in told):
+        for topic_id in dict.fromkeys(each.event.topic_id for each in own_events):
             points: list[Point] = []
-            for each in told:
+            for each in own_events:
                 if each.event.topic_id == topic_id:
                     before = ended.get((node, each.incarnation - 1))
                     now = points[-1].value if points else 0
@@ -58,33 +58,36 @@ def _told_by_node(facts: PartitionFacts) -> dict[int, list[_Told]]:
     }
     for each in facts.events.of(events.LogFlushed):
         placed.setdefault(each.node, []).append(((each.incarnation, each.sequence), each))
-    return {node: [told for _, told in sorted(own, key=lambda found: found[0])] for node, own in sorted(placed.items())}
+    return {
+        node: [own_events for _, own_events in sorted(own, key=lambda found: found[0])]
+        for node, own in sorted(placed.items())
+    }
 
 
 def _since_ns(
-    told: _Told,
+    collected: _Told,
     before: CollectedEvent[events.IncarnationEnded] | None,
     ended: dict[_Process, CollectedEvent[events.IncarnationEnded]],
 ) -> int:
     """Returns the start of the current state."""
-    match told.event:
+    match collected.event:
         case events.LogOpened() if before is not None and before.event.end is events.IncarnationEnd.STOPPED:
             return before.time_ns
         case events.LogFlushed() | events.LogOpened() | events.LogDeleted() | events.LogTruncated():
-            return told.time_ns
+            return collected.time_ns
         case _:  # a power loss is noted once the files were read; the process had ended before
-            end = ended.get((told.event.lost_node, told.event.lost_incarnation))
-            return told.time_ns if end is None else min(told.time_ns, end.time_ns)
+            end = ended.get((collected.event.lost_node, collected.event.lost_incarnation))
+            return collected.time_ns if end is None else min(collected.time_ns, end.time_ns)
 
 
-def _point_after(told: _Told, now: int) -> int:
-    match told.event:
+def _point_after(collected: _Told, now: int) -> int:
+    match collected.event:
         case events.LogFlushed() | events.LogOpened():
-            return told.event.recovery_point
+            return collected.event.recovery_point
         case events.LogDeleted() | events.LogTruncated():
-            return min(now, end_after(told.event))
+            return min(now, end_after(collected.event))
         case _:
-            return end_after(told.event)
+            return end_after(collected.event)
 
 
 def thinned_steps(points: Sequence[Point]) -> Iterator[Point]:

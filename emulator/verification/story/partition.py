@@ -71,11 +71,11 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
 def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateChange]:
     """Yields the states of a partition in the controller's order."""
     terms = facts.cluster.controllers
-    for told in sorted(facts.events.of(events.PartitionChanged), key=lambda each: each.event.metadata_offset):
-        event = told.event
+    for collected in sorted(facts.events.of(events.PartitionChanged), key=lambda each: each.event.metadata_offset):
+        event = collected.event
         writer = terms.writer(event.metadata_offset, state_node(facts.topic, facts.partition))
         yield StateChange(
-            time_us=time_us(told.time_ns, origin_ns),
+            time_us=time_us(collected.time_ns, origin_ns),
             metadata_offset=event.metadata_offset,
             topic_id=event.topic_id,
             reason=event.reason.replace("_", " "),
@@ -89,7 +89,7 @@ def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateCh
             elr=event.elr,
             min_isr=event.effective_min_isr,
             is_recovering=event.leader_recovery_state is LeaderRecoveryState.RECOVERING,
-            event=facts.cluster.place(told),
+            event=facts.cluster.place(collected),
             writer=None if writer is None else writer.broker,
             controller_epoch=None if writer is None else writer.controller_epoch,
             last_known_elr=event.last_known_elr,
@@ -101,14 +101,14 @@ def leaderships_of(facts: PartitionFacts, origin_ns: int) -> Iterator[Leadership
     roles: list[CollectedEvent[events.BecameLeader] | CollectedEvent[events.BecameFollower]] = []
     roles.extend(facts.events.of(events.BecameLeader))
     roles.extend(facts.events.of(events.BecameFollower))
-    for told in sorted(roles, key=place_of):
+    for collected in sorted(roles, key=place_of):
         yield Leadership(
-            node=told.node,
-            time_us=time_us(told.time_ns, origin_ns),
-            topic_id=told.event.topic_id,
-            leader_epoch=told.event.leader_epoch,
-            is_leading=isinstance(told.event, events.BecameLeader),
-            event=facts.cluster.place(told),
+            node=collected.node,
+            time_us=time_us(collected.time_ns, origin_ns),
+            topic_id=collected.event.topic_id,
+            leader_epoch=collected.event.leader_epoch,
+            is_leading=isinstance(collected.event, events.BecameLeader),
+            event=facts.cluster.place(collected),
         )
 
 

@@ -114,23 +114,23 @@ class Table(Collection[_Row]):
         """Adds a row, or anything that has its fields."""
         self._pending.append(row)
         if len(self._pending) >= _PENDING_MAX:
-            self._take_pending()
+            self._append_pending()
 
     def extend(self, rows: Sequence[msgspec.Struct]) -> None:
         """Adds rows."""
         self._pending.extend(rows)
         if len(self._pending) >= _PENDING_MAX:
-            self._take_pending()
+            self._append_pending()
 
-    def take(self, rows: Columns) -> None:
-        """Adds rows that were read as columns."""
-        self._take_pending()
+    def append_columns(self, rows: Columns) -> None:
+        """Appends rows that were read as columns."""
+        self._append_pending()
         columns: dict[str, Piece] = {name: rows.columns[name] for name in self._names()}
         for name in self._words:
             [columns[name]] = self._taken_words(name, [columns[name]], rows.words[name])
         for name, elements in self._elements.items():
             columns[name] = shifted(columns[name], len(elements))
-            elements.take(rows.elements[name])
+            elements.append_columns(rows.elements[name])
         self._add(columns)
 
     def _taken_words(self, name: str, pieces: list[Piece], words: Sequence[Hashable]) -> list[Piece]:
@@ -166,7 +166,7 @@ class Table(Collection[_Row]):
         return column
 
     def _own_pieces_of(self, name: str) -> list[Piece]:
-        self._take_pending()
+        self._append_pending()
         pieces = self._pieces[name]
         if not pieces:
             pieces.append(np.empty(0, np.int64) if self._chosen is None else self._chosen[0][name][self._chosen[1]])
@@ -178,7 +178,7 @@ class Table(Collection[_Row]):
 
     def words(self, name: str) -> Sequence[Any]:
         """Returns the texts that the numbers of a column stand for."""
-        self._take_pending()
+        self._append_pending()
         return self._words[name]
 
     def elements(self, name: str) -> tuple[Ints, "Table[Any]"]:
@@ -264,7 +264,7 @@ class Table(Collection[_Row]):
         return found
 
     def _copied(self) -> Self:
-        self._take_pending()
+        self._append_pending()
         found = object.__new__(type(self))
         found.__dict__.update(self.__dict__, _pending=[])
         return found
@@ -337,7 +337,7 @@ class Table(Collection[_Row]):
     def _names(self) -> list[str]:
         return [*(field.name for field in self._fields), *map(count_of, self._elements)]
 
-    def _take_pending(self) -> None:
+    def _append_pending(self) -> None:
         if self._pending:
             rows, self._pending = self._pending, []
             columns: dict[str, Ints] = {}
@@ -391,7 +391,7 @@ class Table(Collection[_Row]):
 def table_of(kind: type[_Struct], rows: Columns) -> Table[_Struct]:
     """Returns a table of rows that were read as columns."""
     table: Table[_Struct] = Table(kind)
-    table.take(rows)
+    table.append_columns(rows)
     return table
 
 

@@ -37,8 +37,8 @@ class EventTable:
         """Takes an event; ``sort`` is called after the last one."""
         self._lists[type(collected.event)].append(collected)
 
-    def know_ids(self, ids: LateTopicIds) -> None:
-        """Puts the ids of topics in the place of what stands for them."""
+    def replace_late_ids(self, ids: LateTopicIds) -> None:
+        """Replaces the placeholders of topic ids that became known late."""
         for events in self._lists.values():
             events[:] = [with_known_id(each, ids) for each in events]
 
@@ -59,8 +59,8 @@ class PartitionEventTable(EventTable):
         super().__init__()
         self._rows = rows
 
-    def take(self, rows: Mapping[type[Event], EventRows[Any]]) -> None:
-        """Takes the frequent events; ``sort`` is called afterwards."""
+    def append_rows(self, rows: Mapping[type[Event], EventRows[Any]]) -> None:
+        """Appends the events of the frequent kinds; ``sort`` is called afterwards."""
         self._rows = rows
 
     def sort(self) -> None:

@@ -75,7 +75,7 @@ class RowTables:
         """Takes frequent events that were read as columns."""
         for kind, found in rows.items():
             if kind in self.events:
-                self.events[kind].take(found)
+                self.events[kind].append_columns(found)
 
     def parts(self) -> dict[PartitionName, PartitionRows]:
         """Returns the facts by partition."""

@@ -106,8 +106,8 @@ def _head(fate: Fate) -> Iterator[str]:
     epoch = "an unknown epoch" if fate.leader_epoch is None else f"epoch {fate.leader_epoch}"
     who = "an unknown broker" if fate.node is None else f"broker {fate.node}"
     clients = f"client{'' if len(fate.clients) == 1 else 's'} {', '.join(fate.clients)} of Kafka"
-    told = f" to {clients}" if fate.clients else ""
-    yield f"{who[0].upper()}{who[1:]} acknowledged {them}{told}, with {isr}; {they} {were} appended in {epoch}."
+    recipients = f" to {clients}" if fate.clients else ""
+    yield f"{who[0].upper()}{who[1:]} acknowledged {them}{recipients}, with {isr}; {they} {were} appended in {epoch}."
     if fate.held_by:
         yield f"{they.capitalize()} {were} in the logs of {_brokers(fate.held_by)}."
 
@@ -115,34 +115,34 @@ def _head(fate: Fate) -> Iterator[str]:
 def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Iterator[StoryLine]:
     terms = cluster.controllers
 
-    def of_power_loss(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
-        return _of_power_loss(fate, told.event, are_appends_told=not cluster.is_seen_from_outside)
+    def of_power_loss(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
+        return _of_power_loss(fate, collected.event, are_appends_told=not cluster.is_seen_from_outside)
 
-    def of_new_disk(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
-        return _of_new_disk(fate, told.event, are_appends_told=not cluster.is_seen_from_outside)
+    def of_new_disk(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
+        return _of_new_disk(fate, collected.event, are_appends_told=not cluster.is_seen_from_outside)
 
-    def of_registration(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
-        return _of_registration(fate, told.event)
+    def of_registration(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
+        return _of_registration(fate, collected.event)
 
-    def of_election(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
-        return _of_election(fate, told.event, terms)
+    def of_election(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
+        return _of_election(fate, collected.event, terms)
 
-    def of_truncation(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
-        return _of_truncation(fate, told.node, told.event, are_appends_told=not cluster.is_seen_from_outside)
+    def of_truncation(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
+        return _of_truncation(fate, collected.node, collected.event, are_appends_told=not cluster.is_seen_from_outside)
 
     for teller in (of_power_loss, of_new_disk, of_registration, of_election, _of_leading_again, of_truncation):
-        for told in timeline.events:
-            line = teller(fate, told)
+        for collected in timeline.events:
+            line = teller(fate, collected)
             if line is not None:
-                yield _placed(line, fate, cluster, told)
+                yield _placed(line, fate, cluster, collected)
 
 
 _Told = tuple[StoryKind, int, int | None, str]
 """Kind, node, metadata offset and text of a line."""
 
 
-def _placed(told: _Told, fate: Fate, cluster: ClusterFacts, event: CollectedEvent[events.Event]) -> StoryLine:
-    kind, node, metadata_offset, text = told
+def _placed(statement: _Told, fate: Fate, cluster: ClusterFacts, event: CollectedEvent[events.Event]) -> StoryLine:
+    kind, node, metadata_offset, text = statement
     return StoryLine(
         kind=kind,
         text=text,
@@ -226,15 +226,15 @@ def _of_election(fate: Fate, change: events.Event, terms: ControllerTerms) -> _T
     return StoryKind.ELECTED, change.leader, change.metadata_offset, text
 
 
-def _of_leading_again(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
+def _of_leading_again(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
     """The first leader without the records took over, restarted since it was elected."""
-    term, event = fate.lacking, told.event
+    term, event = fate.lacking, collected.event
     if (
         term is None
         or term.unelected_at is None
         or not isinstance(event, events.BecameLeader)
         or (event.topic_id, event.partition, event.leader_epoch) != (fate.topic_id, fate.partition, term.leader_epoch)
-        or (told.node, told.incarnation) != (term.node, term.incarnation)
+        or (collected.node, collected.incarnation) != (term.node, term.incarnation)
     ):
         return None
     text = (

@@ -108,11 +108,11 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
     is_clear = not facts.has_unclear_id
     for check in CHECKS if is_clear else ():
         if isinstance(check, PartitionCheck) and is_promised(check.check_id, switches) and not check.needs & doubtful:
-            told = list(check.find(facts))
-            if told:
+            found = list(check.find(facts))
+            if found:
                 findings[check.check_id] = msgspec.structs.replace(
-                    first_of(told),
-                    guarantee=_worst(facts, timeline, [finding for finding in told if finding.exempted_by is None]),
+                    first_of(found),
+                    guarantee=_worst(facts, timeline, [finding for finding in found if finding.exempted_by is None]),
                 )
     lost: Counter[SendStream] = Counter()
     for each in facts.lost if is_clear else ():

@@ -90,8 +90,10 @@ def delete_records(
     else:
         click.echo("Records delete operation completed:")
         for each in results:
-            told = f"error: {each.error.name}" if each.low_watermark is None else f"low_watermark: {each.low_watermark}"
-            click.echo(f"partition: {each.topic}-{each.partition}\t{told}")
+            outcome = (
+                f"error: {each.error.name}" if each.low_watermark is None else f"low_watermark: {each.low_watermark}"
+            )
+            click.echo(f"partition: {each.topic}-{each.partition}\t{outcome}")
     return answers_exit_code([each.error for each in results])
 
 

@@ -77,8 +77,10 @@ def _update(updates: tuple[str, ...], direction: str, done: str, place: Path, ou
     ]
     effort = Effort.VALIDATE_ONLY if is_dry else Effort.APPLY
     administer(locate(place), lambda admin: admin.update_features(wanted, effort=effort))
-    told = [f"{name} {'can be' if is_dry else 'was'} {done} to {_text(name, level)}." for name, level in levels.items()]
-    report_done("\n".join(told), {"levels": levels, "dry_run": is_dry}, output)
+    sentences = [
+        f"{name} {'can be' if is_dry else 'was'} {done} to {_text(name, level)}." for name, level in levels.items()
+    ]
+    report_done("\n".join(sentences), {"levels": levels, "dry_run": is_dry}, output)
 
 
 def _level(name: str, text: str) -> int:

@@ -117,7 +117,7 @@ def simulate(
     played: list[Schedule] = []
     if keep == "all":
         options = msgspec.structs.replace(options, are_plans_kept=True)
-    told = partial(
+    play = partial(
         sweep,
         _range(_DEFAULT_SEEDS if seeds is None else seeds),
         options,
@@ -126,7 +126,7 @@ def simulate(
         on_progress=_progress(),
         on_schedule=played.append if keep == "all" else lambda _: None,
     )
-    report = told(jobs=jobs) if spark_choice.master is None else _on_spark(spark_choice, told)
+    report = play(jobs=jobs) if spark_choice.master is None else _on_spark(spark_choice, play)
     if output is Output.TEXT:
         _print_report(report, is_coverage_listed=is_coverage_listed)
     found = _shrink_all(report)
@@ -152,8 +152,8 @@ def simulate(
     return ExitCode.UNKNOWN if report.too_little else ExitCode.VALID
 
 
-def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "SweepReport":
-    """Has a Spark cluster play what ``told`` sweeps."""
+def _on_spark(choice: SparkChoice, play: "Callable[..., SweepReport]") -> "SweepReport":
+    """Has a Spark cluster play what ``play`` sweeps."""
     from laststand.cli.program.failure import CommandFailedError
     from laststand.cli.program.requirements import require_spark
     from laststand.cli.spark.sweep import spark_batches
@@ -170,7 +170,7 @@ def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "Sweep
         starter.start()
         try:
             with starter.tasks_at_work() as spark:
-                return told(batches=partial(spark_batches, spark))
+                return play(batches=partial(spark_batches, spark))
         except (SparkSessionError, SparkLostError) as error:
             raise CommandFailedError(f"unknown: {error}", exit_code=ExitCode.UNKNOWN) from None
         finally:

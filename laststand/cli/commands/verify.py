@@ -102,11 +102,11 @@ def verify(
                 _shown_progress(spark, kept, len(places)),
             ):
 
-                def keep(number: int, report: "VerdictReport") -> None:
+                def store(number: int, report: "VerdictReport") -> None:
                     kept[number] = places[number].kept(report)
                     left.remove(places[number].name)
 
-                verify_runs([place.path for place in places], spark=spark, on_report=keep)
+                verify_runs([place.path for place in places], spark=spark, on_report=store)
             reports = [report for _, (report, _) in sorted(kept.items())]
             pages = {kept[number][0].run: places[number].report() for number in sorted(kept) if is_reported}
             print_verdicts(reports, pages, output=output)

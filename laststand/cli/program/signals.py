@@ -19,7 +19,7 @@ class Signals:
         """The exit code of an interrupted program."""
         return _BY_SIGNAL + self._received
 
-    def hear(self) -> None:
+    def install(self) -> None:
         """Begins to listen; also to Ctrl-C where that is ignored, as in a job in the background.
 
         There it is blocked instead: asyncio sets up an orderly interruption only where nobody has replaced Python's own

@@ -84,13 +84,13 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
     if uris and work_directory is None:
         raise UserError(f"{uris[0]}: expected --work-dir DIR, where the run is copied while it is judged")
 
-    def look(name: str) -> str:
+    def checked(name: str) -> str:
         if not is_uri(name):
             open_run_directory(Path(name))
             _check_is_down(Path(name))
         return name
 
-    return _fit(names, look)
+    return _fit(names, checked)
 
 
 @contextlib.contextmanager

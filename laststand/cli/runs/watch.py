@@ -33,7 +33,7 @@ def watch(spark: "SparkTasks | None", directory: Path, *, is_reported: bool, out
     ended = EndedRuns(directory)
     reports: list[VerdictReport] = []
 
-    def take(runs: Sequence[Path], number: int, report: VerdictReport) -> None:
+    def report_on(runs: Sequence[Path], number: int, report: VerdictReport) -> None:
         page = leave_report(runs[number]) if store_verdict(report, runs[number]) and is_reported else None
         _print(report, page, output)
         reports.append(report)
@@ -44,7 +44,7 @@ def watch(spark: "SparkTasks | None", directory: Path, *, is_reported: bool, out
         if not runs:
             time.sleep(_LOOK_INTERVAL_S)
             continue
-        verify_runs(runs, spark=spark, on_report=partial(take, runs))
+        verify_runs(runs, spark=spark, on_report=partial(report_on, runs))
     return reports
 
 

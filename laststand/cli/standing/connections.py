@@ -250,31 +250,31 @@ def working(work: Coroutine[None, None, ResultT]) -> ResultT:
         return asyncio.run(work)
     except (EmulatorError, ExceptionGroup) as error:
         match _first(error):
-            case UserError() | ConfigError() as told:
-                raise told from None
-            case NoClusterError() as told:
-                raise UserError(str(told)) from None
-            case AdminError() as told:
-                raise _refused(told) from None
-            case EmulatorError() as told:
-                raise CommandFailedError(str(told)) from None
+            case UserError() | ConfigError() as error:
+                raise error from None
+            case NoClusterError() as error:
+                raise UserError(str(error)) from None
+            case AdminError() as error:
+                raise _refused(error) from None
+            case EmulatorError() as error:
+                raise CommandFailedError(str(error)) from None
             case _:
                 raise
 
 
-def _refused(told: "AdminError") -> EmulatorError:
+def _refused(error: "AdminError") -> EmulatorError:
     """Returns the error of a command that a node refused, or did not answer."""
     from laststand.emulator.core.errors import ErrorCode
 
-    match told.error:
+    match error.error:
         case ErrorCode.UNKNOWN_SERVER_ERROR:
-            return CommandFailedError(str(told))
+            return CommandFailedError(str(error))
         case ErrorCode.REQUEST_TIMED_OUT:
-            return CommandFailedError(f"{told}; nobody knows whether it was done", exit_code=ExitCode.UNKNOWN)
+            return CommandFailedError(f"{error}; nobody knows whether it was done", exit_code=ExitCode.UNKNOWN)
         case ErrorCode.NETWORK_EXCEPTION:
-            return UserError(f"{told}; laststand status says which nodes run")
+            return UserError(f"{error}; laststand status says which nodes run")
         case _:
-            return UserError(str(told))
+            return UserError(str(error))
 
 
 def answers_exit_code(answers: "Sequence[ErrorCode]", *, fine: "Collection[ErrorCode] | None" = None) -> ExitCode:

@@ -31,7 +31,7 @@ def test_what_a_jvm_wrote_is_used_by_the_next(tmp_path: Path) -> None:
     archive = found(tmp_path)
     assert archive.options_to_use() == ()
     written_by_jvm(archive)
-    archive.keep()
+    archive.install()
     assert f"-XX:SharedArchiveFile={archive.path}" in found(tmp_path).options_to_use()
     assert list((tmp_path / "laststand").glob("*.jsa")) == [archive.path]
 
@@ -43,7 +43,7 @@ def test_from_java_25_on_it_is_an_ahead_of_time_cache(tmp_path: Path) -> None:
     assert archive is not None
     (option,) = (each for each in archive.options_to_write() if each.startswith("-XX:AOTCacheOutput="))
     Path(option.partition("=")[2]).write_text("classes")
-    archive.keep()
+    archive.install()
     assert f"-XX:AOTCache={archive.path}" in archive.options_to_use()
 
 
@@ -56,7 +56,7 @@ def test_what_a_jvm_did_not_finish_is_removed(tmp_path: Path) -> None:
 
 def test_a_jvm_that_wrote_nothing_leaves_no_archive(tmp_path: Path) -> None:
     archive = found(tmp_path)
-    archive.keep()
+    archive.install()
     assert not archive.is_there
 
 
@@ -75,12 +75,12 @@ def test_another_environment_has_another_archive_and_one_that_is_gone_has_none(
         monkeypatch.setattr(class_archive, "spark_home", lambda place=tmp_path / name: place)
         archive = found(tmp_path)
         written_by_jvm(archive)
-        archive.keep()
+        archive.install()
         kept.append(archive.path)
     assert sorted((tmp_path / "laststand").glob("*.jsa")) == sorted(kept)
     (tmp_path / "here").rmdir()
     written_by_jvm(archive)
-    archive.keep()
+    archive.install()
     assert list((tmp_path / "laststand").glob("*.jsa")) == [archive.path]
 
 
@@ -108,7 +108,7 @@ def test_jars_that_are_installed_again_are_other_jars(tmp_path: Path, monkeypatc
         archive = found(tmp_path)
         assert not archive.is_there
         written_by_jvm(archive)
-        archive.keep()
+        archive.install()
         assert found(tmp_path).is_there
         archives.append(archive.path)
     assert archives[0] != archives[1]

@@ -65,18 +65,18 @@ class ControlBatch:
         """Informs brokers of a partition's leader and ISR, and everybody of it for clients."""
         partition = self._leader_and_isr_partition(name, leadership, assignment)
         for broker_id in broker_ids:
-            told = self._leader_and_isr.setdefault(broker_id, {})
-            was_new = name in told and told[name].is_new
-            told[name] = msgspec.structs.replace(partition, is_new=is_new or was_new)
+            partitions = self._leader_and_isr.setdefault(broker_id, {})
+            was_new = name in partitions and partitions[name].is_new
+            partitions[name] = msgspec.structs.replace(partition, is_new=is_new or was_new)
         self.add_update_metadata(self._context.registered, (name,))
 
     def add_stop_replica(self, broker_ids: Iterable[BrokerId], name: TopicPartition, *, is_deleted: bool) -> None:
         """Orders brokers to give up a replica."""
         leader_epoch = self._stop_epoch(name)
         for broker_id in broker_ids:
-            told = self._stop_replica.setdefault(broker_id, {})
-            was_deleted = name in told and told[name].is_deleted
-            told[name] = control_messages.StopReplicaPartition(
+            partitions = self._stop_replica.setdefault(broker_id, {})
+            was_deleted = name in partitions and partitions[name].is_deleted
+            partitions[name] = control_messages.StopReplicaPartition(
                 name=name, leader_epoch=leader_epoch, is_deleted=is_deleted or was_deleted
             )
 
@@ -179,10 +179,10 @@ class ControlBatch:
         version = self._config.ibp.leader_and_isr_version
         is_said = has_field(control_messages.LeaderAndIsrRequest, "contains_all_replicas", version)
         for broker_id in self._full_to:
-            told = self._leader_and_isr.setdefault(broker_id, {})
+            partitions = self._leader_and_isr.setdefault(broker_id, {})
             for name in self._context.partitions_on(broker_id) if is_said else ():
-                if name not in told:
-                    told[name] = self._partition_without_state(name)
+                if name not in partitions:
+                    partitions[name] = self._partition_without_state(name)
 
     def _partition_without_state(self, name: TopicPartition) -> control_messages.LeaderAndIsrPartition:
         assignment = self._context.assignments[name]

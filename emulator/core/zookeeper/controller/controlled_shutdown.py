@@ -30,7 +30,7 @@ class ControlledShutdown:
         self._partitions = partitions
         self._replicas = replicas
 
-    def let_go(
+    def shut_down(
         self, broker_id: BrokerId, broker_epoch: BrokerEpoch | None
     ) -> operations.Program[control_messages.ControlledShutdownResponse]:
         """Moves what can be moved; ``broker_epoch`` is ``None`` in requests from before KIP-380.

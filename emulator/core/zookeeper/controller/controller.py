@@ -325,7 +325,7 @@ class ZooKeeperController:
                     yield from term.alter_partition.handle(request, partial(self._respond, request_id))
                     yield from term.reassignments.complete_if_in_sync(term.alter_partition.named(request))
                 case control_messages.ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch):
-                    self._respond(request_id, (yield from term.shutdown.let_go(broker_id, broker_epoch)))
+                    self._respond(request_id, (yield from term.shutdown.shut_down(broker_id, broker_epoch)))
                 case admin_messages.ElectLeadersRequest():
                     self._respond(request_id, (yield from _elect_leaders(term, request)))
                 case admin_messages.AlterPartitionReassignmentsRequest():

@@ -196,8 +196,8 @@ class Reassignments:
         written = updates.written.get(name)
         if written is None:
             return
-        told = PartitionLeadership(leader_and_isr=written, controller_epoch=self._context.controller_epoch)
-        self._context.leadership[name] = told
-        self._batch.add_leader_and_isr(assignment.origin_replicas, name, told, assignment)
-        self._batch.add_leader_and_isr(assignment.adding, name, told, assignment, is_new=True)
+        leadership = PartitionLeadership(leader_and_isr=written, controller_epoch=self._context.controller_epoch)
+        self._context.leadership[name] = leadership
+        self._batch.add_leader_and_isr(assignment.origin_replicas, name, leadership, assignment)
+        self._batch.add_leader_and_isr(assignment.adding, name, leadership, assignment, is_new=True)
         self._batch.close()

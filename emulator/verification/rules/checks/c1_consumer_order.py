@@ -29,8 +29,8 @@ def _problem(poll: Poll, expected: int | None) -> str | None:
     if spans and spans[0][1] < position:
         return f"asked for offset {position} and got a batch up to {spans[0][1]}"
     if any(after[0] != before[1] + 1 for before, after in pairwise(spans)):
-        told = ", ".join(f"{first}-{last}" for first, last in spans)
-        return f"got batches from offset {position} on that do not follow each other: {told}"
+        offsets = ", ".join(f"{first}-{last}" for first, last in spans)
+        return f"got batches from offset {position} on that do not follow each other: {offsets}"
     return None
 
 

@@ -17,8 +17,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     high_watermarks = _high_watermarks(facts) if len(served) else {}
     for places in groups_of(served["node"], served["served_epoch"]):
         node, epoch = int(served["node"][places[0]]), int(served["served_epoch"][places[0]])
-        told = high_watermarks.get(node, {})
-        reached = max((hw for of_epoch, hw in told.items() if of_epoch <= epoch), default=0)
+        by_epoch = high_watermarks.get(node, {})
+        reached = max((hw for of_epoch, hw in by_epoch.items() if of_epoch <= epoch), default=0)
         early = served.rows(places[served["last_offset"][places] >= reached])
         for process, base_offset, _ in {(batch.process, batch.base_offset, batch.last_offset) for batch in early}:
             yield Finding(

@@ -97,12 +97,12 @@ def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
     if facts.cluster.is_seen_from_outside:
         return  # not every truncation is told
     changed: dict[tuple[int, int, str], int] = {}
-    told: list[CollectedEvent[events.PartitionEvent]] = [
+    relevant: list[CollectedEvent[events.PartitionEvent]] = [
         *facts.events.of(events.LogOpened),
         *facts.events.of(events.LogTruncated),
         *facts.events.of(events.LogDeleted),
     ]
-    for each in told:
+    for each in relevant:
         process = (each.node, each.incarnation, each.event.topic_id)
         changed[process] = max(changed.get(process, 0), each.sequence)
     for log in facts.final_logs:

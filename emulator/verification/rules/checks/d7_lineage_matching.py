@@ -19,12 +19,12 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     differing: dict[tuple[str, int, int], set[str]] = {}
     for appended in batches.rows(np.isin(batch_keys, keys[1:][is_other])):
         batch = appended.event
-        told = differing.setdefault((batch.topic_id, batch.leader_epoch, batch.base_offset), set())
-        told.add(f"broker {appended.node} has one up to {batch.last_offset} with CRC {batch.crc}")
-    for (_, leader_epoch, base_offset), told in differing.items():
+        copies = differing.setdefault((batch.topic_id, batch.leader_epoch, batch.base_offset), set())
+        copies.add(f"broker {appended.node} has one up to {batch.last_offset} with CRC {batch.crc}")
+    for (_, leader_epoch, base_offset), copies in differing.items():
         yield Finding(
             base_offset,
-            f"{facts} offset {base_offset} of epoch {leader_epoch} is not one batch: {', '.join(sorted(told))}",
+            f"{facts} offset {base_offset} of epoch {leader_epoch} is not one batch: {', '.join(sorted(copies))}",
         )
 
 

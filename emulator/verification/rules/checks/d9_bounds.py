@@ -16,8 +16,8 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    for told, problem in _problems(facts):
-        yield Finding(told.sequence, f"{facts}: broker {told.node} {problem}")
+    for collected, problem in _problems(facts):
+        yield Finding(collected.sequence, f"{facts}: broker {collected.node} {problem}")
     for before, after in successive(facts.final_batches):
         is_apart = after["base_offset"] != before["last_offset"] + 1
         for left, found in zip(before.rows(is_apart), after.rows(is_apart), strict=True):
@@ -46,10 +46,10 @@ def _problems(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[events.Eve
         *facts.events.of(events.LogOpened),
         *facts.events.of(events.BecameFollower),
     ]
-    for told in roles:
-        problem = _problem(told.event)
+    for collected in roles:
+        problem = _problem(collected.event)
         if problem is not None:
-            yield told, problem
+            yield collected, problem
 
 
 def _high_watermark_before(facts: PartitionFacts, raised: CollectedEvent[events.LogStartOffsetRaised]) -> int:
@@ -72,9 +72,10 @@ def _high_watermark_before(facts: PartitionFacts, raised: CollectedEvent[events.
         events.LogStartOffsetRaised,
     ):
         known += [
-            _least_high_watermark(told.event)
-            for told in facts.events.of(kind)
-            if (told.node, told.incarnation) == (raised.node, raised.incarnation) and told.sequence < raised.sequence
+            _least_high_watermark(collected.event)
+            for collected in facts.events.of(kind)
+            if (collected.node, collected.incarnation) == (raised.node, raised.incarnation)
+            and collected.sequence < raised.sequence
         ]
     return max(known, default=0)
 

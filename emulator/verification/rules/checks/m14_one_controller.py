@@ -55,15 +55,15 @@ def _decisions_of_the_replaced(cluster: ClusterFacts) -> Iterator[Finding]:
 
 def _offsets_of_two(cluster: ClusterFacts) -> Iterator[Finding]:
     controllers: dict[int, set[tuple[int, int]]] = {}
-    told: dict[int, set[str]] = {}
+    by_offset: dict[int, set[str]] = {}
     for kind in _RECORDS:
         for collected in cluster.events.of(kind):
             record = _record(collected.event)
             if record is not None:
                 metadata_offset, what = record
                 controllers.setdefault(metadata_offset, set()).add((collected.node, collected.incarnation))
-                told.setdefault(metadata_offset, set()).add(what)
-    for metadata_offset, records in told.items():
+                by_offset.setdefault(metadata_offset, set()).add(what)
+    for metadata_offset, records in by_offset.items():
         if len(records) > 1 and len(controllers[metadata_offset]) > 1:
             yield Finding(
                 metadata_offset, f"metadata offset {metadata_offset} stands for {' and for '.join(sorted(records))}"

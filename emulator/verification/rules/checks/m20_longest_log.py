@@ -48,7 +48,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _harness(cluster: ClusterFacts) -> Timeline:
-    told = (
+    relevant = (
         each
         for kind in (
             events.StepReached,
@@ -59,7 +59,7 @@ def _harness(cluster: ClusterFacts) -> Timeline:
         )
         for each in cluster.events.of(kind)
     )
-    return Timeline(events=tuple(sorted(told, key=place_of)))
+    return Timeline(events=tuple(sorted(relevant, key=place_of)))
 
 
 def _problems(

@@ -25,8 +25,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             leaders.setdefault(key, set()).add((appended.node, "by what it appended"))
     for (_, leader_epoch), found in leaders.items():
         if len({leader for leader, _ in found}) > 1:
-            told = ", ".join(sorted(f"broker {leader} {source}" for leader, source in found))
-            yield Finding(leader_epoch, f"{facts} epoch {leader_epoch} has more than one leader: {told}")
+            sources = ", ".join(sorted(f"broker {leader} {source}" for leader, source in found))
+            yield Finding(leader_epoch, f"{facts} epoch {leader_epoch} has more than one leader: {sources}")
 
 
 CHECK = PartitionCheck(
