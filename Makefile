@@ -140,7 +140,7 @@ gallery: develop ## play each known failure, and every bundled scenario under fi
 min-isr: develop ## measure what each min ISR protects from: docs/min-isr.md, with reports in build/min-isr/index.html
 	$(BIN)/python -m docs.min_isr build/min-isr
 
-bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|suites|kafka
+bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|suites|kafka|listener
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay

@@ -5,7 +5,19 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, console, event_writing, failover, kafka, oracle, pages, produce, simulator, suites
+from benchmarks import (
+    boot,
+    console,
+    event_writing,
+    failover,
+    kafka,
+    listener,
+    oracle,
+    pages,
+    produce,
+    simulator,
+    suites,
+)
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
 
@@ -20,6 +32,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "pages": pages.measure,
     "suites": suites.measure,
     "kafka": kafka.measure,
+    "listener": listener.measure,
 }
 """Benchmarks that can be asked for by name, in the order in which all of them run."""
 

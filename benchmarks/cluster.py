@@ -50,7 +50,14 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         unexpected: ends that nobody asked for, in words.
     """
 
-    def __init__(self, directory: Path, *, session_timeout_ms: int, properties: tuple[tuple[str, str], ...]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        session_timeout_ms: int,
+        properties: tuple[tuple[str, str], ...],
+        kafka_clients: tuple[str, ...] = (),
+    ) -> None:
         self.session_timeout_ms = session_timeout_ms
         self.unexpected: list[str] = []
         self.processes = ProcessCluster(
@@ -62,6 +69,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
                 switches=era_switches(DEFAULT_ERA),
                 properties=(("broker.session.timeout.ms", str(session_timeout_ms)), *properties),
                 toxiproxy=None,
+                kafka_clients=kafka_clients,
             ),
             on_start=lambda _node, _incarnation: None,
             on_unexpected_end=self._ended,

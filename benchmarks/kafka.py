@@ -8,7 +8,8 @@ unfenced, ``kafka_broker_rss`` the resident memory of each broker then. The vers
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +51,20 @@ def measure() -> Iterator[Figure]:
 
 async def _boot(kafka: KafkaProgram) -> tuple[float, list[int]]:
     """Returns how many seconds a start took, and how many bytes of memory each broker has."""
+    started_ns = time.monotonic_ns()
+    async with running_kafka(kafka) as cluster:
+        took_ns = time.monotonic_ns() - started_ns
+        pids = [cluster.supervisor.children[str(broker_id)].pid for broker_id in BROKER_IDS]
+        return took_ns / 1e9, [psutil.Process(pid).memory_info().rss for pid in pids]
+
+
+@asynccontextmanager
+async def running_kafka(kafka: KafkaProgram) -> AsyncIterator[KafkaCluster]:
+    """Starts a cluster, and yields it when all three brokers are unfenced.
+
+    Raises:
+        BenchmarkError: they were not in time.
+    """
     with tempfile.TemporaryDirectory(prefix="laststand-benchmark-") as directory:
         layout = ClusterLayout(
             run="kafka",
@@ -63,7 +78,6 @@ async def _boot(kafka: KafkaProgram) -> tuple[float, list[int]]:
         witness, changed = NodeWitness(layout), asyncio.Event()
         metadata = KafkaMetadata(layout, witness=witness, on_change=changed.set)
         async with _cluster(layout, kafka, witness) as cluster:
-            started_ns = time.monotonic_ns()
             following = asyncio.create_task(metadata.run())
             starting = asyncio.create_task(cluster.start())
             try:
@@ -71,15 +85,13 @@ async def _boot(kafka: KafkaProgram) -> tuple[float, list[int]]:
                     while not are_all_active(metadata.image):
                         changed.clear()
                         await changed.wait()
-                took_ns = time.monotonic_ns() - started_ns
-                await starting
+                    await starting
             except TimeoutError:
                 raise BenchmarkError(f"no three active brokers within {_TIMEOUT_S:g} s") from None
             finally:
                 following.cancel()
                 starting.cancel()
-            pids = [cluster.supervisor.children[str(broker_id)].pid for broker_id in BROKER_IDS]
-            return took_ns / 1e9, [psutil.Process(pid).memory_info().rss for pid in pids]
+            yield cluster
 
 
 def _cluster(layout: ClusterLayout, kafka: KafkaProgram, witness: NodeWitness) -> KafkaCluster:

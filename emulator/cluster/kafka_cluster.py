@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec
-from laststand.emulator.cluster.kafka_distribution import JVM_OPTIONS, KafkaProgram
+from laststand.emulator.cluster.kafka_distribution import KafkaProgram
 from laststand.emulator.cluster.kafka_probe import KafkaProbeConnection, await_kafka
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.link_messages import LinkMessages
@@ -80,6 +80,7 @@ class KafkaHost(LocalHost):
     def __init__(self, supervisor: Supervisor, *, kafka: KafkaProgram, sync_shim: Path | None) -> None:
         super().__init__(supervisor, program=str(kafka.java), environment={})
         self._kafka = kafka.distribution
+        self._jvm_options = kafka.jvm_options
         self._sync_shim = sync_shim
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
@@ -92,7 +93,7 @@ class KafkaHost(LocalHost):
             process = await self._supervisor.start(
                 ProcessSpec(
                     name=str(node_id),
-                    argv=(self._program, "-cp", self._kafka.class_path, *JVM_OPTIONS, *archive, *arguments),
+                    argv=(self._program, "-cp", self._kafka.class_path, *self._jvm_options, *archive, *arguments),
                     stderr_path=self._layout.node_log(node_id),
                     environment=self._sync_environment(node_id),
                     exits_with_signal_number=True,

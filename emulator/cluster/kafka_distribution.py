@@ -78,6 +78,7 @@ class KafkaProgram(msgspec.Struct, frozen=True, kw_only=True):
 
     distribution: KafkaDistribution
     java: Path
+    jvm_options: tuple[str, ...] = JVM_OPTIONS
 
 
 def kafka_cache() -> Path:
