@@ -24,7 +24,7 @@ PACKAGES := $(filter-out emulator chaos,$(SOURCES))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs playground screenshots gallery min-isr bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -126,6 +126,9 @@ rewrite: develop ## rewrite the expected text of the interaction scripts
 
 docs: develop ## write the pages of docs/ that follow from the program
 	$(BIN)/python -m docs.generate
+
+playground: develop ## write the simulator for browsers to build/playground; needs npm, and the network once
+	$(BIN)/python -m docs.playground.build build/playground
 
 screenshots: develop ## play the demo and take the pictures of README; needs a browser
 	rm -rf build/screenshots

@@ -1,0 +1,1 @@
+"""The playground: the simulator in a browser."""

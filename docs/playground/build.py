@@ -1,0 +1,133 @@
+"""Builds the playground: ``python -m docs.playground.build DIRECTORY``.
+
+Pyodide comes from npm, msgspec's wheel for it from pip's index, both pinned and kept in the user's cache; the simulator
+is what lies in this repository. The result is static files that need no network, served under whatever path.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import typing_extensions
+import yaml
+
+ROOT: Final = Path(__file__).parents[2]
+PYODIDE: Final = "314.0.7"
+MSGSPEC: Final = "0.22.0"
+PLATFORM: Final = ("--platform", "pyemscripten_2026_0_wasm32", "--python-version", "314", "--abi", "cp314")
+_OF_PYODIDE: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+_PAGE: Final = ("index.html", "playground.css", "playground.js", "worker.js")
+_PACKAGES: Final = ("core", "plan", "simulator", "storage")
+_PLANS: Final = ROOT / "tests" / "simulation" / "regressions"
+
+_CRC32C: Final = '''"""CRC-32C by a table; the C library of that name has no wheel for a browser."""
+
+_TABLE = []
+for _byte in range(256):
+    for _ in range(8):
+        _byte = _byte >> 1 ^ (0x82F63B78 if _byte & 1 else 0)
+    _TABLE.append(_byte)
+
+
+def crc32c(data, value=0):
+    value ^= 0xFFFFFFFF
+    for byte in bytes(data):
+        value = _TABLE[(value ^ byte) & 0xFF] ^ value >> 8
+    return value ^ 0xFFFFFFFF
+'''
+
+_FIRST_STORY: Final = """\
+# The example of KIP-966: the ISR shrinks to one broker, which loses power with records that were never synced.
+# Choose the era kip-966, and nothing is lost.
+cluster brokers=3 era=kafka-3.9
+topic orders replicas=(0,1,2) min.insync.replicas=2
+produce orders-0 acks=all records=3
+wait 100
+isolate 0
+wait 900
+produce orders-0 acks=all records=3
+wait 300
+isolate 1
+wait 900
+power-loss 2 keep=none kept=0 truncation=kept
+wait 600
+start 2
+wait 600
+heal
+wait 1000
+"""
+
+
+def build(directory: Path) -> None:
+    """Writes the playground into a directory, in the place of what it holds."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    for name in _PAGE:
+        shutil.copy(Path(__file__).parent / name, directory)
+    with tarfile.open(_pyodide()) as archive:
+        for name in _OF_PYODIDE:
+            source = archive.extractfile(f"package/{name}")
+            assert source is not None
+            (directory / "pyodide").mkdir(exist_ok=True)
+            (directory / "pyodide" / name).write_bytes(source.read())
+    wheel = _msgspec()
+    shutil.copy(wheel, directory)
+    with zipfile.ZipFile(directory / "laststand.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        for path, name in _sources():
+            packed.write(path, name)
+        packed.writestr("crc32c.py", _CRC32C)
+    (directory / "archive.json").write_text(json.dumps({"wheels": [wheel.name], "archive": "laststand.zip"}))
+    (directory / "presets.json").write_text(json.dumps(list(_presets())))
+
+
+def _cache() -> Path:
+    found = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "laststand" / "playground"
+    found.mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def _pyodide() -> Path:
+    package = _cache() / f"pyodide-{PYODIDE}.tgz"
+    if not package.exists():
+        subprocess.run(["npm", "pack", "--silent", f"pyodide@{PYODIDE}"], cwd=_cache(), check=True)
+    return package
+
+
+def _msgspec() -> Path:
+    found = list(_cache().glob(f"msgspec-{MSGSPEC}-*.whl"))
+    if not found:
+        wanted = ("--no-deps", "--only-binary=:all:", *PLATFORM, f"msgspec=={MSGSPEC}")
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", *wanted], cwd=_cache(), check=True)
+        found = list(_cache().glob(f"msgspec-{MSGSPEC}-*.whl"))
+    return found[0]
+
+
+def _sources() -> Iterator[tuple[Path, str]]:
+    """Yields the Python files that the simulator needs, and their names in the archive."""
+    for name in ("laststand/__init__.py", "docs/playground/__init__.py", "docs/playground/session.py"):
+        yield ROOT / name, name
+    yield ROOT / "emulator" / "__init__.py", "laststand/emulator/__init__.py"
+    for package in _PACKAGES:
+        for path in sorted((ROOT / "emulator" / package).rglob("*.py")):
+            yield path, f"laststand/{path.relative_to(ROOT)}"
+    for path in sorted(Path(yaml.__file__).parent.glob("*.py")):
+        yield path, f"yaml/{path.name}"
+    yield Path(typing_extensions.__file__), "typing_extensions.py"
+
+
+def _presets() -> Iterator[dict[str, str]]:
+    """Yields stories: the first one, then every kept plan by its comment."""
+    yield {"title": "The last replica standing loses power (KIP-966)", "plan": _FIRST_STORY}
+    for path in sorted(_PLANS.glob("*.txt")):
+        yield {"title": path.stem.replace("-", " "), "plan": path.read_text()}
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))
