@@ -1,7 +1,7 @@
 """Fetch sessions: a client names its partitions once, and then only what changes (KIP-227).
 
-A session belongs to the broker's process, not to a connection. Where there is no room for one, the client is informed
-so by session id 0 and goes on with full requests.
+A session belongs to the broker's process, not to a connection. Where there is no room for one, the answer has
+session id 0, and the client goes on with full requests.
 """
 
 import secrets

@@ -114,7 +114,7 @@ class _Small(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes it has in a page."""
+        """The approximate number of bytes that it takes in a page."""
         return len(self.svg.encode()) + len(self.text.encode()) + _words_size(self.steps) + _SMALL_MARKUP
 
 
@@ -131,7 +131,7 @@ class _Picture:
 
     @property
     def size(self) -> int:
-        """About how many bytes it has in a page."""
+        """The approximate number of bytes that it takes in a page."""
         moments = len(script_data(self.moments).encode())
         return len(self.svg.encode()) + moments + _words_size(self.steps) + _PICTURE_MARKUP
 

@@ -39,7 +39,7 @@ def build_class_archive() -> bool:
 
 
 def main() -> int:
-    """Returns the exit code, which is always 0; a machine that cannot verify is informed so when it is to."""
+    """Returns the exit code, which is always 0; a machine that cannot verify says so when it is asked to."""
     try:
         build_class_archive()
     except EmulatorError as error:

@@ -1,7 +1,7 @@
 """``NodeHost`` of a compose project: containers that somebody else made. They are started again, and never removed.
 
-Nodes draw their incarnation themselves (``laststand.emulator.node.environment``), so what a node is informed from
-outside at its start is what its container was made with.
+Nodes draw their incarnation themselves (``laststand.emulator.node.environment``), so the environment of a
+node at its start is the one that its container was made with.
 """
 
 import asyncio

@@ -177,7 +177,7 @@ def _fields_of(name: str, hint: Any) -> list[Field]:
 
 
 def element_of(hint: Any) -> type[msgspec.Struct] | None:
-    """Returns of what struct a field is a tuple, if it is one of structs."""
+    """Returns the struct of a field that is a tuple of structs; ``None`` for any other field."""
     arguments = typing.get_args(hint)
     is_tuple = typing.get_origin(hint) is tuple and isinstance(arguments[0], type)
     return arguments[0] if is_tuple and issubclass(arguments[0], msgspec.Struct) else None

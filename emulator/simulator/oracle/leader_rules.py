@@ -73,7 +73,7 @@ class LeaderRules:
         self._proposed.pop((node_id, name), None)
 
     def became_leader(self, node_id: NodeId, name: TopicPartition, event: events.BecameLeader) -> None:
-        """A term begins, or goes on under the next epoch; where one is left out, another leader may have led."""
+        """A term begins, or goes on if this is the next epoch; after a gap another broker may have led."""
         key, leader_epoch = (node_id, name), event.leader_epoch
         is_next = self._last_epoch.get(key) in (leader_epoch, leader_epoch - 1)
         if key not in self._term_start or (not is_next and self._cluster.switches.progress_of_this_term):
@@ -156,7 +156,7 @@ class LeaderRules:
                 self._alarm_log.report("M18", name, sentence)
 
     def _is_recovering(self, node_id: NodeId, name: TopicPartition) -> bool:
-        """Returns whether a partition recovers by all that a broker has been informed."""
+        """Returns whether a partition is RECOVERING by the metadata and the answers that a broker has received."""
         broker = self._cluster.nodes[BrokerId(node_id)].broker
         state = None if broker is None else broker.image.partitions.get(name)
         if broker is None or state is None or state.leader_recovery_state is LeaderRecoveryState.RECOVERED:

@@ -246,7 +246,7 @@ class ZooKeeperLeaders(LeaderRules):
     def _leaving(
         self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
     ) -> frozenset[BrokerId]:
-        """Returns the members that a reassignment removes, by what the leader was informed.
+        """Returns the members that a reassignment removes, by the requests that the leader has received.
 
         It is told to do without them before they leave the ISR (Z28); that they have been assigned again by now, it
         may not have been told.

@@ -254,7 +254,7 @@ class ZooKeeperService:
         self._answer(received.request_id, received.cause_id, self._response(session_id, client, answers))
 
     def _drop_seen_events(self, client: _Client, events_seen: int) -> None:
-        """Forgets the events that a client has been informed."""
+        """Forgets the events that a client has received."""
         del client.unseen[: max(0, events_seen - client.first_event)]
         client.first_event = max(client.first_event, events_seen)
 

@@ -186,7 +186,7 @@ class Table(Collection[_Row]):
         return self[count_of(name)], self._elements[name]
 
     def numbers(self, name: str, numbers: dict[Hashable, int]) -> Ints:
-        """The column of a field under other numbers, which ``numbers`` has or is given: to compare it with a column."""
+        """Returns a field as numbers of ``numbers``, to which new words are added: so two tables can be compared."""
         return joined(self._renumbered(name, [self[name]], self.words(name), numbers))
 
     def _renumbered(

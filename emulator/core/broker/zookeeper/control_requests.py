@@ -3,7 +3,7 @@
 In a KRaft cluster ``Assignment`` acts on the difference of two images; here the controller says what to do, request by
 request, and epochs say what is too old. Both end in ``Partition.become_leader`` and ``become_follower``.
 
-Logs are opened before the broker is informed anything, so they wait under their names until a role is given. One whose
+Logs are opened before the broker receives any request, so they wait under their names until a role is given. One whose
 role never comes is a stray: it is kept, served to nobody, and taken for the data of whatever partition of its name
 comes next, unless a complete list says that it does not belong here (``full_list``).
 """

@@ -36,10 +36,10 @@ def real_topic_id(topic_id: TopicId | None) -> TopicId | None:
 
 
 class MetadataCache:
-    """The image, and who leads whom by it.
+    """The metadata that UpdateMetadata requests have brought, for clients.
 
     Attributes:
-        image: what clients are informed; for reading only.
+        image: of the cluster, as clients are answered; for reading only.
         controller: who sent the last request; ``None`` before any.
 
     """

@@ -173,7 +173,7 @@ class ControllerContext:
         return self.partition_phases.get(partition, PartitionPhase.NON_EXISTENT)
 
     def replica_phase_of(self, replica: Replica) -> ReplicaPhase:
-        """Returns where a replica is in its life."""
+        """Returns a replica's state, of those that Kafka's ``ReplicaStateMachine`` has."""
         return self.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
 
     # --- Deletion -------------------------------------------------------------------------------------------------

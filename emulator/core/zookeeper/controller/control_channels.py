@@ -39,7 +39,7 @@ class _Channel:
 
 
 class ControlChannels:
-    """All queues of one controller. Their length is bounded by what a broker is informed until it is declared dead."""
+    """All queues of one controller. Their length is bounded by what is sent to a broker until its session expires."""
 
     def __init__(self, *, first_correlation_id: int = 0) -> None:
         self.next_correlation_id = CorrelationId(first_correlation_id)

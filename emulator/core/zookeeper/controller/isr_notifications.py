@@ -1,7 +1,7 @@
 """Leaders that wrote their ISR themselves, and log directories that failed: told by sequence nodes.
 
 Below IBP 2.7-IV2 a leader sets its state node and leaves a notification; the controller reads the nodes that are named,
-informs all brokers what clients are to know, and deletes the notification. Until then its copy is stale. Kafka listens
+sends UpdateMetadata to all brokers, and deletes the notification. Until then its copy is stale. Kafka listens
 at every protocol version, as other brokers may be older. Kafka's ``KafkaController.processIsrChangeNotification``.
 """
 
@@ -59,7 +59,7 @@ class Notifications:
         yield from self._delete(parent, names)
 
     def refresh(self, names: tuple[TopicPartition, ...]) -> operations.Program[None]:
-        """Reads state nodes again, and informs brokers what clients are to know of them."""
+        """Reads state nodes again, and sends UpdateMetadata of them to all brokers."""
         self._context.leadership |= yield from self._store.read_states(names)
         self._batch.add_update_metadata(self._context.registered, names)
         self._batch.close()

@@ -51,7 +51,7 @@ class ReplicaStateMachine:
         self._batch = batch
 
     def start(self) -> operations.Program[None]:
-        """Finds out where all replicas are; the online ones are informed their roles, the others leave their ISRs."""
+        """Finds out where all replicas are; the online ones are sent their roles, the others leave their ISRs."""
         online: list[Replica] = []
         offline: list[Replica] = []
         for name in sorted(self._context.assignments):

@@ -43,7 +43,7 @@ class TopicChanges:
         self._replicas = replicas
 
     def load(self) -> operations.Program[None]:
-        """Reads all topics of a cluster that nothing is known of."""
+        """Reads all topics of a cluster; a new controller knows none."""
         topics = children_of((yield (operations.GetChildren(path=paths.TOPICS, is_watched=True),)), paths.TOPICS)
         yield from self._read(topics)
 
