@@ -162,7 +162,8 @@ class DurabilityChecks:
         """D1, D2, D5 on a leader that hears of its election when the controller has gone on to another epoch.
 
         It owes what leaders of earlier epochs promised, and its own former process in this one; and nothing of what its
-        successors did meanwhile. A log that is long enough may have other batches there than a consumer was given.
+        successors did meanwhile. A log that is long enough may have other batches there than a consumer was given, or,
+        where it was cut within a batch (S49), none.
         """
         truth = self._truths.get(name)
         until = None if truth is None else truth.ledger.took_over_at(event.leader_epoch, node.incarnation)
@@ -174,10 +175,10 @@ class DurabilityChecks:
         for check_id, promises in (("D1", truth.acked), ("D5", truth.exposed)):
             for promise in promises.values():
                 is_earlier = promise.leader_epoch is not None and promise.leader_epoch <= event.leader_epoch
-                is_another = check_id == "D5" and held.get(promise.last_offset, promise.crc) != promise.crc
+                is_missing = check_id == "D5" and held.get(promise.last_offset) != promise.crc
                 if (
                     is_earlier
-                    and (promise.last_offset >= end_offset or is_another)
+                    and (promise.last_offset >= end_offset or is_missing)
                     and not self._is_exempt(check_id, truth, promise, promise.last_offset)
                 ):
                     sentence = f"{name}: {what}, without {promise.base_offset}..{promise.last_offset}"

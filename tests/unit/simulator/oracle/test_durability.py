@@ -277,3 +277,21 @@ def test_a_candidate_has_what_lies_in_the_log_that_it_uses_as_the_topics() -> No
     world.oracle.checks.losses.took_role(NAME, FOLLOWER, TopicId("of-the-topic-before"))
     world.oracle.scan()
     assert "D3" in world.fired
+
+
+def test_a_late_leader_whose_log_has_a_gap_lacks_what_a_consumer_was_given() -> None:
+    world = World()
+    world.oracle.truths[NAME].acked.clear()
+    node = world.node(LEADER)
+    log = node.disk.logs[NAME]
+    took_over = next(
+        entry.event
+        for entry in world.journal.entries
+        if isinstance(entry.event, events.BecameLeader) and entry.node_id == LEADER
+    )
+    late = msgspec.structs.replace(took_over, epoch_start_offset=log.log_end_offset)
+    world.oracle.checks.durability.check_late_leader(NAME, node, late)
+    assert "D5" not in world.fired
+    del log.batches[0]
+    world.oracle.checks.durability.check_late_leader(NAME, node, late)
+    assert "D5" in world.fired
