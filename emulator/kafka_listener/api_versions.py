@@ -9,7 +9,7 @@ from typing import Final
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.metadata_version import BROKER_FEATURES
-from laststand.emulator.kafka_listener.messages import Api, Message, all_apis, api_named
+from laststand.emulator.kafka_listener.messages import Message, VersionRange, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 
 API_VERSIONS: Final = api_named("ApiVersions").key
@@ -19,13 +19,10 @@ _SOFTWARE_VERSION: Final = 3
 _ALL_FEATURES_VERSION: Final = 4
 """From here on features whose lowest level is 0 are told, too (KIP-1022)."""
 
-_UNSTABLE: Final = {api_named("InitProducerId").key: 5}
-"""Newest versions that Kafka 4.2 has finished, where its definitions go on."""
 
-
-def unsupported_version() -> Message:
+def unsupported_version(served: Served) -> Message:
     """Returns the answer to a version that is too new; it is encoded as version 0."""
-    versions = all_apis()[API_VERSIONS].versions
+    versions = served.versions[API_VERSIONS]
     key = {"apiKey": API_VERSIONS, "minVersion": versions.first, "maxVersion": versions.last}
     return {"errorCode": ErrorCode.UNSUPPORTED_VERSION, "apiKeys": [key]}
 
@@ -43,12 +40,12 @@ def api_versions(served: Served, request: ClientRequest, served_keys: Collection
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return {"errorCode": ErrorCode.INVALID_REQUEST}
         request.connection.software = f"{name} {version}"
-    keys = sorted({API_VERSIONS, *served_keys})
+    keys = sorted({API_VERSIONS, *served_keys} & served.versions.keys())
     image = served.broker.image
     lowest_shown = 0 if request.version >= _ALL_FEATURES_VERSION else 1
     return {
         "errorCode": ErrorCode.NONE,
-        "apiKeys": [_range(all_apis()[key]) for key in keys],
+        "apiKeys": [_advertised(key, served.versions[key]) for key in keys],
         "supportedFeatures": [
             {
                 "name": feature.name,
@@ -67,7 +64,6 @@ def api_versions(served: Served, request: ClientRequest, served_keys: Collection
     }
 
 
-def _range(api: Api) -> Message:
+def _advertised(key: int, versions: VersionRange) -> Message:
     # Kafka 4.2 advertises the oldest versions of Produce, which it refuses: without them librdkafka does not compress.
-    first = 0 if api.key == _PRODUCE else api.versions.first
-    return {"apiKey": api.key, "minVersion": first, "maxVersion": _UNSTABLE.get(api.key, api.versions.last)}
+    return {"apiKey": key, "minVersion": 0 if key == _PRODUCE else versions.first, "maxVersion": versions.last}

@@ -83,7 +83,7 @@ class KafkaConnection(asyncio.Protocol):
         self._is_half_closed = False
         self._awaiting_write: list[Callable[[bool], None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._active_s = 0.0
+        self._active_s: float | None = None  # until the connection is made
 
     def close_if_idle(self, *, now_s: float, max_idle_s: float) -> None:
         """Closes the connection if nothing came or left for a time, read or not.
@@ -92,7 +92,7 @@ class KafkaConnection(asyncio.Protocol):
             now_s: of the event loop.
             max_idle_s: ``connections.max.idle.ms``, in seconds.
         """
-        if now_s - self._active_s >= max_idle_s:
+        if self._active_s is not None and now_s - self._active_s >= max_idle_s:
             self._refuse(f"idle for {max_idle_s:.0f} s")
             self._transport.abort()
 
@@ -105,8 +105,11 @@ class KafkaConnection(asyncio.Protocol):
         self._report_written(is_written=False)
 
     def close(self) -> None:
-        """Closes the connection; what was written still leaves."""
-        self._transport.close()
+        """Closes the connection; what was written still leaves. One that is not made yet is turned away then."""
+        if self._active_s is None:
+            self._handle = None
+        else:
+            self._transport.close()
 
     # --- Called by asyncio ----------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import InvariantError
@@ -111,7 +111,46 @@ MakeOutbound: TypeAlias = Callable[
 """Makes the sending half for forwarded requests, given what takes their outcomes."""
 
 
-class ControllerGateway:
+class Controller(Protocol):
+    """Takes administrators' requests."""
+
+    async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
+        """Returns the controller's answer; ``None`` if none came in time.
+
+        Args:
+            controller: which node it is.
+            request: of an administrator.
+            timeout_ms: how long it may take.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        ...
+
+
+class OwnController(Controller):
+    """Asks the controller in the same process, as brokers beside ZooKeeper do: it refuses unless it is elected.
+
+    Args:
+        core: of the process.
+    """
+
+    def __init__(self, core: CoreGateway) -> None:
+        self._core = core
+
+    async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return (await self._core.ask(request)).response
+        except TimeoutError:
+            return None
+
+    async def close(self) -> None:
+        """Has nothing to close."""
+
+
+class ControllerGateway(Controller):
     """Forwards administrators' requests to the controller, as Kafka's brokers do.
 
     Args:
@@ -124,13 +163,6 @@ class ControllerGateway:
         self._waiting: dict[CorrelationId, asyncio.Future[messages.Response | None]] = {}
 
     async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
-        """Returns the controller's answer; ``None`` if none came in time.
-
-        Args:
-            controller: which node it is.
-            request: of an administrator.
-            timeout_ms: how long it may take.
-        """
         correlation_id = CorrelationId(next(self._numbers))
         answer: asyncio.Future[messages.Response | None] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = answer
@@ -147,7 +179,6 @@ class ControllerGateway:
             del self._waiting[correlation_id]
 
     async def close(self) -> None:
-        """Closes the connection."""
         await self._outbound.close()
 
     def _receive(self, outcome: inputs.ResponseReceived | inputs.RequestFailed, _: tuple[bytes, ...]) -> None:

@@ -223,16 +223,17 @@ class KafkaListener:
         key, version = int.from_bytes(frame[:2], "big", signed=True), int.from_bytes(frame[2:4], "big", signed=True)
         correlation_id = frame[4:8]
         api = all_apis().get(key)
-        if api is None or (key not in _HANDLERS and key != API_VERSIONS):
+        versions = served.versions.get(key)
+        if api is None or versions is None or (key not in _HANDLERS and key != API_VERSIONS):
             raise RefusedError(f"API {key if api is None else api.name} is not served")
-        if version not in api.versions and (key != API_VERSIONS or version < 0):
+        if version not in versions and (key != API_VERSIONS or version < 0):
             raise RefusedError(f"{api.name} has no version {version}")
         reader = FieldReader(frame)
         reader.position = _HEADER_BYTES
         try:
             connection.client_id = _client_id(reader, is_flexible=version in api.flexible)
-            if version not in api.versions:
-                return [correlation_id, *_encoded(unsupported_version(), key, 0)]
+            if version not in versions:
+                return [correlation_id, *_encoded(unsupported_version(served), key, 0)]
             question = (key, version, connection.link, frame[reader.position :]) if key in _CACHED else None
             known = None if question is None else self._cache.get(served.broker.image.next_offset, question)
             if known is not None:

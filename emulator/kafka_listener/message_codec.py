@@ -173,17 +173,21 @@ def _field_reader(field: FieldDefinition, version: int, *, is_flexible: bool) ->
     read = _coder(_READERS, field, version, is_flexible=is_flexible)
     if version in field.nullable or (field.type in _NEVER_NULL and not field.is_array):
         return read
+    return _not_null(read, field.name)
 
+
+def _not_null(read: _Read, what: str) -> _Read:
     def read_value(reader: FieldReader) -> Any:
         value = read(reader)
         if value is None:
-            raise FieldError(f"{field.name} is null")
+            raise FieldError(f"{what} is null")
         return value
 
     return read_value
 
 
 def _array_reader(element: _Read, *, is_flexible: bool) -> _Read:
+    element = _not_null(element, "an element")
     length = _length_reader(INT32, is_flexible=is_flexible)
 
     def read(reader: FieldReader) -> list[Any] | None:

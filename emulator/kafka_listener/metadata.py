@@ -43,7 +43,7 @@ async def _metadata(served: Served, request: ClientRequest) -> Message:
     return {
         "brokers": [_broker(served, broker_id) for broker_id in served.live_brokers()],
         "clusterId": served.cluster_id,
-        "controllerId": served.any_live_broker(),
+        "controllerId": served.controller_for_clients(),
         "topics": topics,
         "clusterAuthorizedOperations": authorized_operations(
             CLUSTER_OPERATIONS, is_asked=body["includeClusterAuthorizedOperations"]
@@ -139,7 +139,7 @@ async def _describe_cluster(served: Served, request: ClientRequest) -> Message:
         "errorMessage": None,
         "endpointType": _BROKERS,
         "clusterId": served.cluster_id,
-        "controllerId": served.any_live_broker(),
+        "controllerId": served.controller_for_clients(),
         "brokers": [
             {**_broker(served, broker_id), "brokerId": broker_id, "isFenced": image.brokers[broker_id].fenced}
             for broker_id in shown

@@ -14,8 +14,8 @@ from laststand.emulator.core.types import BrokerId, CauseId, IsolationLevel, Nod
 from laststand.emulator.kafka_listener.client_history import ClientHistory
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
-from laststand.emulator.kafka_listener.gateway import ControllerGateway, CoreGateway
-from laststand.emulator.kafka_listener.messages import Message
+from laststand.emulator.kafka_listener.gateway import Controller, CoreGateway
+from laststand.emulator.kafka_listener.messages import Message, VersionRange
 from laststand.emulator.rpc.orders import is_order, order_relayed
 
 _ISOLATION_LEVELS: Final[dict[int, IsolationLevel]] = {level.value: level for level in IsolationLevel}
@@ -48,6 +48,11 @@ class BrokerView(Protocol):
     @property
     def partitions(self) -> tuple[Partition, ...]:
         """The replicas that it hosts."""
+        ...
+
+    @property
+    def controller(self) -> BrokerId | None:
+        """The broker that is the controller; ``None`` if it knows none, or the controller is no broker."""
         ...
 
     def partition(self, name: TopicPartition) -> Partition | None:
@@ -91,9 +96,10 @@ class Served(NamedTuple):
         broker: its state.
         log_dir: where its logs are.
         properties: of the node.
+        versions: of each API that the cluster's era serves, by key.
         endpoints: of brokers, for the client of this listener.
         core: takes requests to this broker.
-        controller: takes forwarded requests.
+        controller: takes administrators' requests.
         fetch_sessions: of its clients.
         history: of its clients.
         note_order: puts on record that a client orders something.
@@ -106,9 +112,10 @@ class Served(NamedTuple):
     broker: BrokerView
     log_dir: str
     properties: NodeProperties
+    versions: Mapping[int, VersionRange]
     endpoints: Endpoints
     core: CoreGateway
-    controller: ControllerGateway
+    controller: Controller
     fetch_sessions: FetchSessions
     history: ClientHistory
     note_order: Callable[[events.OrderRelayed], None]
@@ -141,8 +148,13 @@ class Served(NamedTuple):
             broker_id for broker_id in sorted(brokers) if not brokers[broker_id].fenced and broker_id in self.endpoints
         ]
 
-    def any_live_broker(self) -> int:
-        """Returns the broker that clients take for the controller: any live one, as each forwards; -1 if none lives."""
+    def controller_for_clients(self) -> int:
+        """Returns the broker that clients take for the controller: any live one, as each forwards; -1 if none lives.
+
+        Beside ZooKeeper it is the controller itself.
+        """
+        if self.broker.controller is not None:
+            return self.broker.controller
         return random.choice(self.live_brokers() or [-1])
 
     def node_endpoints(self, broker_ids: Iterable[int]) -> list[Message]:

@@ -42,6 +42,7 @@ from laststand.emulator.storage.log_scan import LogScan
 
 if TYPE_CHECKING:
     from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
+    from laststand.emulator.kafka_listener.gateway import Controller, CoreGateway
     from laststand.emulator.kafka_listener.listener import KafkaListener
     from laststand.emulator.node.metrics_server import ServedMetrics
     from laststand.emulator.node.produce_times import ProduceTimes
@@ -237,12 +238,13 @@ class BrokerShell:
     def _open_kafka(self, listener: "KafkaListener") -> None:
         from laststand.emulator.kafka_listener.client_history import ClientHistory
         from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
-        from laststand.emulator.kafka_listener.gateway import ControllerGateway, CoreGateway
+        from laststand.emulator.kafka_listener.gateway import CoreGateway
+        from laststand.emulator.kafka_listener.releases import served_versions
         from laststand.emulator.kafka_listener.requests import Endpoint, Served
 
         config = self._config.kafka
         assert config is not None, "it listens"
-        name = f"{self._config.node_id}-{self._config.incarnation}"
+        core = CoreGateway(self._receive, name=f"{self._config.node_id}-{self._config.incarnation}")
         served = Served(
             broker_id=BrokerId(self._config.node_id),
             cluster_id=self._config.cluster_id,
@@ -251,9 +253,10 @@ class BrokerShell:
             broker=self._broker,
             log_dir=self._config.data_dirs[0],
             properties=self._config.node_properties(),
+            versions=served_versions(self._config.rules()),
             endpoints={},
-            core=CoreGateway(self._receive, name=name),
-            controller=ControllerGateway(self._make_outbound),
+            core=core,
+            controller=self._controller_for_clients(core),
             fetch_sessions=FetchSessions(),
             history=ClientHistory(
                 Path(config.history),
@@ -267,6 +270,11 @@ class BrokerShell:
             for each in config.listeners
         }
         listener.open(served, endpoints)
+
+    def _controller_for_clients(self, _: "CoreGateway") -> "Controller":
+        from laststand.emulator.kafka_listener.gateway import ControllerGateway
+
+        return ControllerGateway(self._make_outbound)
 
     def _make_outbound(self, deliver: Deliver) -> Outbound:
         return Outbound(

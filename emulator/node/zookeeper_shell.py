@@ -5,7 +5,7 @@ others do, and what the core wants of ZooKeeper goes to the session, after the t
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
@@ -22,6 +22,9 @@ from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
 from laststand.emulator.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from laststand.emulator.kafka_listener.gateway import Controller, CoreGateway
 
 _TO_ZOOKEEPER: Final = (exchange.ZooKeeperRequest, exchange.OpenSession, exchange.CloseSession)
 
@@ -70,6 +73,11 @@ class ZooKeeperBrokerShell(BrokerShell):
                 self._send_to_zookeeper(effect)
             else:
                 yield effect
+
+    def _controller_for_clients(self, core: "CoreGateway") -> "Controller":
+        from laststand.emulator.kafka_listener.gateway import OwnController
+
+        return OwnController(core)
 
     # --- ZooKeeper ------------------------------------------------------------------------------------------------
 

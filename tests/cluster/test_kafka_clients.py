@@ -6,12 +6,18 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from laststand.emulator.core.address import host_and_port
+from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from laststand.standing_cluster import StandingCluster
+from tests.wire.player import Connection
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
 QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250", "replica.lag.time.max.ms": "2000"}
+
+SOFTWARE = {"clientSoftwareName": "test", "clientSoftwareVersion": "1"}
+FETCH, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS = 1, 19, 75
 
 
 async def produce(servers: str, count: int, **settings: object) -> None:
@@ -77,3 +83,25 @@ def test_the_era_decides_what_a_client_loses(tmp_path: Path) -> None:
     kept = play_last_replica_standing(tmp_path / "after", "kip-966")
     assert (lost.verdict, acked(lost), lost.lost_records) == (Verdict.VIOLATION, 40, 40)
     assert (kept.verdict, acked(kept), kept.lost_records) == (Verdict.VALID, 40, 0)
+
+
+def test_beside_zookeeper_a_client_meets_brokers_of_that_era(tmp_path: Path) -> None:
+    with StandingCluster(store=tmp_path, kafka=True, settings=QUICK, era="kafka-2.5-zk") as cluster:
+        cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
+        asyncio.run(produce(cluster.bootstrap_servers, 20))
+        assert len(asyncio.run(consume(cluster.bootstrap_servers, 20))) == 20
+        brokers = [Connection(host_and_port(address)) for address in cluster.bootstrap_servers.split(",")]
+        offered = {api["apiKey"]: api["maxVersion"] for api in brokers[0].ask("ApiVersions", 3, SOFTWARE)["apiKeys"]}
+        assert (offered[FETCH], CREATE_TOPICS in offered, DESCRIBE_TOPIC_PARTITIONS in offered) == (11, False, False)
+        # Every broker has a controller, which refuses unless it is elected; an administrator asks the one of Metadata.
+        controller = brokers[0].ask("Metadata", 9, {"topics": []})["controllerId"]
+        election = {"electionType": 0, "topicPartitions": [{"topic": "orders", "partitions": [0]}], "timeoutMs": 5000}
+        answers = [broker.ask("ElectLeaders", 2, election) for broker in brokers]
+        assert [answer["errorCode"] == ErrorCode.NOT_CONTROLLER for answer in answers] == [
+            broker_id != controller for broker_id in range(3)
+        ]
+        for broker in brokers:
+            broker.close()
+        report = cluster.verify()
+    assert report.verdict is Verdict.VALID, report.unknown_reasons
+    assert (acked(report), report.lost_records) == (20, 0)

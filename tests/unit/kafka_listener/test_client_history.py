@@ -6,9 +6,11 @@ from typing import Any, cast
 
 from laststand.emulator.client.history import read_history
 from laststand.emulator.core import messages
+from laststand.emulator.core.eras import era_rules
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.history import OperationType, PollOperation
 from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.core.types import BrokerId, NodeId, Offset
 from laststand.emulator.kafka_listener.client_history import ClientHistory
 from laststand.emulator.kafka_listener.connection import KafkaConnection
@@ -16,6 +18,7 @@ from laststand.emulator.kafka_listener.fetch import fetch
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.gateway import Answered
 from laststand.emulator.kafka_listener.messages import api_named
+from laststand.emulator.kafka_listener.releases import served_versions
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoint, Served
 from tests.wire.batches import make_batch
 
@@ -77,6 +80,7 @@ def broker_with(records: bytes, history: ClientHistory) -> Served:
         controller_address=Endpoint("127.0.0.1", 1),
         log_dir="",
         properties=unused,
+        versions=served_versions(era_rules(DEFAULT_ERA)),
         endpoints={},
         controller=unused,
         note_order=unused,

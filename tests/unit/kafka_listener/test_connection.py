@@ -142,3 +142,17 @@ async def test_an_answer_that_was_never_given_was_not_handed_over() -> None:
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
         assert await asyncio.wait_for(told, 5) is False
+
+
+async def test_a_connection_that_is_not_made_yet_does_not_idle_and_is_turned_away_where_the_broker_closes() -> None:
+    async def serve(_: KafkaConnection, content: bytes) -> Buffers:
+        return [content]
+
+    connection = KafkaConnection(link=LINK, number=1, max_bytes=MAX_BYTES, handle=serve, on_end=lambda _: None)
+    connection.close_if_idle(now_s=1e9, max_idle_s=1)
+    connection.close()
+    ours, theirs = socket.socketpair()
+    await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, ours)
+    theirs.setblocking(False)  # noqa: FBT003 - as it is called
+    with theirs, contextlib.suppress(ConnectionResetError):
+        assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b""

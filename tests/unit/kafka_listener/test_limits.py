@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laststand.emulator.core.eras import era_rules
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties, topic_properties
+from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.kafka_listener.answer_cache import AnswerCache
 from laststand.emulator.kafka_listener.connection import KafkaConnection, RefusedError
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.listener import KafkaListener
 from laststand.emulator.kafka_listener.message_codec import Buffers
+from laststand.emulator.kafka_listener.releases import served_versions
 from laststand.emulator.kafka_listener.requests import Endpoint, Served
 from laststand.emulator.rpc.interception import Interceptor
 from tests.wire.bad_frames import bad_frame, valid_frames
@@ -70,6 +73,7 @@ def served() -> Served:
         controller_address=Endpoint("127.0.0.1", 1),
         log_dir="/logs",
         properties=properties,
+        versions=served_versions(era_rules(DEFAULT_ERA)),
         note_order=nothing,
         endpoints={},
         fetch_sessions=FetchSessions(),

@@ -71,6 +71,12 @@ def test_null_where_nothing_may_be_null_is_refused() -> None:
         request_codec(PRODUCE, 9).read(Reader(bytes.fromhex("00ffff0000000000" + "00")))
 
 
+def test_an_element_that_is_null_is_refused() -> None:
+    one_null_group = b"\0\0\0\1\xff\xff"
+    with pytest.raises(MalformedMessageError, match="an element is null"):
+        request_codec(api_named("DescribeGroups").key, 0).read(Reader(one_null_group))
+
+
 def test_a_count_that_no_message_can_hold_is_refused_before_anything_is_reserved() -> None:
     with pytest.raises(MalformedMessageError, match="announced"):
         request_codec(METADATA, 9).read(Reader(bytes.fromhex("ffffffff0f")))

@@ -10,13 +10,16 @@ from typing import Any, cast
 import pytest
 
 from laststand.emulator.core import events, messages
+from laststand.emulator.core.eras import era_rules
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.core.types import MessageFate, NodeId, Way
 from laststand.emulator.kafka_listener.gateway import Answered
 from laststand.emulator.kafka_listener.listener import KafkaListener
 from laststand.emulator.kafka_listener.messages import all_apis, api_named
+from laststand.emulator.kafka_listener.releases import served_versions
 from laststand.emulator.kafka_listener.requests import Served
 from laststand.emulator.plan.names import Names
 from laststand.emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
@@ -105,6 +108,7 @@ async def serving() -> AsyncIterator[Broker]:
         note_order=unused,
         log_dir="",
         properties=unused,
+        versions=served_versions(era_rules(DEFAULT_ERA)),
         endpoints={},
         fetch_sessions=unused,
         **fakes,

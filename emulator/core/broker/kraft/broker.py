@@ -72,6 +72,11 @@ class Broker:
         return self._image
 
     @property
+    def controller(self) -> None:
+        """None of the brokers is the controller."""
+        return None
+
+    @property
     def partitions(self) -> tuple[Partition, ...]:
         """All hosted partitions; for reading only."""
         return tuple(self._hosted)

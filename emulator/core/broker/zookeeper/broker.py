@@ -139,6 +139,11 @@ class ZooKeeperBroker:
         """The cluster as UpdateMetadata described it; for reading only."""
         return self.cache.image
 
+    @property
+    def controller(self) -> BrokerId | None:
+        """The broker that sent the last UpdateMetadata; ``None`` before any."""
+        return self.cache.controller
+
     def topic_properties(self, topic: str) -> TopicProperties:
         """Returns a topic's effective properties, by what was read of it."""
         return self.control.topic_properties_of(topic)
