@@ -34,7 +34,7 @@ from laststand.emulator.core.controller.unclean_config import STRATEGY
 from laststand.emulator.core.effective_config import NODE_PROPERTY_OF
 from laststand.emulator.core.packed import layout as packed_layout
 from laststand.emulator.core.promises import PROMISES, JudgedBy, PromiseKind
-from laststand.emulator.core.properties import NodeProperties, TopicProperties, property_texts
+from laststand.emulator.core.properties import NodeProperties, StoredTopicProperties, TopicProperties, property_texts
 from laststand.emulator.core.property_text import allowed_values
 from laststand.emulator.core.struct_docs import field_meanings, first_paragraph
 from laststand.emulator.core.struct_schema import enums_of, structs_of
@@ -525,6 +525,7 @@ def allowed_keys(text: str, read: Callable[[Path, str], object]) -> frozenset[st
 def properties_page() -> str:
     """Returns the properties of Kafka that are supported, with defaults and allowed values."""
     defaults = {STRATEGY: RecoveryStrategy.BALANCED.value, **property_texts(NodeProperties())}
+    stored = property_texts(StoredTopicProperties())
     producer = producer_settings(Acks.ALL, {})
     consumer = consumer_settings({})
     return "".join(
@@ -557,6 +558,10 @@ def properties_page() -> str:
             ),
             "\n",
             _properties(TopicProperties, _synonym, heading="Without a value"),
+            "\n",
+            _prose("These are stored and described as in Kafka, and nothing here acts on them:"),
+            "\n",
+            _properties(StoredTopicProperties, lambda name: stored[name] or "none"),
             "\n## Producers\n\n",
             _prose(
                 "With `--producer-property` of `produce`, and in a producer of a scenario. Idempotence is on where "

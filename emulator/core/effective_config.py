@@ -13,17 +13,20 @@ import msgspec
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.properties import (
     NodeProperties,
+    StoredTopicProperties,
     TopicProperties,
     field_name,
     is_node_property,
     topic_properties,
 )
+from laststand.emulator.core.property_text import dotted
 from laststand.emulator.core.types import ConfigResource, NodeId
 
 CLUSTER: Final = ""
 """Resource name of the cluster default."""
 
-TOPIC_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in TopicProperties.__struct_fields__))
+_ACTING: Final = tuple(sorted(dotted(*TopicProperties.__struct_fields__)))
+TOPIC_PROPERTIES: Final = tuple(sorted({*_ACTING, *dotted(*StoredTopicProperties.__struct_fields__)}))
 """Names of everything that a topic may have."""
 
 _OTHER_NAMES: Final = MappingProxyType(
@@ -31,6 +34,7 @@ _OTHER_NAMES: Final = MappingProxyType(
         "flush.messages": "log.flush.interval.messages",
         "flush.ms": "log.flush.interval.ms",
         "segment.bytes": "log.segment.bytes",
+        "index.interval.bytes": "log.index.interval.bytes",
         "retention.bytes": "log.retention.bytes",
         "retention.ms": "log.retention.ms",
         "max.message.bytes": "message.max.bytes",
@@ -42,7 +46,7 @@ _OTHER_NAMES: Final = MappingProxyType(
 )
 
 NODE_PROPERTY_OF: Final = MappingProxyType(
-    {name: behind for name in TOPIC_PROPERTIES if is_node_property(behind := _OTHER_NAMES.get(name, name))}
+    {name: behind for name in _ACTING if is_node_property(behind := _OTHER_NAMES.get(name, name))}
 )
 """The node's property that stands behind a topic's; these are what can be set on a running node."""
 
@@ -114,7 +118,7 @@ def topic_values(
     behind = NODE_PROPERTY_OF.get(name)
     if behind is not None:
         return dynamic + static_node_values(behind, static=static)
-    unset = topic_properties(static, {})
+    unset = topic_properties(static, {}) if name in _ACTING else StoredTopicProperties()
     default = ConfigValue(name=name, value=_text(unset, name), source=admin_messages.ConfigSource.DEFAULT_CONFIG)
     return [*dynamic, default]
 
@@ -125,13 +129,13 @@ def effective_topic_properties(
     """Returns the properties by which a node treats a topic, which need not exist yet."""
     given = {
         name: value
-        for name in TOPIC_PROPERTIES
+        for name in _ACTING
         if (value := dynamic_topic_value(image, name, topic=topic, node_id=node_id)) is not None
     }
     return topic_properties(static, given)
 
 
-def _text(properties: NodeProperties | TopicProperties, name: str) -> str | None:
+def _text(properties: NodeProperties | TopicProperties | StoredTopicProperties, name: str) -> str | None:
     value = getattr(properties, field_name(name))
     match value:
         case None:

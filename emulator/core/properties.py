@@ -21,6 +21,13 @@ from laststand.emulator.core.property_text import (
 )
 
 _SegmentBytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1024, le=INT_MAX)]
+_SegmentIndexBytes: TypeAlias = Annotated[int, msgspec.Meta(ge=4, le=INT_MAX)]
+_LocalRetention: TypeAlias = Annotated[int, msgspec.Meta(ge=-2, le=LONG_MAX)]
+_GzipLevel: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=9)]
+_Lz4Level: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=17)]
+_ZstdLevel: TypeAlias = Annotated[int, msgspec.Meta(ge=-131_072, le=22)]
+_Ratio: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_ThrottledReplicas: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(\*|(\d+:\d+(,\d+:\d+)*)?)$")]
 _Strategy: TypeAlias = Literal["None", "Balanced", "Aggressive"]
 _CleanupPolicy: TypeAlias = Literal["delete", "compact", "compact,delete", "delete,compact", ""]
 _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
@@ -114,6 +121,7 @@ class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
     flush_messages: Positive
     flush_ms: Natural | None
     segment_bytes: _SegmentBytes
+    index_interval_bytes: Natural
     retention_bytes: Unlimited
     retention_ms: Unlimited
     max_message_bytes: Natural
@@ -124,8 +132,33 @@ class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
     compression_type: _CompressionType
 
 
+class StoredTopicProperties(msgspec.Struct, frozen=True, kw_only=True):
+    """Properties of a topic that are stored and described with Kafka's defaults, and that nothing here acts on."""
+
+    compression_gzip_level: _GzipLevel = -1
+    compression_lz4_level: _Lz4Level = 9
+    compression_zstd_level: _ZstdLevel = 3
+    delete_retention_ms: Natural = 86_400_000
+    file_delete_delay_ms: Natural = 60_000
+    follower_replication_throttled_replicas: _ThrottledReplicas = ""
+    leader_replication_throttled_replicas: _ThrottledReplicas = ""
+    local_retention_bytes: _LocalRetention = -2
+    local_retention_ms: _LocalRetention = -2
+    max_compaction_lag_ms: Positive = LONG_MAX
+    min_cleanable_dirty_ratio: _Ratio = 0.5
+    min_compaction_lag_ms: Natural = 0
+    preallocate: bool = False
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+    remote_storage_enable: Literal["false"] = "false"
+    segment_index_bytes: _SegmentIndexBytes = 10 << 20
+    segment_jitter_ms: Natural = 0
+    segment_ms: Positive = 7 * 24 * 3600 * 1000
+
+
 _NODE: Final = PropertyReader(NodeProperties, dotted(*NodeProperties.__struct_fields__))
 _TOPIC: Final = PropertyReader(TopicProperties, dotted(*TopicProperties.__struct_fields__))
+_STORED: Final = PropertyReader(StoredTopicProperties, dotted(*StoredTopicProperties.__struct_fields__))
 
 
 def field_name(property_name: str) -> str:
@@ -152,8 +185,8 @@ def node_properties(given: Mapping[str, str]) -> NodeProperties:
     return msgspec.structs.replace(NodeProperties(), **_NODE.read(given))
 
 
-def property_texts(properties: NodeProperties) -> dict[str, str]:
-    """Returns a node's properties by Kafka's names, as they would be written; those that are not set are left out."""
+def property_texts(properties: NodeProperties | StoredTopicProperties) -> dict[str, str]:
+    """Returns properties by Kafka's names, as they would be written; those that are not set are left out."""
     texts = {}
     for field, value in msgspec.structs.asdict(properties).items():
         if value is not None:
@@ -167,7 +200,9 @@ def check_topic_properties(given: Mapping[str, str]) -> None:
     Raises:
         ConfigError: unknown name, or a value out of range.
     """
-    _TOPIC.read(given)
+    stored = {name: text for name, text in given.items() if name in _STORED.fields}
+    _STORED.read(stored)
+    _TOPIC.read({name: text for name, text in given.items() if name not in stored})
 
 
 def topic_properties(node: NodeProperties, given: Mapping[str, str]) -> TopicProperties:
@@ -183,6 +218,7 @@ def topic_properties(node: NodeProperties, given: Mapping[str, str]) -> TopicPro
         flush_messages=node.log_flush_interval_messages,
         flush_ms=node.log_flush_interval_ms,
         segment_bytes=node.log_segment_bytes,
+        index_interval_bytes=node.log_index_interval_bytes,
         retention_bytes=node.log_retention_bytes,
         retention_ms=node.log_retention_ms,
         max_message_bytes=node.message_max_bytes,

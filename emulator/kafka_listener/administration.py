@@ -39,6 +39,7 @@ _INTS: Final = frozenset(
     {
         "broker.heartbeat.interval.ms",
         "broker.session.timeout.ms",
+        "index.interval.bytes",
         "log.index.interval.bytes",
         "log.segment.bytes",
         "max.message.bytes",
@@ -51,6 +52,7 @@ _INTS: Final = frozenset(
         "replica.fetch.wait.max.ms",
         "replica.socket.timeout.ms",
         "segment.bytes",
+        "segment.index.bytes",
     }
 )
 """Properties of a time or a size whose type is INT."""
@@ -419,7 +421,9 @@ def _config(config: admin_messages.DescribedConfig, *, has_synonyms: bool) -> Me
 
 
 def _config_type(config: admin_messages.DescribedConfig) -> int:
-    """Returns Kafka's number of an entry's type: BOOLEAN, STRING, INT, LONG or LIST."""
+    """Returns Kafka's number of an entry's type: BOOLEAN, STRING, INT, LONG, DOUBLE or LIST."""
+    if config.name.endswith(".ratio"):
+        return 6
     if config.name in ("flush.ms", *_WITHOUT_DEFAULT):
         return 5
     value = config.value or ""
@@ -427,7 +431,7 @@ def _config_type(config: admin_messages.DescribedConfig) -> int:
         return 1
     if value.removeprefix("-").isdigit():
         return 5 if config.name.endswith((".ms", ".bytes", ".messages")) and config.name not in _INTS else 3
-    return 7 if config.name in ("cleanup.policy", "log.cleanup.policy") else 2
+    return 7 if config.name.endswith(("cleanup.policy", ".throttled.replicas")) else 2
 
 
 async def _alter_configs(served: Served, request: ClientRequest) -> Message:

@@ -140,6 +140,7 @@ class OwnController(Controller):
         self._core = core
 
     async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
+        """Returns its answer; ``None`` if there is none in time."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return (await self._core.ask(request)).response
@@ -163,6 +164,7 @@ class ControllerGateway(Controller):
         self._waiting: dict[CorrelationId, asyncio.Future[messages.Response | None]] = {}
 
     async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
+        """Returns the answer; ``None`` if none came in time."""
         correlation_id = CorrelationId(next(self._numbers))
         answer: asyncio.Future[messages.Response | None] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = answer
@@ -179,6 +181,7 @@ class ControllerGateway(Controller):
             del self._waiting[correlation_id]
 
     async def close(self) -> None:
+        """Closes the connection."""
         await self._outbound.close()
 
     def _receive(self, outcome: inputs.ResponseReceived | inputs.RequestFailed, _: tuple[bytes, ...]) -> None:

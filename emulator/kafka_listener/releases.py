@@ -60,7 +60,7 @@ TxnOffsetCommit                  2      3      3      3      3      4      4
 UnregisterBroker                 -      -      -      -      -      -      0
 UpdateFeatures                   -      -      -      0      0      1      1
 """
-"""The newest version of each API by release, from the message definitions of these releases; 4.2's are ``messages.txt``."""
+"""The newest version of each API by release, from its message definitions; those of 4.2 are ``messages.txt``."""
 
 _UNFINISHED: Final = {"InitProducerId": 5}
 """Newest versions that Kafka 4.2 has finished, where its definitions go on."""
@@ -75,7 +75,7 @@ _FOR_KRAFT_ALONE: Final = frozenset(
         "ListPartitionReassignments",
     }
 )
-"""Requests that no broker beside ZooKeeper carries out here: ``laststand topics`` and ``configs`` write to ZooKeeper."""
+"""Not served beside ZooKeeper: ``laststand topics`` and ``laststand configs`` write there, no broker does."""
 
 
 def release_of(rules: Switches) -> Release:

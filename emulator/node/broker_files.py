@@ -228,7 +228,7 @@ class BrokerFiles:
         return next(directory for directory in self._directories if partition in directory.logs)
 
     def _settings_of(self, topic: str) -> LogSettings:
-        return log_settings(self._properties, self._topic_properties_of(topic), self._switches)
+        return log_settings(self._topic_properties_of(topic), self._switches)
 
 
 def _format(filesystem: FileSystem, path: str, *, cluster_id: str, node_id: NodeId) -> MetaProperties:

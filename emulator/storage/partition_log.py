@@ -20,7 +20,7 @@ import msgspec
 
 from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
-from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
 from laststand.emulator.storage.batch_memory import BatchMemory, Recent
@@ -60,11 +60,11 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     recovery_trims_epochs: bool = False
 
 
-def log_settings(node: NodeProperties, topic: TopicProperties, switches: Switches) -> LogSettings:
-    """Returns the settings of a topic's logs on a node."""
+def log_settings(topic: TopicProperties, switches: Switches) -> LogSettings:
+    """Returns the settings of a topic's logs."""
     return LogSettings(
         segment_bytes=topic.segment_bytes,
-        index_interval_bytes=node.log_index_interval_bytes,
+        index_interval_bytes=topic.index_interval_bytes,
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
         holes_end_logs=switches.holes_end_logs,

@@ -58,8 +58,9 @@ def test_topics(cluster: StandingCluster) -> None:
 
 def test_configs(cluster: StandingCluster) -> None:
     configs, topic = "kafka.admin.ConfigCommand", ("--entity-type", "topics", "--entity-name", "orders")
-    tool(cluster, configs, "--alter", *topic, "--add-config", "max.message.bytes=2000000")
+    tool(cluster, configs, "--alter", *topic, "--add-config", "max.message.bytes=2000000,segment.ms=60000")
     described = tool(cluster, configs, "--describe", *topic)
+    assert "segment.ms=60000" in described
     assert "max.message.bytes=2000000" in described
     assert "min.insync.replicas=2" in described
     brokers = tool(cluster, configs, "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all")

@@ -83,6 +83,14 @@ def test_a_topic_does_not_know_node_properties() -> None:
         check_topic_properties({"broker.session.timeout.ms": "1"})
 
 
+def test_properties_that_are_only_stored_are_checked() -> None:
+    check_topic_properties({"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.1", "min.insync.replicas": "2"})
+    check_topic_properties({"leader.replication.throttled.replicas": "0:1,1:2", "preallocate": "true"})
+    for name, value in (("segment.ms", "0"), ("leader.replication.throttled.replicas", "all"), ("no.such", "1")):
+        with pytest.raises(ConfigError, match=name):
+            check_topic_properties({name: value})
+
+
 def test_every_field_is_a_property() -> None:
     assert all(is_node_property(field.replace("_", ".")) for field in NodeProperties.__struct_fields__)
     assert field_name("min.insync.replicas") == "min_insync_replicas"

@@ -63,10 +63,12 @@ def test_limits_and_settings_come_from_the_properties() -> None:
     node = NodeProperties()
     plain = topic_properties(node, {"retention.bytes": "5", "flush.messages": "1"})
     assert retention_limits(plain) == RetentionLimits(retention_bytes=5, retention_ms=7 * 24 * 3600 * 1000)
-    assert log_settings(node, plain, Switches()).flush_messages == 1
-    assert log_settings(node, plain, Switches()).holes_end_logs
-    assert not log_settings(node, plain, Switches(holes_end_logs=False)).holes_end_logs
-    assert log_settings(node, plain, Switches()).recovery_trims_epochs
-    assert not log_settings(node, plain, Switches(recovery_trims_epochs=False)).recovery_trims_epochs
+    assert log_settings(plain, Switches()).flush_messages == 1
+    dense = topic_properties(node, {"index.interval.bytes": "1"})
+    assert log_settings(dense, Switches()).index_interval_bytes == 1
+    assert log_settings(plain, Switches()).holes_end_logs
+    assert not log_settings(plain, Switches(holes_end_logs=False)).holes_end_logs
+    assert log_settings(plain, Switches()).recovery_trims_epochs
+    assert not log_settings(plain, Switches(recovery_trims_epochs=False)).recovery_trims_epochs
     compacted = topic_properties(node, {"cleanup.policy": "compact", "retention.bytes": "5"})
     assert retention_limits(compacted) == RetentionLimits(retention_bytes=None, retention_ms=None)
