@@ -145,8 +145,8 @@ async def test_an_answer_that_was_never_given_was_not_handed_over() -> None:
 
 
 async def test_a_connection_that_is_not_made_yet_does_not_idle_and_is_turned_away_where_the_broker_closes() -> None:
-    async def serve(_: KafkaConnection, content: bytes) -> Buffers:
-        return [content]
+    async def serve(connection: KafkaConnection, frame: bytes) -> Buffers:
+        return [frame]
 
     connection = KafkaConnection(link=LINK, number=1, max_bytes=MAX_BYTES, handle=serve, on_end=lambda _: None)
     connection.close_if_idle(now_s=1e9, max_idle_s=1)
