@@ -82,6 +82,7 @@ wire-conformance: develop ## play the wire cases in VECTORS=DIR against a cluste
 	$(BIN)/python -m tests.wire.run $(if $(filter-out tests/conformance/vectors,$(VECTORS)),$(VECTORS))
 
 clients: develop ## every client of Apache Kafka that can be had here, against processes: Java, Go, Spark, Kafka's tools, a web UI
+	$(BIN)/python -m tests.clients.install
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "" tests/clients
 
 simulate: setup ## explore 1,000 seeded schedules in virtual time

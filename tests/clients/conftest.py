@@ -9,6 +9,7 @@ import pytest
 from laststand import standing_cluster
 from laststand.emulator.verification.verify import verify_runs
 from laststand.standing_cluster import StandingCluster
+from tests.clients.results import print_table
 
 QUICK: Final[Mapping[str, str]] = {
     "broker.session.timeout.ms": "6000",
@@ -27,3 +28,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandingCluste
     """A cluster of three brokers that serve clients of Kafka."""
     with StandingCluster(store=tmp_path_factory.mktemp("store"), kafka=True, settings=QUICK) as standing:
         yield standing
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints what became of each client."""
+    print_table(terminalreporter)

@@ -25,6 +25,9 @@ from laststand.emulator.cluster.toxiproxy_build import find_go
 from laststand.emulator.core.errors import MissingToolError
 
 HERE: Final = Path(__file__).parent
+WEB_UI: Final = "kafka-viewer==0.4.0"
+"""A requirement of PyPI."""
+
 _POM: Final = HERE / "java" / "pom.xml"
 _DOWNLOAD_S: Final = 600
 

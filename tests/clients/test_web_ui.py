@@ -16,7 +16,7 @@ from docs.screenshots import browser_program
 from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
 from laststand.standing_cluster import StandingCluster
 from tests.clients.clients import PATIENCE_S
-from tests.clients.programs import python_environment
+from tests.clients.programs import WEB_UI, python_environment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.every_client, pytest.mark.timeout(900)]
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.every_client, pytest.mark.timeout
 @pytest.fixture
 def address(cluster: StandingCluster, tmp_path: Path) -> Iterator[str]:
     """The address of the UI's page."""
-    viewer = python_environment("kafka-viewer==0.4.0") / "bin" / "kafka-viewer"
+    viewer = python_environment(WEB_UI) / "bin" / "kafka-viewer"
     properties = tmp_path / "viewer.properties"
     properties.write_text(f"kafka.bootstrap.servers={cluster.bootstrap_servers}\n", encoding="utf-8")
     port = ReservedPort()
