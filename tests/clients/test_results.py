@@ -1,5 +1,6 @@
 """The table at the end, and what is installed before: without a cluster."""
 
+import os
 import shutil
 from typing import Literal
 
@@ -34,11 +35,11 @@ def test_each_test_has_a_row_with_its_outcome() -> None:
 def test_what_is_missing_is_installed_where_the_user_may(monkeypatch: pytest.MonkeyPatch) -> None:
     programs = {"apt-get": "/usr/bin/apt-get", "mvn": "/usr/bin/mvn"}
     monkeypatch.setattr(shutil, "which", programs.get)
-    monkeypatch.setattr(install.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     missing = install.missing_packages()
     assert missing == ["default-jdk-headless", "kcat"]
     command = install.install_command(missing)
     assert command is not None
     assert (command[:2], command[-2:]) == (("/usr/bin/apt-get", "install"), ("default-jdk-headless", "kcat"))
-    monkeypatch.setattr(install.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert install.install_command(missing) is None

@@ -1,0 +1,198 @@
+"""A group whose coordinator fails: another broker goes on with what its log holds, in virtual time."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from laststand.emulator.core import effects
+from laststand.emulator.core import group_messages as asked
+from laststand.emulator.core.broker.groups.caller import Caller
+from laststand.emulator.core.broker.groups.shard import GroupShard
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.group_records import EncodedBatch, GroupRecord, LoadedRecord
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.message import Message
+from laststand.emulator.core.properties import NodeProperties, topic_properties
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC
+from laststand.emulator.core.types import (
+    BrokerId,
+    CauseId,
+    IncarnationId,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
+from laststand.emulator.storage.group_records import encode_records
+
+NAME = TopicPartition(OFFSETS_TOPIC, 0)
+TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
+ORDERS = TopicPartition("orders", 0)
+PROPERTIES = NodeProperties(group_initial_rebalance_delay_ms=0)
+SESSION_MS = 10_000
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+class Coordinator:
+    """A broker that leads the partition from a moment on, with the records that its log holds then."""
+
+    def __init__(self, broker: int, records: Sequence[GroupRecord], *, now_ms: int) -> None:
+        self.records = [*records]
+        self.now_ms = now_ms
+        own = BrokerId(NodeId(broker))
+        config = BrokerConfig(
+            broker_id=own,
+            controller_id=NodeId(100),
+            cluster_id="c",
+            incarnation_id=IncarnationId("i"),
+            properties=PROPERTIES,
+        )
+        self.partition = Partition(
+            ReplicaLog(NAME, TOPIC_ID),
+            config=config,
+            registrations={},
+            topic_properties=topic_properties(PROPERTIES, {}),
+        )
+        brokers = (own, BrokerId(NodeId(broker + 1)))
+        state = PartitionState(
+            topic_id=TOPIC_ID,
+            replicas=brokers,
+            isr=brokers,
+            leader=own,
+            leader_epoch=LeaderEpoch(broker),
+            partition_epoch=PartitionEpoch(broker),
+        )
+        turn = self.turn()
+        self.partition.become_leader(turn, state)
+        loaded = [LoadedRecord(record, Offset(0)) for record in records]
+        self.shard = GroupShard(turn, self.partition, self.encode, PROPERTIES, loaded)
+        self.responses: list[object] = []
+
+    def encode(self, records: Sequence[GroupRecord]) -> EncodedBatch:
+        self.records += records
+        return encode_records(records, timestamp_ms=self.now_ms)
+
+    def turn(self) -> Turn:
+        return Turn(now_ms=self.now_ms, cause_id=CauseId("test"))
+
+    def ask(self, request: asked.GroupRequest, answer: type[ResponseT]) -> ResponseT:
+        """Returns the answer, once all that is written is committed."""
+        turn = self.turn()
+        self.shard.handle_request(turn, Caller(RequestId(0), turn.cause_id), request)
+        self.collect(turn)
+        self.commit()
+        response = self.responses.pop()
+        assert isinstance(response, answer)
+        return response
+
+    def commit(self) -> None:
+        turn = self.turn()
+        self.partition.log.high_watermark = self.partition.log.log_end_offset
+        self.shard.settle(turn)
+        self.collect(turn)
+
+    def sleep(self, duration_ms: int) -> None:
+        self.now_ms += duration_ms
+        turn = self.turn()
+        self.shard.handle_timer(turn)
+        self.collect(turn)
+
+    def collect(self, turn: Turn) -> None:
+        self.responses += [each.response for each in turn.effects() if isinstance(each, effects.SendResponse)]
+
+    def heartbeat(self, member_id: str, generation_id: int) -> ErrorCode:
+        request = asked.HeartbeatRequest(
+            group_id="g", member_id=member_id, instance_id=None, generation_id=generation_id
+        )
+        return self.ask(request, asked.HeartbeatResponse).error
+
+    def commit_position(self, member_id: str, generation_id: int, offset: int) -> None:
+        request = asked.OffsetCommitRequest(
+            api_version=9,
+            group_id="g",
+            member_id=member_id,
+            instance_id=None,
+            generation_id=generation_id,
+            offsets=(asked.CommittedOffset(partition=ORDERS, offset=offset),),
+        )
+        assert self.ask(request, asked.OffsetCommitResponse).errors == (ErrorCode.NONE,)
+
+    def position(self) -> int:
+        request = asked.OffsetFetchRequest(group_id="g", partitions=(ORDERS,), require_stable=True)
+        (found,) = self.ask(request, asked.OffsetFetchResponse).offsets
+        return found.offset
+
+
+def with_a_stable_group() -> tuple[Coordinator, int]:
+    """Returns a coordinator, and the generation of its group of one member, ``m``."""
+    coordinator = Coordinator(0, (), now_ms=0)
+    join = asked.JoinGroupRequest(
+        api_version=3,
+        group_id="g",
+        member_id="",
+        drawn_member_id="m",
+        instance_id=None,
+        client_id="app",
+        client_host="/127.0.0.1",
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=SESSION_MS,
+        protocol_type="consumer",
+        protocols=(asked.GroupProtocol(name="range", metadata=b"", topics=("orders",)),),
+    )
+    turn = coordinator.turn()
+    coordinator.shard.handle_request(turn, Caller(RequestId(0), turn.cause_id), join)
+    coordinator.collect(turn)
+    coordinator.sleep(1)
+    joined = coordinator.responses.pop()
+    assert isinstance(joined, asked.JoinGroupResponse)
+    sync = asked.SyncGroupRequest(
+        group_id="g",
+        member_id="m",
+        instance_id=None,
+        generation_id=joined.generation_id,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=(("m", b"all"),),
+    )
+    assert coordinator.ask(sync, asked.SyncGroupResponse).assignment == b"all"
+    return coordinator, joined.generation_id
+
+
+def test_the_next_coordinator_goes_on_with_the_group_and_its_positions() -> None:
+    first, generation = with_a_stable_group()
+    first.commit_position("m", generation, 7)
+    second = Coordinator(1, first.records, now_ms=first.now_ms)
+    second.commit()
+    assert second.position() == 7
+    assert second.heartbeat("m", generation) is ErrorCode.NONE
+    second.commit_position("m", generation, 8)
+    assert second.position() == 8
+
+
+def test_a_position_that_the_next_coordinators_log_lacks_is_gone() -> None:
+    first, generation = with_a_stable_group()
+    first.commit_position("m", generation, 7)
+    replicated = [*first.records]
+    first.commit_position("m", generation, 9)
+    second = Coordinator(1, replicated, now_ms=first.now_ms)
+    second.commit()
+    assert second.position() == 7
+
+
+def test_members_have_a_whole_session_from_the_failover_on() -> None:
+    first, generation = with_a_stable_group()
+    second = Coordinator(1, first.records, now_ms=first.now_ms + SESSION_MS)
+    second.commit()
+    second.sleep(SESSION_MS - 1)
+    assert second.heartbeat("m", generation) is ErrorCode.NONE
+    second.sleep(SESSION_MS - 1)
+    assert second.heartbeat("m", generation) is ErrorCode.NONE
+    second.sleep(SESSION_MS)
+    assert second.heartbeat("m", generation) is ErrorCode.UNKNOWN_MEMBER_ID
