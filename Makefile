@@ -44,8 +44,8 @@ class-archive: | $(VENV)/installed
 demo: setup ## play "last replica standing" under two protocols and compare what each of them lost
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966
 
-docker-images: setup ## build all images of a cluster in containers: of nodes, of proxies, and with Spark and Java for verdicts
-	docker/build.sh --analysis
+docker-images: setup ## build all images of a cluster in containers: nodes, proxies, Spark and Java for verdicts, Prometheus
+	docker/build.sh --all
 
 docker-demo: docker-images ## the demo, with every node in a container
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --driver docker

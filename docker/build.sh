@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the images of this checkout: laststand (nodes), laststand-toxiproxy, and with --analysis laststand-analysis.
+# Builds the images of this checkout: laststand (nodes), laststand-toxiproxy, and with --all laststand-analysis and
+# laststand-prometheus.
 #
 # BASE_IMAGE names the base; by default the official Python image, or where that cannot be pulled one by build-base.sh.
 # A toxiproxy-server that `make setup` has built already is used as it is. PIP_INDEX_URL, PIP_EXTRA_INDEX_URL and
@@ -46,5 +47,8 @@ if server=$(.venv/bin/python -m laststand.emulator.cluster.toxiproxy_build --pri
 else
   build toxiproxy laststand-toxiproxy
 fi
-[ "${1:-}" != --analysis ] || build analysis laststand-analysis
+if [ "${1:-}" = --all ]; then
+  build analysis laststand-analysis
+  build prometheus laststand-prometheus
+fi
 docker images --format '{{.Repository}} {{.Size}}' | grep -E '^laststand' | sort -u

@@ -43,12 +43,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def analysis_image(images: None, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The image with Spark, of this checkout; downloading Spark for it is left to whoever wants these tests."""
+def all_images(images: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Those with Spark and Prometheus, too; downloading Spark for them is left to whoever wants these tests."""
     looked = subprocess.run(["docker", "image", "inspect", "laststand-analysis"], capture_output=True, check=False)
     if looked.returncode:
         pytest.skip("no image laststand-analysis: make docker-images")
-    _build(tmp_path_factory, "--analysis")
+    _build(tmp_path_factory, "--all")
 
 
 def _build(tmp_path_factory: pytest.TempPathFactory, *options: str) -> None:

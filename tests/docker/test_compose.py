@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import time
+import urllib.parse
+import urllib.request
 from typing import Final
 
 import pytest
@@ -60,6 +62,18 @@ def test_a_file_and_a_setting_reach_the_nodes_and_whoever_attaches(commands: Com
         assert len(started) == 4
         assert all(expected.items() <= dict(each["properties"]).items() for each in started)
         commands.type("down")
+
+
+@pytest.mark.timeout(300)
+def test_prometheus_of_our_own_image_scrapes_every_node(all_images: None) -> None:
+    query = urllib.parse.urlencode({"query": "up == 1"})
+    with project("--scale", "harness=0", "--scale", "client=0", COMPOSE_PROFILES="metrics"):
+        deadline = time.monotonic() + DEADLINE_S
+        nodes: set[str] = set()
+        while nodes != {"controller", "broker-0", "broker-1", "broker-2"}:
+            assert time.monotonic() < deadline, nodes
+            with urllib.request.urlopen(f"http://127.0.0.1:9090/api/v1/query?{query}") as answer:
+                nodes = {each["metric"]["node"] for each in json.load(answer)["data"]["result"]}
 
 
 def await_health(service: str, expected: str) -> None:

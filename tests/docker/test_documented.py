@@ -19,7 +19,7 @@ TYPED: Final = ("docker compose ", "printf ", "laststand ", "LASTSTAND_ERA=")
 NUMBERS: Final = re.compile(r"\b(?:0x)?[0-9a-f]*[0-9][0-9a-f]*\b|[0-9]+")
 
 
-def test_the_page_is_typed_from_compose_to_prometheus(commands: Commands, analysis_image: None) -> None:
+def test_the_page_is_typed_from_compose_to_prometheus(commands: Commands, all_images: None) -> None:
     require_compose()
     shown = blocks("## Compose", "### Prometheus and Grafana")
     try:

@@ -18,7 +18,7 @@ NAME = f"{PROJECT}-harness"
 DEMO = "laststand run kip-966/last-replica-standing --driver docker --era kip-966"
 
 
-def test_what_a_killed_harness_leaves_is_found_from_outside(commands: Commands, analysis_image: None) -> None:
+def test_what_a_killed_harness_leaves_is_found_from_outside(commands: Commands, all_images: None) -> None:
     arguments = command_line("run", "--rm", "--name", NAME, "chaos", *DEMO.split(), "--no-verify")
     with (
         project("controller"),

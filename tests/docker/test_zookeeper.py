@@ -19,13 +19,13 @@ COMPOSED: Final = {
 }
 
 
-def test_every_action_on_the_server_bites(commands: Commands, analysis_image: None) -> None:
+def test_every_action_on_the_server_bites(commands: Commands, all_images: None) -> None:
     told = commands.type("run", str(EVERY_ACTION), "--driver", "docker")
     assert told.endswith("kafka-3.9-zk  valid, 0 acks=all records lost, as expected\n")
     assert commands.containers() + commands.networks() == []
 
 
-def test_a_standing_cluster_stops_and_starts_again(commands: Commands, analysis_image: None) -> None:
+def test_a_standing_cluster_stops_and_starts_again(commands: Commands, all_images: None) -> None:
     shell = commands.type
     assert "a ZooKeeper server serve" in shell("up", "--driver", "docker", "--era", "kafka-3.9-zk", "--brokers", "1")
     shell("topics", "create", "orders", "--config", "min.insync.replicas=1")
@@ -38,7 +38,7 @@ def test_a_standing_cluster_stops_and_starts_again(commands: Commands, analysis_
     assert commands.containers() + commands.networks() == []
 
 
-def test_a_file_that_is_made_for_such_an_era_needs_no_profile(commands: Commands, analysis_image: None) -> None:
+def test_a_file_that_is_made_for_such_an_era_needs_no_profile(commands: Commands, all_images: None) -> None:
     made = commands.directory / "compose.yaml"
     made.write_text(commands.type("compose", "--brokers", "1", "--era", "kafka-3.9-zk"), encoding="utf-8")
     file = str(made)
@@ -60,7 +60,7 @@ def test_a_broker_soon_says_that_its_project_has_no_server(images: None) -> None
     assert "in era kafka-3.9-zk that of a ZooKeeper server, by docker compose --profile zookeeper" in told
 
 
-def test_a_composed_cluster_is_attached_to_broken_and_judged(commands: Commands, analysis_image: None) -> None:
+def test_a_composed_cluster_is_attached_to_broken_and_judged(commands: Commands, all_images: None) -> None:
     shell = commands.type
     commands.variables["LASTSTAND_VOLUMES"] = "container"
     with project("--scale", "controller=0", "--scale", "harness=0", "--scale", "client=0", **COMPOSED):
