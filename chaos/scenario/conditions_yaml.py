@@ -173,6 +173,7 @@ def _partition_is(fields: Fields, names: Names) -> PartitionIs:
     partitions = names.partition_set(fields.required("partition"))
     wanted = {key: fields.optional(key) for key in (*_BROKERS, *_MEMBERS, _RECOVERY)}
     if not any(wanted.values()):
+        fields.refuse_rest()
         fields.owner.fail(f"waits for nothing of the partition, allowed: {', '.join(wanted)}")
 
     def broker(key: str) -> NodeRef | NoLeader | None:
@@ -218,6 +219,7 @@ def _node_is(fields: Fields, names: Names) -> BrokerIs | RegistrationIs | LogIs 
         case [(_, cursor)]:
             return RegistrationIs(node=node, exists=_flag(cursor))
         case _:
+            fields.refuse_rest()
             fields.owner.fail("needs one of unfenced, fenced, registered and log")
 
 

@@ -175,8 +175,16 @@ class Fields:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            for key in self._entries:
-                self._places[key].fail(f"unknown key, allowed: {', '.join(self._known)}{suggestion(key, self._known)}")
+            self.refuse_rest()
+
+    def refuse_rest(self) -> None:
+        """Refuses entries that were not taken.
+
+        Raises:
+            ScenarioError: there are some.
+        """
+        for key in self._entries:
+            self._places[key].fail(f"unknown key, allowed: {', '.join(self._known)}{suggestion(key, self._known)}")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -196,7 +204,8 @@ class Fields:
         """
         found = self.optional(key)
         if found is None:
-            self.owner.fail(f"needs the key {key!r}")
+            misspelt = next((f", which {each!r} resembles" for each in self._entries if suggestion(each, [key])), "")
+            self.owner.fail(f"needs the key {key!r}{misspelt}")
         return found
 
     def allow(self, keys: Iterable[str]) -> None:
