@@ -407,7 +407,7 @@ class SlowDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="slow_disk"):
 @action_spec(
     "lose-syncs 1",
     "Every fsync of nodes returns although nothing is durable, also after a restart; `state=off` ends that.",
-    fault="lost_sync",
+    fault="lose_syncs",
     refused={DriverName.SIMULATOR: "the simulated disk does not lie"},
 )
 class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
@@ -438,14 +438,11 @@ class FlipBit(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="flip_bit"):
     partition: Annotated[TopicPartition, field.PartitionOption("partition", help="Whose batch.")]
 
 
-_NO_ERRORS: Final = MappingProxyType({DriverName.SIMULATOR: "operations of the simulated disk do not fail"})
-
-
 @action_spec(
     "disk-error 1 operation=write at=3",
     "The third write (or `sync`, or `read`) of a node from now on fails with EIO, which ends the process.",
     fault="disk_error",
-    refused=_NO_ERRORS,
+    refused={DriverName.SIMULATOR: "operations of the simulated disk do not fail"},
 )
 class DiskError(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_error"):
     """Make an operation of nodes' disks fail; their processes end by that."""
@@ -459,7 +456,6 @@ class DiskError(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_error"):
     "A node's disk has room for so many bytes; the write that finds none (ENOSPC) ends the process, and so it does "
     "after every start, until `state=off` makes room.",
     fault="disk_full",
-    refused=_NO_ERRORS,
 )
 class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
     """Let nodes' disks be full; their processes end by that, and again when they are started, until there is room."""

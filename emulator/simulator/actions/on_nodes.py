@@ -1,5 +1,7 @@
 """Performs actions on processes and their disks."""
 
+import errno
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -40,7 +42,8 @@ def start(cluster: SimulatedCluster, node_id: NodeId, inter_broker_protocol_vers
         cluster.processes.start(node.broker_id)
     else:
         cluster.processes.start_controller()
-    return actions.effective(f"incarnation {node.incarnation} runs")
+    seen = "runs" if node.core is not None else f"ended again: {os.strerror(errno.ENOSPC)}"
+    return actions.effective(f"incarnation {node.incarnation} {seen}")
 
 
 def stop(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
@@ -127,6 +130,17 @@ def replace_disk(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
         return UNKNOWN_NODE
     cluster.processes.replace_disk(node.broker_id)
     return actions.effective("the disk is empty")
+
+
+def limit_disk(cluster: SimulatedCluster, node_id: NodeId, room: int | None) -> actions.Outcome:
+    """Limits how many bytes may still be written to a disk, or lifts that limit (``None``)."""
+    node = find_broker(cluster, node_id)
+    if node is None:
+        return actions.no_op("no disk of a broker")
+    if node.disk.room == room:
+        return actions.no_op("there is room" if room is None else "it is as full already")
+    node.disk.room = room
+    return actions.effective("there is room again" if room is None else "the next write that finds no room ends it")
 
 
 def sync(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:

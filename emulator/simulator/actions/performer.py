@@ -84,6 +84,9 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return on_each(nodes, lambda node_id: on_nodes.pause(cluster, node_id))
         case actions.Resume(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.resume(cluster, node_id))
+        case actions.DiskFull(nodes=nodes, left=left):
+            room = None if action.is_repair else left
+            return on_each(nodes, lambda node_id: on_nodes.limit_disk(cluster, node_id, room))
         case actions.SyncDisk(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.sync(cluster, node_id))
         case actions.ClockRate(nodes=nodes, rate_ppm=rate_ppm):
@@ -116,7 +119,6 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             | actions.SlowDisk()
             | actions.LoseSyncs()
             | actions.DiskError()
-            | actions.DiskFull()
             | actions.FlipBit()
             | actions.Disconnect()
             | actions.Connect()

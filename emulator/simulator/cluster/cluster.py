@@ -351,7 +351,11 @@ class SimulatedCluster:
                 self._broker_effects.execute(node, effect)
             self.processes.crash(node, crash)
             return
+        limited = node.disk if isinstance(node, BrokerNode) and node.disk.room is not None else None
         for effect in effects:
+            if limited is not None and not limited.take_room(effect):
+                self.processes.end(node, events.IncarnationEnd.KILLED)
+                return
             self._execute(node, effect)
         if node.core is core:
             self._timers.arm(node)

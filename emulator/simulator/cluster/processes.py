@@ -72,11 +72,13 @@ class Processes:
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
     def start(self, broker_id: BrokerId) -> None:
-        """Starts a process on the broker's disk; no effect if one runs."""
+        """Starts a process on the broker's disk, which ends at once where that is full; no effect if one runs."""
         node = self._nodes[broker_id]
         if node.core is None:
             node.boot(self._switches, self._properties)
             self._begin(node, role=NodeRole.BROKER, incarnation_id=incarnation_name(broker_id, node.incarnation))
+            if node.disk.room == 0:
+                self.end(node, events.IncarnationEnd.KILLED)
             self._step(node, inputs.Started(cause_id=CauseId(f"start-{broker_id}")))
 
     def stop(self, broker_id: BrokerId) -> None:

@@ -131,6 +131,15 @@ class StoredLog:
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
 
 
+_WRITES: Final = (
+    effects.CreateLog,
+    effects.AppendToLog,
+    effects.WriteEpochCheckpoint,
+    effects.WriteHighWatermarks,
+    effects.WriteLogCheckpoints,
+)
+
+
 class Disk:
     """Survives the process.
 
@@ -139,9 +148,11 @@ class Disk:
         strays: those that were set aside.
         high_watermarks: ``replication-offset-checkpoint``.
         generation: rises when the disk is replaced.
+        room: bytes that may still be written; ``None`` if that has no limit.
     """
 
     def __init__(self) -> None:
+        self.room: int | None = None
         self.logs: dict[TopicPartition, StoredLog] = {}
         self.strays: dict[inputs.StrayLog, StoredLog] = {}
         self.high_watermarks: dict[TopicPartition, Offset] = {}
@@ -149,6 +160,18 @@ class Disk:
         self._clean_epoch: BrokerEpoch | None = None
         self._is_clean = False
         self._was_clean = False
+
+    def take_room(self, effect: effects.Effect) -> bool:
+        """Takes up the bytes that an effect writes, if it writes any; returns whether there was room for them.
+
+        A checkpoint takes the place of the one before: it needs room, and takes none up.
+        """
+        if self.room is None or not isinstance(effect, _WRITES):
+            return True
+        size = sum(batch.size for batch in effect.batches) if isinstance(effect, effects.AppendToLog) else 0
+        has_room = max(size, 1) <= self.room
+        self.room = self.room - size if has_room else 0
+        return has_room
 
     # --- Effects of the core ----------------------------------------------------------------------------------------
 
@@ -295,6 +318,7 @@ class Disk:
         self.logs = {}
         self.strays = {}
         self.high_watermarks = {}
+        self.room = None
         self.generation += 1
         self._clean_epoch = None
         self._is_clean = False

@@ -252,6 +252,7 @@ class Simulation:
         for broker_id, node in cluster.nodes.items():
             cluster.processes.set_clock_rate(node, NORMAL_RATE_PPM)
             node.pending_crash = None
+            node.disk.room = None
             cluster.processes.resume(node)
             if (
                 node.broker is not None
