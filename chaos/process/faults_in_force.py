@@ -1,14 +1,10 @@
 """The faults that are in force, folded from the harness's own events: what was injected, and not healed since."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan import actions
-from laststand.emulator.plan.faults import EVERYTHING
-
-_ISOLATE: Final = actions.ACTION_SPECS[actions.Isolate].fault
 
 
 class FaultInForce(NamedTuple):
@@ -45,7 +41,7 @@ class FaultsInForce:
                 begun_s = now_s if event.begun_ns is None else event.begun_ns / 1e9
                 self._faults[event.fault, event.target] = FaultInForce(event, begun_s)
             case events.FaultHealed():
-                ended = [each for each in self._faults.values() if _is_ended_by(event, each.event)]
+                ended = [each for each in self._faults.values() if event.mends(each.event)]
                 for each in ended:
                     del self._faults[each.event.fault, each.event.target]
             case _:
@@ -54,14 +50,6 @@ class FaultsInForce:
     def describe(self, *, now_s: float) -> tuple[str, ...]:
         """Returns a line for each fault."""
         return tuple(each.describe(now_s=now_s, kafka_clients=self._kafka_clients) for each in self._faults.values())
-
-
-def _is_ended_by(healed: events.FaultHealed, injected: events.FaultInjected) -> bool:
-    """Returns whether a fault is over. ``heal`` mends every link, and leaves what was done to nodes themselves."""
-    is_of_nodes = not injected.links and injected.fault != _ISOLATE
-    if healed.target == EVERYTHING.target and is_of_nodes:
-        return False
-    return healed.mends(fault=injected.fault, target=injected.target)
 
 
 def _target(event: events.FaultInjected, kafka_clients: Mapping[NodeId, str]) -> str:

@@ -35,8 +35,7 @@ def fault_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, FaultRow]]:
                     actions.append([target])
             case FaultHealed():
                 for target in (each for action in actions for each in action if each.healed is None):
-                    injected = target.injected.event
-                    if collected.event.mends(fault=injected.fault, target=injected.target):
+                    if collected.event.mends(target.injected.event):
                         target.healed = collected
             case _:
                 pass

@@ -794,6 +794,11 @@ class FaultInjected(Event, frozen=True, kw_only=True):
     proved_ns: int | None = None
     silenced: tuple[FaultLink, ...] = ()
 
+    @property
+    def is_of_links(self) -> bool:
+        """Whether it is done to links, of which an isolation names its node alone."""
+        return bool(self.links) or self.fault == "isolate"
+
 
 class FaultHealed(Event, frozen=True, kw_only=True):
     """The plan mended something.
@@ -802,7 +807,7 @@ class FaultHealed(Event, frozen=True, kw_only=True):
         fault: name of the fault; ``heal`` is every fault of a link, ``all`` every fault there is.
         target: a node, a link such as ``0->100``, or ``all``, in words.
         nodes: the same, where it is a node.
-        links: the same, where it is a link; of ``all`` those that were broken.
+        links: the same, where it is a link; for the target ``all`` those that were broken.
         seen: how that showed; ``None`` if it did not.
         metadata_offset: what the controller had committed once it was seen (exclusive), where the harness knows it.
         begun_ns: when it was done, by the clock of ``time_ns``.
@@ -818,9 +823,10 @@ class FaultHealed(Event, frozen=True, kw_only=True):
     begun_ns: int | None = None
     proved_ns: int | None = None
 
-    def mends(self, *, fault: str, target: str) -> bool:
-        """Returns whether a fault of that name on a target is over."""
-        return self.target in ("all", target) and self.fault in ("all", "heal", fault)
+    def mends(self, injected: FaultInjected) -> bool:
+        """Returns whether a fault is over. ``heal`` leaves what was done to nodes themselves, such as a clock's rate."""
+        is_among = self.fault in ("all", injected.fault) or (self.fault == "heal" and injected.is_of_links)
+        return is_among and self.target in ("all", injected.target)
 
 
 class RequestedDeletion(msgspec.Struct, frozen=True):

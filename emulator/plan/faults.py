@@ -43,6 +43,9 @@ EVERYTHING: Final = Fault("all", None)
 _ANY_LINK_FAULT: Final = "heal"
 """Stands for every fault of a link, or of messages of one kind."""
 
+EVERY_LINK: Final = Fault(_ANY_LINK_FAULT, None)
+"""Stands for the faults of all links."""
+
 
 def faults_of(action: actions.Action) -> tuple[Fault, ...]:
     """Returns the faults that an action begins. One that is over when the action is counts too."""
@@ -73,7 +76,7 @@ def ended_by(action: actions.Action, *, broken: Collection[Link[NodeId]]) -> tup
     """
     match action:
         case actions.HealAll():
-            return (EVERYTHING,)
+            return (EVERY_LINK,)
         case actions.HealNodes(nodes=nodes):
             links = tuple(Fault(_ANY_LINK_FAULT, link) for link in sorted(broken) if set(link) & set(nodes))
             return (*(Fault(_ANY_LINK_FAULT, node) for node in nodes), *links)
@@ -167,4 +170,4 @@ def _is_silenced(link: Link[NodeId], action: actions.Action, fault: Fault) -> bo
 
 
 def _all_links(fault: Fault, broken: Collection[Link[NodeId]]) -> tuple[events.FaultLink, ...]:
-    return tuple(events.FaultLink(*link) for link in sorted(broken)) if fault == EVERYTHING else ()
+    return tuple(events.FaultLink(*link) for link in sorted(broken)) if fault == EVERY_LINK else ()

@@ -127,10 +127,9 @@ class NodeNames:
         if heal.target in self._broken_links:
             return f"heal {self.target(self._broken_links[heal.target])}"
         target = self.name(int(heal.target)) if heal.target.isdigit() else heal.target
-        if heal.target == _EVERYTHING and heal.fault != _EVERYTHING:
-            return f"end of every {heal.fault.replace('_', ' ')}"
-        if heal.fault == _EVERYTHING:
-            return "heal everything"
+        if heal.target == _EVERYTHING:
+            is_of_one_kind = heal.fault not in (_EVERYTHING, _ANY_LINK_FAULT)
+            return f"end of every {heal.fault.replace('_', ' ')}" if is_of_one_kind else "heal everything"
         if heal.fault == "pause":
             return f"resume {target}"
         return f"heal {target}" if heal.fault == _ANY_LINK_FAULT else f"end of {heal.fault.replace('_', ' ')}, {target}"

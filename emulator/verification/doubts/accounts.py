@@ -201,7 +201,7 @@ class _Broken(msgspec.Struct, kw_only=True):
         """Returns whether the fault is over; an isolation is over, too, once all links of its node were mended."""
         if self.fault.fault == _ISOLATION and self.rejoined and brokers <= self.rejoined:
             return True
-        return healed.mends(fault=self.fault.fault, target=self.fault.target)
+        return healed.mends(self.fault)
 
     def is_over_by(self, end: IncarnationEnded) -> bool:
         """Returns whether it went with its process; links stay as they are."""

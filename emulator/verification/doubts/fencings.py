@@ -26,8 +26,7 @@ CONTROLLER_IDS: Final = range(100, 1000)
 
 
 class _Fault(msgspec.Struct, kw_only=True):
-    name: str
-    target: str
+    event: events.FaultInjected
     nodes: frozenset[int]
     is_link: bool
     injected: int
@@ -70,8 +69,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
                 known = max(known, begun)
                 ends = (node for link in injected.links for node in (link.source, link.target))
                 fault = _Fault(
-                    name=injected.fault,
-                    target=injected.target,
+                    event=injected,
                     nodes=frozenset((*injected.nodes, *ends)),
                     is_link=bool(injected.links),
                     injected=begun,
@@ -79,7 +77,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
                 faults.append(fault)
             case events.FaultHealed() as healed:
                 lasting = [fault for fault in faults if fault.healed is None]
-                mended = [fault for fault in lasting if healed.mends(fault=fault.name, target=fault.target)]
+                mended = [fault for fault in lasting if healed.mends(fault.event)]
                 if healed.metadata_offset is None or any(_holds_up_commits(fault) for fault in lasting):
                     waiting.extend(mended)
                 else:

@@ -123,7 +123,7 @@ class ClusterFacts:
                         each
                         for each in healed
                         if _place(each) > _place(injected)
-                        and each.event.mends(fault=injected.event.fault, target=injected.event.target)
+                        and each.event.mends(injected.event)
                     ),
                     None,
                 ),

@@ -6,7 +6,7 @@ from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
-from laststand.emulator.plan.faults import EVERYTHING, Fault, ended_by, fault_events, faults_of
+from laststand.emulator.plan.faults import EVERY_LINK, Fault, ended_by, fault_events, faults_of
 from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run.journal import Journal
@@ -63,7 +63,7 @@ BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(
         ("disk-full 1 state=off", (), (Fault("disk_full", NodeId(1)),)),
         ("clock 1 rate=700000", (Fault("clock", NodeId(1)),), ()),
         ("clock 1 rate=1000000", (), (Fault("clock", NodeId(1)),)),
-        ("heal", (), (EVERYTHING,)),
+        ("heal", (), (EVERY_LINK,)),
     ],
 )
 def test_what_an_action_begins_and_ends(line: str, begun: tuple[Fault, ...], ended: tuple[Fault, ...]) -> None:

@@ -33,9 +33,10 @@ def events_of(action: actions.Action, *, second: int, bit: str | None = "seen") 
     ("actions", "left"),
     [
         ((actions.Kill(nodes=ONE),), ["kill on node 1"]),
-        ((LYING, actions.SlowDisk(nodes=ONE, delay_ms=40)), ["lost_sync on node 1", "slow_disk on node 1"]),
-        ((CUT, LYING, actions.Isolate(nodes=ONE), actions.HealAll()), ["lost_sync on node 1"]),
+        ((LYING, actions.SlowDisk(nodes=ONE, delay_ms=40)), ["lose_syncs on node 1", "slow_disk on node 1"]),
+        ((CUT, LYING, actions.Isolate(nodes=ONE), actions.HealAll()), ["lose_syncs on node 1"]),
         ((CUT, actions.ClockRate(nodes=ONE, rate_ppm=2_000_000), actions.HealAll()), ["clock on node 1"]),
+        ((LYING, actions.Isolate(nodes=ONE), actions.HealNodes(nodes=ONE)), ["lose_syncs on node 1"]),
         ((LYING, actions.LoseSyncs(nodes=ONE, state=actions.Switched.OFF)), []),
         ((actions.Isolate(nodes=ONE), actions.HealNodes(nodes=ONE)), []),
         ((actions.Kill(nodes=ONE), actions.Pause(nodes=(NodeId(2),)), actions.Start(nodes=ONE)), ["pause on node 2"]),
@@ -75,5 +76,5 @@ def test_a_line_has_target_age_and_effect() -> None:
         faults.note(event, now_s=9.0)
     assert faults.describe(now_s=4.5) == (
         "cut on link 0->1 for 2.5 s: swallowed",
-        "lost_sync on node 1 for 1.5 s: no effect was seen",
+        "lose_syncs on node 1 for 1.5 s: no effect was seen",
     )
