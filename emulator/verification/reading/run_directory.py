@@ -118,7 +118,8 @@ def open_run_directory(path: Path) -> RunDirectory:
     """
     resolved = path.resolve()
     if not _is_run(resolved):
-        raise ConfigError(key="run", value=str(path), expected="a run directory (events/, history, nodes/)")
+        expected = "a run directory (events/, history, nodes/)" if resolved.exists() else "a directory: there is none"
+        raise ConfigError(key="run", value=str(path), expected=expected)
     scenario, cluster = _entries(resolved / "scenario.yaml"), _entries(resolved / "cluster.yaml")
     return RunDirectory(
         path=resolved,

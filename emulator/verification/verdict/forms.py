@@ -51,6 +51,8 @@ def read_form(path: Path, form: type[_Form], *, version: int) -> _Form:
     try:
         read = msgspec.json.decode(read_bytes(path), type=form)
     except OSError as error:
+        if not path.parent.exists():
+            raise ConfigError(key="run", value=str(path.parent), expected="a directory: there is none") from None
         expected = f"a run that was verified: laststand verify RUN ({error.strerror})"
         raise ConfigError(key=path.stem, value=str(path), expected=expected) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
