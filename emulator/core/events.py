@@ -824,7 +824,7 @@ class FaultHealed(Event, frozen=True, kw_only=True):
     proved_ns: int | None = None
 
     def mends(self, injected: FaultInjected) -> bool:
-        """Returns whether a fault is over. ``heal`` leaves what was done to nodes themselves, such as a clock's rate."""
+        """Returns whether a fault is over. ``heal`` leaves what was done to a node itself, such as its clock."""
         is_among = self.fault in ("all", injected.fault) or (self.fault == "heal" and injected.is_of_links)
         return is_among and self.target in ("all", injected.target)
 

@@ -213,12 +213,12 @@ def not_read_at_the_end(path: Path) -> Path:
     return run.write()
 
 
-def fenced_again_without_a_fault(path: Path) -> Path:
+def fenced_again_after_a_heal(path: Path, *, fault: str, healed: tuple[str, str]) -> Path:
     run = healthy(path)
     run.start(9)
-    run.fault("isolate", "2")
+    run.fault(fault, "2")
     run.fence(2)
-    run.heal("isolate", "2")
+    run.heal(*healed)
     run.end(9, e.IncarnationEnd.STOPPED)  # The harness learns an offset, which bounds the heal.
     run.unfence(2)
     run.fence(2)
@@ -406,7 +406,12 @@ UNKNOWN: Mapping[str, Build] = {
     "fencing by a held channel between brokers": fault_then_fencing("hold", "0->1", broker=1),
     "fencing by another broker's clock": fault_then_fencing("clock", "0", broker=1),
     "fenced, and killed only then": lambda path: killed_about_when_it_is_fenced(path, is_killed_first=False),
-    "fenced again without a fault": fenced_again_without_a_fault,
+    "fenced again without a fault": lambda path: fenced_again_after_a_heal(
+        path, fault="isolate", healed=("isolate", "2")
+    ),
+    "fenced again after all links were healed": lambda path: fenced_again_after_a_heal(
+        path, fault="isolate", healed=("heal", "all")
+    ),
     "fenced again after the heal": lambda path: fenced_twice_during_a_fault(path, is_disk_held=False),
     "nothing acked": nothing_acked,
     "not read at the end": not_read_at_the_end,
@@ -421,6 +426,12 @@ EXPLAINED: Mapping[str, Build] = {
     "fencing by isolation": fault_then_fencing("isolate", "1", broker=1),
     "fencing by a cut from the controller": fault_then_fencing("cut", "1->100", broker=1),
     "fencing by a clock that runs slow": fault_then_fencing("clock", "1", broker=1),
+    "fenced again by a clock, after all links were healed": lambda path: fenced_again_after_a_heal(
+        path, fault="clock", healed=("heal", "all")
+    ),
+    "fenced again by a clock, after the node's links were healed": lambda path: fenced_again_after_a_heal(
+        path, fault="clock", healed=("heal", "2")
+    ),
     **{
         f"fencing by {fault} of what goes to the controller": fault_then_fencing(fault, "1->100", broker=1)
         for fault in ("slow", "reset", "throttle", "lose_responses")

@@ -119,12 +119,7 @@ class ClusterFacts:
             FaultPeriod(
                 injected,
                 next(
-                    (
-                        each
-                        for each in healed
-                        if _place(each) > _place(injected)
-                        and each.event.mends(injected.event)
-                    ),
+                    (each for each in healed if _place(each) > _place(injected) and each.event.mends(injected.event)),
                     None,
                 ),
             )
