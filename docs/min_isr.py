@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from docs.rule_tables import table
+from laststand.chaos.campaign import held_against
 from laststand.chaos.drivers import make_driver
 from laststand.chaos.play.run_directory import create_run_directory_at
 from laststand.chaos.play.run_order import RunOrder
@@ -27,6 +28,7 @@ from laststand.emulator.report.overview import PlayedCell, write_overview
 from laststand.emulator.report.page import REPORT_FILE, write_report
 from laststand.emulator.verification.judge_here import judge_here
 from laststand.emulator.verification.rules.guarantee import Guarantee, worst_of
+from laststand.emulator.verification.verdict.forms import write_verdict
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 
 PAGE: Final = Path(__file__).parent / "min-isr.md"
@@ -72,7 +74,8 @@ def play(name: str, era: str, directory: Path) -> Measured:
         driver=DriverName.SIMULATOR,
     )
     asyncio.run(Run(order, make_driver=make_driver, on_status=lambda _: None).play())
-    report = judge_here(directory).report
+    report = held_against(order, judge_here(directory).report)
+    write_verdict(report, directory)
     if report.verdict is Verdict.UNKNOWN:
         raise ValueError(f"{name} under {era}: {'; '.join(report.unknown_reasons)}")
     return Measured(directory, scenario, report)
