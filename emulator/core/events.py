@@ -796,7 +796,7 @@ class FaultInjected(Event, frozen=True, kw_only=True):
 
     @property
     def is_of_links(self) -> bool:
-        """Whether it is done to links, of which an isolation names its node alone."""
+        """True for what is done to links, of which an isolation names its node alone."""
         return bool(self.links) or self.fault == "isolate"
 
 

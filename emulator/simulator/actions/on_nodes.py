@@ -136,11 +136,11 @@ def limit_disk(cluster: SimulatedCluster, node_id: NodeId, room: int | None) -> 
     """Limits how many bytes may still be written to a disk, or lifts that limit (``None``)."""
     node = find_broker(cluster, node_id)
     if node is None:
-        return actions.no_op("no disk of a broker")
+        return UNKNOWN_NODE
     if node.disk.room == room:
         return actions.no_op("there is room" if room is None else "it is as full already")
     node.disk.room = room
-    return actions.effective("there is room again" if room is None else "the next write that finds no room ends it")
+    return actions.effective("there is room again" if room is None else "the next write without room ends the process")
 
 
 def sync(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
