@@ -65,6 +65,13 @@ FIRST: Final = (
 )
 """Modules that take long, longest first; then comes everything else."""
 
+SPARK_OF_FEW_ROWS: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""To compile each query takes most of its time here. Sessions with the settings of users are those of processes."""
+
 # A busy machine is no reason to fail: speed is measured in benchmarks.
 settings.register_profile("tests", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 # `make soak` passes --hypothesis-profile=soak.
@@ -129,7 +136,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The session of all tests; its JVM is idle while nothing is verified."""
     from laststand.emulator.verification.spark.session import SparkSessionStarter  # most tests need no Spark
 
-    starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log")
+    starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log", conf=SPARK_OF_FEW_ROWS)
     yield starter.session()
     starter.stop()
 

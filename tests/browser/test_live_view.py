@@ -12,8 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from laststand.emulator.live.server import LiveView, ViewPlace
 from tests.browser.axe import run_axe
 from tests.browser.test_report_page import drag
-from tests.cluster.survivors import leave_nothing
-from tests.cluster.test_standing import Terminal
+from tests.cluster.test_standing import Terminal, open_terminal
 from tests.unit.live.packed_runs import packed_events
 from tests.unit.live.stages import KILL, PlayedStage
 from tests.unit.report.judged_runs import lost
@@ -115,9 +114,8 @@ def test_a_picture_that_is_zoomed_stays_so_when_it_is_drawn_again(browser: Brows
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    terminal = Terminal(tmp_path)
-    yield terminal
-    leave_nothing(terminal.mark)
+    with open_terminal(tmp_path) as terminal:
+        yield terminal
 
 
 @pytest.mark.cluster

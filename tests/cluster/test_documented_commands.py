@@ -1,8 +1,9 @@
 """Every command that README and docs show does what it says when it is pasted into a shell.
 
 A reader's directory has the checkout's ``.venv`` and ``tests``, and the files that the text around a command shows.
-What uses Spark is carried out in this process and in the session of the tests, where a line is one command and needs
-nothing of a shell: a session of its own costs more than what such a command does. One of them is left to the shell.
+A line that is one command and needs nothing of a shell has no process of its own: to start Python takes longer than most
+of them, and a Spark session far longer. What uses Spark is carried out in this process and in the session of the tests,
+but for one command that is left to the shell; what starts clusters has a shell, and all else is in one process.
 """
 
 import contextlib
@@ -28,9 +29,11 @@ from laststand.cli.main import cli, explain
 from tests.cluster import test_story
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing
+from tests.cluster.test_standing import QUESTIONS
 from tests.documented_scenarios import ROOT, documented_blocks, documented_commands_beside_kafkas
 from tests.kafka_logs.archives import unpack
 from tests.library import eras_of
+from tests.unit.cli.one_process import Laststand, Result, one_process
 from tests.unit.docs.test_commands import SHOWN
 from tests.unit.docs.test_commands import commands as shown_commands
 
@@ -107,6 +110,9 @@ EXIT_CODES: Final = {
 USE_SPARK: Final = frozenset({"run", "fuzz", "verify", "sql", "analyze", "export", "replay"})
 """Verbs."""
 
+IN_ONE_PROCESS: Final = QUESTIONS | {"autopsy", "import", "scenarios", "show", "simulate"}
+"""Verbs that start no cluster and read no stdin."""
+
 
 _Test = TypeVar("_Test", bound=Callable[..., None])
 
@@ -123,11 +129,13 @@ class Reader:
 
     Args:
         directory: the current one.
+        laststand: carries out ``IN_ONE_PROCESS``.
         has_session: whether commands that use Spark find the session of the tests, rather than start their own.
     """
 
-    def __init__(self, directory: Path, *, has_session: bool) -> None:
+    def __init__(self, directory: Path, laststand: Laststand, *, has_session: bool) -> None:
         self.directory = directory
+        self.laststand = laststand
         self.has_session = has_session
         self.mark = uuid.uuid4().hex
         (directory / ".venv").symlink_to(Path(sys.executable).parent.parent)
@@ -155,16 +163,23 @@ class Reader:
         """Returns what a command printed; it must end as documented."""
         words = self.words(command)
         if self.has_session and words and words[0] in USE_SPARK:
-            return self.carry_out(command)
+            done = self._carry_out(words)
+        elif words and words[0] in IN_ONE_PROCESS:
+            done = self.laststand(*words)
+        else:
+            done = self._paste_into_shell(command, stdin)
+        assert done.returncode in EXIT_CODES.get(arguments(command), {0}), f"{command}\n{done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stderr, f"{command}\n{done.stderr}"
+        return done.stdout + done.stderr
+
+    def _paste_into_shell(self, command: str, stdin: str) -> Result:
         with self.start(command) as process:
             try:
                 out, err = process.communicate(stdin, timeout=COMMAND_S)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
-        assert process.returncode in EXIT_CODES.get(arguments(command), {0}), f"{command}\n{out}{err}"
-        assert "Traceback" not in err, f"{command}\n{err}"
-        return out + err
+        return Result(command, process.returncode, out, err)
 
     def words(self, command: str) -> list[str] | None:
         """Returns what the shell would make of a command; ``None`` if it does more than to start laststand once."""
@@ -177,18 +192,13 @@ class Reader:
         is_pattern = "*" in word and " " not in word
         return sorted(glob.glob(word, root_dir=self.directory)) if is_pattern else [word]
 
-    def carry_out(self, command: str) -> str:
-        """Does what ``paste`` does without another process."""
-        words = self.words(command)
-        assert words is not None, command
+    def _carry_out(self, words: list[str]) -> Result:
         with contextlib.chdir(self.directory):
             result = CliRunner().invoke(cli, words, standalone_mode=False)
         error = result.exception
         assert error is None or isinstance(error, Exception)
         code = int(result.return_value or 0) if error is None else explain(error)
-        assert code in EXIT_CODES.get(arguments(command), {0}), f"{command}\n{result.output}"
-        assert "Traceback" not in result.stderr, f"{command}\n{result.stderr}"
-        return result.output
+        return Result(words, code, result.stdout, result.stderr)
 
     def paste_all(self, text: str) -> dict[str, str]:
         """Returns what each command of a block printed, by command."""
@@ -198,7 +208,7 @@ class Reader:
         """Starts what only Ctrl-C ends, and ends it once the cluster knows of it."""
         with self.start(command) as process:
             deadline = time.monotonic() + DEADLINE_S
-            while not json.loads(self.carry_out("laststand status --json"))["clients"]:
+            while not json.loads(self.paste("laststand status --json"))["clients"]:
                 assert time.monotonic() < deadline, command
                 assert process.poll() is None, command
             os.killpg(process.pid, signal.SIGINT)
@@ -210,9 +220,10 @@ class Reader:
 @pytest.fixture
 def reader(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Reader]:
     """Whatever a failed test leaves running is ended."""
-    someone = Reader(tmp_path, has_session="one_session" in request.fixturenames)
-    yield someone
-    leave_nothing(someone.mark)
+    with one_process(tmp_path) as laststand:
+        someone = Reader(tmp_path, laststand, has_session="one_session" in request.fixturenames)
+        yield someone
+        leave_nothing(someone.mark)
 
 
 def block(name: str) -> str:
@@ -374,7 +385,7 @@ def test_what_kafkas_tools_do_is_done(reader: Reader) -> None:
     # A hundred partitions come and go: on a busy machine that may keep all brokers from a heartbeat for two seconds.
     reader.paste(f"{up} --set broker.session.timeout.ms=6000 --set broker.heartbeat.interval.ms=250")
     for command in rows:
-        reader.carry_out("laststand topics delete orders --if-exists" if _creates(command) else _MAKE_ORDERS)
+        reader.paste("laststand topics delete orders --if-exists" if _creates(command) else _MAKE_ORDERS)
         if _needs_ctrl_c(command):
             reader.watch(command)
         else:

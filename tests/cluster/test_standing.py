@@ -8,7 +8,9 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -28,6 +30,7 @@ from laststand.emulator.plan.actions import (
 )
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import MARK, await_end, leave_nothing, survivors
+from tests.unit.cli.one_process import Laststand, one_process
 
 pytestmark = pytest.mark.cluster
 
@@ -40,12 +43,27 @@ FAST = (
 DEADLINE_S = 120.0
 
 
-class Terminal:
-    """A place where commands are typed: a directory, and a mark that every process inherits."""
+QUESTIONS: Final = frozenset(
+    (
+        *("chaos", "clients", "configs", "delete-records", "down", "elect-leaders", "features"),
+        *("inspect", "logs", "ps", "reassign", "status", "topics"),
+    )
+)
+"""Verbs that ask a standing cluster for something and end. To start Python takes longer than that."""
 
-    def __init__(self, directory: Path) -> None:
+
+class Terminal:
+    """A place where commands are typed: a directory, and a mark that a cluster and its clients inherit.
+
+    Args:
+        directory: the current one.
+        ask: carries out ``QUESTIONS``, in one process without the mark.
+    """
+
+    def __init__(self, directory: Path, ask: Laststand) -> None:
         self.directory = directory
         self.mark = uuid.uuid4().hex
+        self._ask = ask
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         with default_signals():
@@ -56,25 +74,24 @@ class Terminal:
                 stderr=subprocess.PIPE,
                 text=True,
                 cwd=self.directory,
-                env={
-                    **os.environ,
-                    "PYTHONPATH": str(ROOT),
-                    "XDG_STATE_HOME": str(self.directory / "state"),
-                    MARK: self.mark,
-                },
+                env={**environment(self.directory), MARK: self.mark},
             )
 
     def type(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
         """Returns what a command printed; it must exit with ``code``."""
+        done = self._ask(*arguments) if arguments[0] in QUESTIONS else self._carry_out(arguments, stdin)
+        assert done.returncode == code, f"{arguments}: {done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stdout + (done.stderr if code else "")
+
+    def _carry_out(self, arguments: tuple[str, ...], stdin: str) -> "subprocess.CompletedProcess[str]":
         with self.start(*arguments) as command:
             try:
                 stdout, stderr = command.communicate(stdin, timeout=DEADLINE_S)
             except subprocess.TimeoutExpired:
                 command.kill()
                 raise
-        assert command.returncode == code, f"{arguments}: {stdout}{stderr}"
-        assert "Traceback" not in stderr, stderr
-        return stdout + (stderr if code else "")
+        return subprocess.CompletedProcess(arguments, command.returncode, stdout, stderr)
 
     def status(self) -> dict[str, object]:
         document: dict[str, object] = json.loads(self.type("status", "--json"))
@@ -90,12 +107,25 @@ class Terminal:
         return (self.directory / "store" / "standing" / "latest").resolve()
 
 
+def environment(directory: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(directory / "state")}
+
+
+@contextmanager
+def open_terminal(directory: Path) -> Iterator[Terminal]:
+    """Whatever a failed test leaves running is ended."""
+    with one_process(directory, environment=environment(directory)) as ask:
+        terminal = Terminal(directory, ask)
+        try:
+            yield terminal
+        finally:
+            leave_nothing(terminal.mark)
+
+
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """Whatever a failed test leaves running is ended."""
-    terminal = Terminal(tmp_path)
-    yield terminal
-    leave_nothing(terminal.mark)
+    with open_terminal(tmp_path) as terminal:
+        yield terminal
 
 
 def lines(first: int, last: int) -> str:

@@ -13,23 +13,20 @@ import pytest
 import yaml
 
 from laststand.emulator.cluster.ports import ReservedPort
-from tests.cluster.survivors import await_end, leave_nothing, survivors
-from tests.cluster.test_standing import DEADLINE_S, Terminal, lines
+from tests.cluster.survivors import await_end, survivors
+from tests.cluster.test_standing import DEADLINE_S, Terminal, lines, open_terminal
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """A cluster named blue, with a topic, and a session that no busy machine misses; what is left running is ended."""
-    terminal = Terminal(tmp_path_factory.mktemp("again"))
-    try:
+    """A cluster named blue, with a topic, and a session that no busy machine misses."""
+    with open_terminal(tmp_path_factory.mktemp("again")) as terminal:
         terminal.type("up", "--name", "blue")
         create = ("topics", "create", "orders", "--partitions", "2", "--replication-factor", "3", "--dir", "blue")
         terminal.type(*create, "--config", "min.insync.replicas=2")
         yield terminal
-    finally:
-        leave_nothing(terminal.mark)
 
 
 def blue(terminal: Terminal, *arguments: str, stdin: str = "", code: int = 0) -> str:
@@ -146,14 +143,11 @@ def test_a_cluster_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: 
 
 
 def test_ports_are_those_that_were_asked_for(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path)
     free = ReservedPort()
     number = free.number
     free.close()
-    try:
+    with open_terminal(tmp_path) as terminal:
         terminal.type("up", "--brokers", "1", "--no-proxies", "--ports", str(number))
         nodes = json.loads(terminal.type("status", "--json"))["nodes"]
         assert [node["address"] for node in nodes if node["role"] == "broker"] == [f"127.0.0.1:{number}"]
         terminal.type("down")
-    finally:
-        leave_nothing(terminal.mark)

@@ -12,18 +12,16 @@ from laststand.chaos.standing.state import Ended, read_state
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.storage.line_file import stream_lines
 from laststand.emulator.zookeeper.transaction_log import TransactionLogReader
-from tests.cluster.survivors import await_end, leave_nothing
-from tests.cluster.test_standing import FAST, Terminal, lines
+from tests.cluster.survivors import await_end
+from tests.cluster.test_standing import FAST, Terminal, lines, open_terminal
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """Whatever a failed test leaves running is ended."""
-    terminal = Terminal(tmp_path)
-    yield terminal
-    leave_nothing(terminal.mark)
+    with open_terminal(tmp_path) as terminal:
+        yield terminal
 
 
 def held(terminal: Terminal) -> tuple[int | None, int]:

@@ -14,8 +14,8 @@ from laststand.chaos.process.client_link import ClientLink, ClientLostError
 from laststand.emulator.client.control import AckedCount, ClientCounts, Ready, encode_line
 from laststand.emulator.cluster.layout import token_file
 from laststand.emulator.rpc.run_token import RunToken
-from tests.cluster.survivors import leave_nothing, survivors
-from tests.cluster.test_standing import FAST, Terminal
+from tests.cluster.survivors import survivors
+from tests.cluster.test_standing import FAST, Terminal, open_terminal
 
 pytestmark = pytest.mark.cluster
 
@@ -25,17 +25,14 @@ NEVER = ("answered", "OK", "200", "201", "204", "was possible")
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """A cluster with proxies and a live view, and broker 2 down; what is left running is ended."""
-    terminal = Terminal(tmp_path)
+    """A cluster with proxies and a live view, and broker 2 down."""
     tmp_path.chmod(0o755)  # as a home directory often is
-    try:
+    with open_terminal(tmp_path) as terminal:
         terminal.type("up", "--view", *FAST)
         terminal.type("topics", "create", "orders", "--replication-factor", "3")
         terminal.type("produce", "orders", stdin="one\ntwo\n")
         terminal.type("chaos", "kill", "2")
         yield terminal
-    finally:
-        leave_nothing(terminal.mark)
 
 
 def listeners(mark: str) -> set[tuple[str, int]]:

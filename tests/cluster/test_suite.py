@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from laststand.chaos.suite.results import CellStatus, SuiteReport
-from tests.cluster.survivors import await_end, leave_nothing
-from tests.cluster.test_standing import DEADLINE_S, Terminal
+from tests.cluster.survivors import await_end
+from tests.cluster.test_standing import DEADLINE_S, Terminal, open_terminal
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -27,11 +27,10 @@ steps:
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     """With three scenarios that have no end."""
-    terminal = Terminal(tmp_path)
     for name in "abc":
         (tmp_path / f"{name}.yaml").write_text(ENDLESS.format(name=name))
-    yield terminal
-    leave_nothing(terminal.mark)
+    with open_terminal(tmp_path) as terminal:
+        yield terminal
 
 
 def results(terminal: Terminal) -> SuiteReport:

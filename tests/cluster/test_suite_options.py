@@ -11,8 +11,7 @@ import pytest
 
 from laststand.chaos.suite.player import BATCH
 from laststand.chaos.suite.results import read_report
-from tests.cluster.survivors import leave_nothing
-from tests.cluster.test_standing import ROOT, Terminal
+from tests.cluster.test_standing import ROOT, Terminal, open_terminal
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -43,11 +42,10 @@ asyncio.run(main())
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     """With a scenario that passes, one that does not, and a program."""
-    terminal = Terminal(tmp_path)
     (tmp_path / "kept.yaml").write_text(SCENARIO.format(name="kept", lost="0"))
     (tmp_path / "lost.yaml").write_text(SCENARIO.format(name="lost", lost=">0"))
-    yield terminal
-    leave_nothing(terminal.mark)
+    with open_terminal(tmp_path) as terminal:
+        yield terminal
 
 
 def test_until_failure_ends_with_the_first_cell_that_does_not_pass_or_with_the_repetitions(terminal: Terminal) -> None:

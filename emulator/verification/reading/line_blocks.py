@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from laststand.emulator.core import events as e
 from laststand.emulator.core.history import HistoryLine
@@ -17,11 +18,8 @@ HISTORY_LINES: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(H
 
 _LINE_END, _VALUE_BEGIN, _VALUE_END = b"\n{}"
 _NUMBER_END: Final = 1 << 63
-_MSGPACK: Final = msgspec.msgpack.Encoder()
-"""Has no form for numbers of more than 64 bits."""
-_UNSIGNED_64: Final = 0xCF
-"""The byte with which MessagePack begins a number of more than 32 bits without sign."""
-_SCRATCH: Final = bytearray()
+_LARGEST: Final = b"%d" % (_NUMBER_END - 1)
+_DIGIT_BEGIN, _DIGIT_END = b"0:"
 
 
 class DecodedEvents(NamedTuple):
@@ -69,8 +67,18 @@ def decode_block(decoder: "msgspec.json.Decoder[_Line]", block: bytes) -> list[_
     between_values = (text[ends - 1] == _VALUE_END) & (text[ends + 1] == _VALUE_BEGIN)
     if len(decoded) != len(ends) + 1 or not np.all(between_values):
         raise msgspec.DecodeError("lines and values do not pair up")
-    check_numbers(decoded)
+    if _has_digits_of_more_than_64_bits(block, text):
+        check_numbers(decoded)
     return decoded
+
+
+def _has_digits_of_more_than_64_bits(block: bytes, text: NDArray[np.uint8]) -> bool:
+    in_row = (text >= _DIGIT_BEGIN) & (text < _DIGIT_END)
+    for distance in (1, 2, 4, 8, 3):  # 2, 4, 8, 16 and 19 digits, as many as the largest number has
+        in_row = in_row[:-distance] & in_row[distance:]
+    if np.any(in_row[:-1] & in_row[1:]):
+        return True
+    return any(block[place : place + len(_LARGEST)] > _LARGEST for place in np.flatnonzero(in_row))
 
 
 def check_numbers(values: object) -> None:
@@ -79,14 +87,7 @@ def check_numbers(values: object) -> None:
     Raises:
         msgspec.ValidationError: one has more.
     """
-    try:
-        _MSGPACK.encode_into(values, _SCRATCH)
-    except OverflowError as error:
-        raise msgspec.ValidationError(str(error)) from error
-    encoded = np.frombuffer(bytes(_SCRATCH), np.uint8)
-    # Text may have these two bytes, too.
-    is_suspect = (encoded[:-1] == _UNSIGNED_64) & (encoded[1:] >= 0x80)
-    if is_suspect.any() and any(number >= _NUMBER_END for number in _numbers(msgspec.msgpack.decode(_SCRATCH))):
+    if not all(-_NUMBER_END <= number < _NUMBER_END for number in _numbers(msgspec.to_builtins(values))):
         raise msgspec.ValidationError("an integer has more than 64 bits")
 
 
@@ -95,8 +96,8 @@ def _numbers(value: object) -> Iterator[int]:
         case int():
             yield value
         case Mapping():
-            for each in value.values():
+            for each in (*value.keys(), *value.values()):
                 yield from _numbers(each)
-        case list():
+        case list() | tuple():
             for each in value:
                 yield from _numbers(each)

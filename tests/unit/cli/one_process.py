@@ -7,7 +7,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -27,15 +27,20 @@ for line in sys.stdin:
 
 
 @contextlib.contextmanager
-def one_process(folder: Path, *, before: tuple[str, ...] = ()) -> Iterator[Laststand]:
+def one_process(
+    folder: Path, *, before: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+) -> Iterator[Laststand]:
     """Runs each command in a process that was started in a folder.
 
     Args:
         folder: where it starts.
         before: a command that starts the process in another way than usual, as ``setpriv`` does.
+        environment: of the process; that of this one if not given.
     """
     command = [*before, sys.executable, "-c", _COMMANDS]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         commands, results = process.stdin, process.stdout
