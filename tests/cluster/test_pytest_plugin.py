@@ -120,7 +120,7 @@ def test_lost(laststand_cluster):
 @pytest.mark.spark
 def test_a_standing_cluster_ends_with_its_test_and_is_verified(tmp_path: Path) -> None:
     (tmp_path / "test_standing.py").write_text(STANDING)
-    code, said = run_pytest(tmp_path, "-n", "2")
+    code, said = run_pytest(tmp_path, "-n", "1")
     assert code == 1, said
     assert "2 passed, 1 error" in said
     assert "ERROR at teardown of test_lost" in said

@@ -29,9 +29,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
 AS_PROCESSES = {
     "kip-966/elr-election": "kafka-4.2",
     "kip-966/reassignment-with-a-dead-target": "kip-966-text",
-    "kip-966/recovery-waits-for-a-late-replica": "kip-966",
     "kip-966/hole-between-segments": "kafka-4.2",
-    "kip-966/term-that-ended-unseen": "kafka-4.2",
     "kip-550/stray-after-reassignment": "kip-966",
     "kip-107/deleted-records-come-back": "kafka-4.2",
     "faults/bytes": "kip-966",
