@@ -162,9 +162,9 @@ def test_a_cluster_without_the_code_writes_the_verdicts_that_this_process_writes
 
 
 def without_speed(told: str) -> str:
-    """The first line has speed and memory, and that of a shrunk plan the seconds that it took."""
+    """The first line has speed and memory."""
     told = re.sub(r"schedules \(.*?\)", "schedules", told)
-    return re.sub(r", [0-9]+ MB,|in [0-9.]+ s$", "", told, flags=re.MULTILINE)
+    return re.sub(r", [0-9]+ MB,", "", told)
 
 
 def kill_executor_at_work(worker: psutil.Process, work: Path, sweep: subprocess.Popen[str]) -> str:
@@ -186,7 +186,8 @@ def kill_executor_at_work(worker: psutil.Process, work: Path, sweep: subprocess.
 
 @pytest.mark.timeout(500)
 def test_the_seeds_of_an_executor_that_is_killed_are_played_again(cluster: Cluster, hidden: Path) -> None:
-    sweep = ("simulate", "--seeds", "1..160", "--era", "kafka-3.9", "--profile", "elections", "--keep-going")
+    # That a sweep on Spark finds what one in processes finds is asked in ``test_spark_sweep``.
+    sweep = ("simulate", "--seeds", "1..240", "--profile", "elections", "--keep-going")
     expected = laststand(*sweep, temporary=hidden, python=sys.executable)
     command = [sys.executable, "-m", "laststand.cli", *sweep, "--master", cluster.master, *BOTH_WORKERS]
     environment = {**os.environ, "TMPDIR": str(hidden), "PYSPARK_PYTHON": base_python()}
@@ -197,7 +198,7 @@ def test_the_seeds_of_an_executor_that_is_killed_are_played_again(cluster: Clust
         found, errors = process.communicate(timeout=_COMMAND_TIMEOUT_S)
     begun, done = (set(re.findall(rf"{verb} task \S+ in stage 2\.0", told)) for verb in ("Running", "Finished"))
     assert len(begun) > len(done), told
-    assert (process.returncode, expected.returncode) == (1, 1), errors
+    assert (process.returncode, expected.returncode) == (0, 0), errors
     assert without_speed(found) == without_speed(expected.stdout)
 
 
