@@ -1,4 +1,4 @@
-"""Options that decide how much of a suite or of random chaos is played, as a user types them; a program's own loop."""
+"""Options that decide how much of a suite is played, as a user types them; a program's own loop."""
 
 import os
 import subprocess
@@ -56,14 +56,6 @@ def test_until_failure_ends_with_the_first_cell_that_does_not_pass_or_with_the_r
     said = terminal.type("run", "kept.yaml", *common, "--repeat", "2", "--seed", "7")
     assert "2 cells: 2 as expected" in said
     assert "seeds: 7 (#1), 8 (#2)" in said
-
-
-def test_random_chaos_beyond_the_budget_for_some_time(terminal: Terminal) -> None:
-    limits = ("--duration", "2m", "--plans", "1")
-    common = ("--seed", "1", "--driver", "simulator", "--results", "r.json")
-    terminal.type("fuzz", "--budget", "beyond", *limits, *common)
-    (cell,) = read_report(terminal.directory / "r.json").cells
-    assert "valid_or_exceeded" in (terminal.directory / cell.path).read_text()
 
 
 def test_a_program_plays_in_its_own_loop(terminal: Terminal) -> None:

@@ -28,6 +28,15 @@ def test_plans_are_drawn_played_and_judged(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("one_session")
+def test_random_chaos_beyond_the_budget_for_some_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--budget", "beyond", "--duration", "2m", "--plans", "1", "--seed", "1", "--results", "results.json")
+    assert fuzz(*options, monkeypatch=monkeypatch) == 0
+    (cell,) = read_report(tmp_path / "results.json").cells
+    assert "valid_or_exceeded" in Path(cell.path).read_text()
+
+
+@pytest.mark.usefixtures("one_session")
 def test_a_plan_that_fails_is_shrunk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
