@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from laststand.emulator.cluster.containers.monitoring import PANELS, RATE_INTERVAL, prometheus_config
-from tests.cluster.survivors import MARK, leave_nothing
-from tests.cluster.test_standing import FAST, ROOT, Terminal, lines
+from tests.cluster.survivors import MARK
+from tests.cluster.test_standing import FAST, ROOT, Terminal, lines, open_terminal
 from tests.fake_grafana import FakeGrafana
 
 pytestmark = pytest.mark.cluster
@@ -30,9 +30,8 @@ PRODUCE = 50
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    terminal = Terminal(tmp_path)
-    yield terminal
-    leave_nothing(terminal.mark)
+    with open_terminal(tmp_path) as terminal:
+        yield terminal
 
 
 class Prometheus:

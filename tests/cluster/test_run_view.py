@@ -14,8 +14,7 @@ import pytest
 from aiohttp import ClientSession, ClientTimeout
 
 from laststand.chaos.scenario.scenario_file import read_scenario
-from tests.cluster.survivors import leave_nothing
-from tests.cluster.test_standing import Terminal
+from tests.cluster.test_standing import Terminal, open_terminal
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -71,9 +70,8 @@ class Viewed:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    terminal = Terminal(tmp_path)
-    yield terminal
-    leave_nothing(terminal.mark)
+    with open_terminal(tmp_path) as terminal:
+        yield terminal
 
 
 @pytest.fixture
