@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from laststand.emulator.core import events
 from laststand.emulator.core.history import ForeignProcess
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.verification.judge_here import judge_here
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
-from tests.verification.run_builder import CAUSE, HARNESS, last_replica_standing
+from tests.verification.run_builder import CAUSE, HARNESS, healthy, last_replica_standing
 
 APP = NodeId(1001)
 
@@ -51,3 +54,15 @@ def test_an_answer_that_a_fault_may_have_swallowed_is_none_that_the_client_was_t
     report = lost_to_app(tmp_path, silenced=(events.FaultLink(APP, NodeId(0)),))
     assert (report.verdict, report.lost_records) == (Verdict.VIOLATION, 50)
     assert {loss.acked_by for loss in report.losses} == {1}
+
+
+@pytest.mark.parametrize(("topic", "findings"), [(OFFSETS_TOPIC, 0), ("payments", 5)])
+def test_what_coordinators_write_no_producer_has_to_have_sent(tmp_path: Path, topic: str, findings: int) -> None:
+    run = healthy(tmp_path)
+    run.create_topic(topic)
+    batch = run.new_batch(topic)
+    for node in (0, 1, 2):
+        run.append(node, batch, topic, leader=node == 0)
+    run.advance(10, topic)
+    report = judge_here(run.finish()).report
+    assert next(check.count for check in report.checks if check.check_id == "D10") == findings
