@@ -8,8 +8,6 @@ import pytest
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
 from tests.clients.clients import Running
-from tests.clients.conftest import QUICK
-from tests.clients.elections import elect_the_replica_that_missed_the_end, make_two_replicas
 from tests.clients.programs import HERE, jars
 
 pytestmark = [pytest.mark.cluster, pytest.mark.every_client, pytest.mark.timeout(900)]
@@ -35,23 +33,3 @@ def test_sink_batch_and_stream(cluster: StandingCluster, tmp_path: Path) -> None
 def test_nothing_that_it_was_told_is_lost(cluster: StandingCluster) -> None:
     report = cluster.verify()
     assert report.verdict is Verdict.VALID, report.unknown_reasons
-
-
-@pytest.mark.parametrize(("records_since", "is_noticed"), [(30, True), (80, False)])
-def test_a_stream_across_an_unclean_election(tmp_path: Path, records_since: int, *, is_noticed: bool) -> None:
-    """Spark compares its position with the end of the log alone: it fails where that lies behind, and sees no more."""
-    with StandingCluster(store=tmp_path / "store", brokers=2, kafka=True, settings=QUICK) as standing:
-        make_two_replicas(standing, "orders")
-        with spark(standing, "orders", tmp_path) as application:
-            application.send(["stream true"])
-            application.wait_for("stream", 1)
-            elect_the_replica_that_missed_the_end(standing, "orders", records_since=records_since)
-            application.send(["stream true"])
-            if is_noticed:
-                application.wait_for("error", 1)
-                assert any("data may have been missed" in " ".join(words) for words in application.said("error"))
-                application.send(["stream false"])
-                application.finish()
-            else:
-                application.finish()
-                assert application.said("stream")[1] == tuple(f"other-{number}" for number in range(50, records_since))
