@@ -194,6 +194,21 @@ class DurabilityChecks:
                 "D2", name, f"{name}: {what}, and {committed} was committed", since=since, until=until
             )
 
+    def check_late_commit(self, name: TopicPartition, node: BrokerNode, event: events.HighWatermarkAdvanced) -> None:
+        """D2 on a leader that commits what a leader elected since took over without."""
+        lacking = self._losses.first_lacking(name, event.leader_epoch, node.incarnation, event.new)
+        if lacking is None:
+            return
+        ledger = self._truths[name].ledger
+        self._alarm_log.report(
+            "D2",
+            name,
+            f"{name}: leader {lacking.broker_id} of epoch {lacking.leader_epoch} ends at {lacking.log_end_offset}, and "
+            f"leader {node.node_id} of epoch {event.leader_epoch} commits up to {event.new}",
+            since=ledger.deposed_at(event.leader_epoch),
+            until=ledger.took_over_at(lacking.leader_epoch, lacking.incarnation),
+        )
+
     def _is_exempt(self, check_id: str, truth: PartitionTruth, promise: PromisedBatch, offset: Offset) -> bool:
         return PROMISES[check_id].leaves_out(Exemption.DELETED_RECORDS) and truth.is_deleted(promise, offset)
 

@@ -318,9 +318,10 @@ class EventRouter:
         assert isinstance(event, events.HighWatermarkAdvanced)
         if not self.is_current(event.topic, event.topic_id):
             return
-        log = self._checks.cluster.nodes[BrokerId(node_id)].disk.logs[name].batches
-        moment = self._made_at(node_id, name)
-        self._checks.truths[name].commit(event.new, log, leader_epoch=event.leader_epoch, moment=moment)
+        node = self._checks.cluster.nodes[BrokerId(node_id)]
+        log, moment = node.disk.logs[name].batches, self._made_at(node_id, name)
+        self._checks.truths[name].commit(event.old, event.new, log, leader_epoch=event.leader_epoch, moment=moment)
+        self._checks.durability.check_late_commit(name, node, event)
         self._checks.leaders.high_watermark_advanced(node_id, name, event)
         self._checks.logs.committed(node_id, name, event)
 

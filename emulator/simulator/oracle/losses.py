@@ -26,7 +26,9 @@ class LostBatch(msgspec.Struct, frozen=True, kw_only=True):
     is_covered: bool
 
 
-class _Term(msgspec.Struct, frozen=True, kw_only=True):
+class Term(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker's process that led in an epoch, and the end of its log when it took over."""
+
     leader_epoch: LeaderEpoch
     incarnation: int
     broker_id: BrokerId
@@ -37,7 +39,7 @@ class LossLedger:
     """Leaders, and the ends of their logs when they took over."""
 
     def __init__(self) -> None:
-        self._terms: dict[TopicPartition, list[_Term]] = {}
+        self._terms: dict[TopicPartition, list[Term]] = {}
         self._used: dict[TopicPartition, dict[BrokerId, TopicId]] = {}
 
     def took_role(self, name: TopicPartition, broker_id: BrokerId, topic_id: TopicId) -> None:
@@ -48,7 +50,7 @@ class LossLedger:
         self, name: TopicPartition, node: BrokerNode, leader_epoch: LeaderEpoch, log_end_offset: Offset
     ) -> None:
         """A broker's process took over."""
-        term = _Term(
+        term = Term(
             leader_epoch=leader_epoch,
             incarnation=node.incarnation,
             broker_id=node.broker_id,
@@ -92,16 +94,21 @@ class LossLedger:
                     is_covered=_is_covered(truth, promise, state, lacking),
                 )
 
-    def _lacking(self, name: TopicPartition, promise: PromisedBatch) -> _Term | None:
+    def _lacking(self, name: TopicPartition, promise: PromisedBatch) -> Term | None:
         """Returns the first leader after the acknowledgement that took over without a record."""
-        acked_in, acked_by = promise.leader_epoch, promise.incarnation
-        if acked_in is None or acked_by is None:
+        if promise.leader_epoch is None or promise.incarnation is None:
             return None
+        end_offset = Offset(promise.last_offset + 1)
+        return self.first_lacking(name, promise.leader_epoch, promise.incarnation, end_offset)
+
+    def first_lacking(
+        self, name: TopicPartition, leader_epoch: LeaderEpoch, incarnation: int, end_offset: Offset
+    ) -> Term | None:
+        """Returns the first leader after a leader's process that took over with a log that ends before an offset."""
         lacking = (
             term
             for term in self._terms.get(name, ())
-            if (term.leader_epoch, term.incarnation) > (acked_in, acked_by)
-            and term.log_end_offset <= promise.last_offset
+            if (term.leader_epoch, term.incarnation) > (leader_epoch, incarnation) and term.log_end_offset < end_offset
         )
         return min(lacking, key=_place, default=None)
 
@@ -116,7 +123,7 @@ class LossLedger:
         return None if last is None else last.broker_id
 
 
-def _place(term: _Term) -> tuple[LeaderEpoch, int]:
+def _place(term: Term) -> tuple[LeaderEpoch, int]:
     return term.leader_epoch, term.incarnation
 
 
@@ -138,7 +145,7 @@ def _holds(node: BrokerNode, name: TopicPartition, promise: PromisedBatch) -> bo
     )
 
 
-def _is_covered(truth: PartitionTruth, promise: PromisedBatch, state: PartitionState, lacking: _Term | None) -> bool:
+def _is_covered(truth: PartitionTruth, promise: PromisedBatch, state: PartitionState, lacking: Term | None) -> bool:
     """Returns whether the guarantee held up to the election of the last leader lacking the batch."""
     ledger = truth.ledger
     if lacking is None:

@@ -110,10 +110,13 @@ class PartitionTruth:
         self.acked[promise.base_offset] = promise
         self.ever_acked[promise.base_offset, promise.crc] = promise
 
-    def commit(self, new: Offset, log: list[BatchDescriptor], *, leader_epoch: LeaderEpoch, moment: int) -> None:
+    def commit(
+        self, old: Offset, new: Offset, log: list[BatchDescriptor], *, leader_epoch: LeaderEpoch, moment: int
+    ) -> None:
         """A leader's high watermark rose; ``log`` is the leader's."""
         self.high_watermarks[leader_epoch] = max(new, self.high_watermarks.get(leader_epoch, Offset(0)))
         if new <= self.high_watermark:
+            self._commit_beside(old, new, log, moment=moment)
             return
         for batch in reversed(log):
             if batch.last_offset < self.high_watermark:
@@ -123,6 +126,16 @@ class PartitionTruth:
         self.high_watermark = new
         self._marks.append(new)
         self._moments.append(moment)
+
+    def _commit_beside(self, old: Offset, new: Offset, log: list[BatchDescriptor], *, moment: int) -> None:
+        """A leader that was deposed commits: where its successors have committed other batches, its own are lost."""
+        for batch in reversed(log):
+            if batch.last_offset < old:
+                break
+            known = self.committed.get(batch.last_offset)
+            if batch.last_offset < new and known is not None and known != (batch.leader_epoch, batch.crc):
+                lost = LostCommit(leader_epoch=batch.leader_epoch, crc=batch.crc, moment=moment)
+                self.lost_commits[batch.last_offset] = lost
 
     def delete(
         self, below: Offset, log: Sequence[BatchDescriptor] | None, *, since: Offset, leader_epoch: LeaderEpoch
