@@ -5,10 +5,36 @@ base offset and leader epoch are stamped on the way, and both are outside the CR
 everywhere (record batch v2, Kafka's ``DefaultRecordBatch``).
 """
 
+from enum import Enum
+
 import msgspec
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+
+
+class TransactionResult(Enum):
+    """The end of a transaction; values as control records have them (KIP-98)."""
+
+    ABORT = 0
+    COMMIT = 1
+
+
+class Marker(msgspec.Struct, frozen=True, kw_only=True):
+    """The control record that ends a producer's transaction in one partition (Kafka's ``EndTransactionMarker``).
+
+    ``coordinator_epoch`` is the leader epoch of the partition of ``__transaction_state`` whose leader decided.
+    """
+
+    result: TransactionResult
+    coordinator_epoch: int
+
+
+class AbortedTransaction(msgspec.Struct, frozen=True):
+    """An aborted transaction as a consumer is told of it: it skips the producer's records from there to its marker."""
+
+    producer_id: ProducerId
+    first_offset: Offset
 
 
 class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +51,9 @@ class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
         producer_id: ``None`` where the producer is not idempotent; then the next two mean nothing.
         producer_epoch: generation of the producer id.
         base_sequence: sequence number of the first record.
-        is_control: whether it holds a transaction marker.
+        is_control: whether it holds a control record.
+        is_transactional: whether it is part of a transaction, or ends one.
+        marker: its control record, if that ends a transaction.
     """
 
     base_offset: Offset
@@ -39,6 +67,8 @@ class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     producer_epoch: ProducerEpoch = ProducerEpoch(-1)
     base_sequence: int = -1
     is_control: bool = False
+    is_transactional: bool = False
+    marker: Marker | None = None
 
     @property
     def next_offset(self) -> Offset:
@@ -58,6 +88,9 @@ class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
+            is_control=self.is_control,
+            is_transactional=self.is_transactional,
+            marker=self.marker,
         )
 
     @property

@@ -100,7 +100,11 @@ class MetadataStreamLost(NodeInput, frozen=True, kw_only=True):
 
 
 class ProducerSnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The entry of one producer in a producer snapshot file: its last batch only."""
+    """The entry of one producer in a producer snapshot file: its last batch only.
+
+    ``last_sequence`` and ``last_offset`` are -1 where only a marker is known of its epoch; the last two fields are as
+    of ``producer_state.ProducerEntry``.
+    """
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
@@ -108,6 +112,8 @@ class ProducerSnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
     last_offset: Offset
     offset_delta: int
     timestamp_ms: int
+    coordinator_epoch: int = -1
+    transaction_first_offset: Offset | None = None
 
 
 class LoadedLog(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from laststand.emulator.core import admin_messages, group_messages
-from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch, LogSpan
+from laststand.emulator.core.batch import AbortedTransaction, BatchDescriptor, InvalidBatch, LogSpan
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.types import (
@@ -354,7 +354,9 @@ class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     The driver of the answering node turns the span into bytes; the driver of the asking node turns bytes into
     descriptors. ``diverging_epoch`` and ``diverging_end_offset`` go together and exclude records, as does
-    ``preferred_read_replica``, where the leader would have the consumer read (KIP-392).
+    ``preferred_read_replica``, where the leader would have the consumer read (KIP-392). Consumers hear of the last
+    stable offset, if that is not the high watermark, and those that read committed records of the aborted transactions
+    among what they get (KIP-98).
     """
 
     topic: str
@@ -369,6 +371,8 @@ class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     span: LogSpan | None = None
     batches: tuple[BatchDescriptor, ...] = ()
     preferred_read_replica: BrokerId | None = None
+    last_stable_offset: Offset | None = None
+    aborted_transactions: tuple[AbortedTransaction, ...] = ()
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -137,13 +137,17 @@ def _answer(answer: messages.FetchPartitionResponse, records: Attachment, *, is_
     if answer.error is not ErrorCode.NONE:
         return _failed(answer.partition, answer.error)
     high_watermark = number_of(answer.high_watermark)
+    aborted = [
+        {"producerId": each.producer_id, "firstOffset": each.first_offset} for each in answer.aborted_transactions
+    ]
+    is_held = answer.last_stable_offset is not None
     fields: Message = {
         "partitionIndex": answer.partition,
         "errorCode": ErrorCode.NONE,
         "highWatermark": high_watermark,
-        "lastStableOffset": high_watermark,
+        "lastStableOffset": answer.last_stable_offset if is_held else high_watermark,
         "logStartOffset": number_of(answer.log_start_offset),
-        "abortedTransactions": [] if is_committed else None,
+        "abortedTransactions": aborted if is_committed else None,
         "preferredReadReplica": number_of(answer.preferred_read_replica),
         "records": records,
     }

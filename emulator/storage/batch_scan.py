@@ -114,10 +114,11 @@ def scan_batches(file: ScannableFile, *, check: BatchValidation) -> SegmentScan:
             outcome, reason = ScanEnd.CORRUPT, f"magic {chunk[at + HEADER_UP_TO_MAGIC - 1]}, size {size}"
             break
         descriptor = describe_header(chunk, at)
+        if at + size > len(chunk) and (descriptor.is_control or check is BatchValidation.CRC):
+            chunk = file.read(position=position, length=max(size, _CHUNK_BYTES))
+            chunk_start, at = position, 0
+            descriptor = describe_header(chunk, at)
         if check is BatchValidation.CRC:
-            if at + size > len(chunk):
-                chunk = file.read(position=position, length=max(size, _CHUNK_BYTES))
-                chunk_start, at = position, 0
             computed = crc_of(memoryview(chunk)[at : at + size])
             if computed != descriptor.crc:
                 outcome, reason = ScanEnd.CORRUPT, f"CRC {descriptor.crc}, computed {computed}"

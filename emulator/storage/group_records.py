@@ -36,18 +36,14 @@ from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId, TopicPar
 from laststand.emulator.core.uuid_text import uuid_bytes
 from laststand.emulator.storage.fields import INT16, INT32, INT64, FieldError, FieldReader
 from laststand.emulator.storage.record_batch import HEADER, batch_size_at, describe_header
-from laststand.emulator.storage.value_batch import seal_batch
-from laststand.emulator.storage.varint import varint, zig_zag, zig_zag_at
+from laststand.emulator.storage.value_batch import encode_record, seal_batch
+from laststand.emulator.storage.varint import varint, zig_zag_at
 
 _OFFSET, _GROUP = 1, 2
 _EXPIRING, _LEGACY_OFFSET, _CURRENT_OFFSET = 1, 3, 4
 _GROUP_VERSION: Final = 3
 _TOPIC_ID_TAG: Final = 0
 _UUID_BYTES: Final = 16
-_ATTRIBUTES_AND_TIMESTAMP: Final = b"\x00\x00"
-_NO_HEADERS: Final = b"\x00"
-_NULL: Final = b"\x01"
-"""The length of a null key or value: -1, in zig-zag form."""
 
 _OFFSET_HEAD: Final = struct.Struct(">hqi")
 _EXPIRING_HEAD: Final = struct.Struct(">hq")
@@ -59,10 +55,7 @@ def encode_records(records: Sequence[GroupRecord], *, timestamp_ms: int) -> Enco
     """Returns one batch of records, all of one time, with offsets from 0."""
     parts: list[bytes] = []
     for number, record in enumerate(records):
-        key, value = encode_key(record), encode_value(record, timestamp_ms=timestamp_ms)
-        sized_value = _NULL if value is None else zig_zag(len(value)) + value
-        body = b"".join((_ATTRIBUTES_AND_TIMESTAMP, zig_zag(number), zig_zag(len(key)), key, sized_value, _NO_HEADERS))
-        parts += (zig_zag(len(body)), body)
+        parts += encode_record(number, encode_key(record), encode_value(record, timestamp_ms=timestamp_ms))
     content = seal_batch(parts, record_count=len(records), timestamp_ms=timestamp_ms)
     return EncodedBatch(describe_header(content, 0), content)
 

@@ -29,6 +29,7 @@ from laststand.emulator.storage.filesystem import Buffer, FileSystem
 from laststand.emulator.storage.log_scan import LogScan, ScannedSegment
 from laststand.emulator.storage.producer_snapshot import (
     LastBatch,
+    after_batch,
     delete_snapshot,
     newest_snapshot,
     snapshot_entry,
@@ -252,8 +253,8 @@ class PartitionLog:
             self._memory.add(self._recent, batch.base_offset, content)
 
     def _note_producer(self, batch: BatchDescriptor) -> None:
-        if batch.producer_id is not None and not batch.is_control:
-            self._producers[batch.producer_id] = batch
+        if batch.producer_id is not None and (batch.marker is not None or not batch.is_control):
+            self._producers[batch.producer_id] = after_batch(self._producers.get(batch.producer_id), batch)
 
     def roll(self, base_offset: Offset) -> None:
         """Starts a new segment; the older ones are to be flushed (``pop_flush_work``).

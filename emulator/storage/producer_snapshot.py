@@ -5,7 +5,7 @@
     version i16 = 1 | crc u32 | count i32 | count x entry       CRC-32C over everything after itself
 
     producer id i64 | epoch i16 | last sequence i32 | last offset i64 | offset delta i32
-    timestamp i64 | coordinator epoch i32 = -1 | first offset of the open transaction i64 = -1
+    timestamp i64 | coordinator epoch i32, -1 for none | first offset of the open transaction i64, -1 for none
 
 Source: Kafka's ``ProducerStateManager``. A snapshot is a shortcut: whatever is missing or unreadable is replayed from
 the log, so it is not synced when written.
@@ -14,6 +14,8 @@ the log, so it is not synced when written.
 import struct
 from collections.abc import Iterable
 from typing import Final, TypeAlias
+
+import msgspec
 
 from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor
@@ -30,21 +32,56 @@ _ENTRY: Final = struct.Struct(">qhiqiqiq")
 _NONE: Final = -1
 
 LastBatch: TypeAlias = inputs.ProducerSnapshotEntry | BatchDescriptor
-"""The last batch of a producer, as read from a snapshot or as appended since."""
+"""What is known of a producer: an entry, or the last batch of one that has taken part in no transaction."""
 
 
-def snapshot_entry(last: LastBatch) -> inputs.ProducerSnapshotEntry:
-    """Returns the snapshot entry of a producer's last batch."""
-    if isinstance(last, inputs.ProducerSnapshotEntry):
-        return last
-    return inputs.ProducerSnapshotEntry(
-        producer_id=ProducerId(_NONE) if last.producer_id is None else last.producer_id,
-        producer_epoch=last.producer_epoch,
-        last_sequence=last.last_sequence,
-        last_offset=last.last_offset,
-        offset_delta=last.last_offset - last.base_offset,
-        timestamp_ms=last.max_timestamp_ms,
+def after_batch(known: LastBatch | None, batch: BatchDescriptor) -> LastBatch:
+    """Returns what is known of a producer once a batch of it was appended (``ProducerAppendInfo``)."""
+    before = known if isinstance(known, inputs.ProducerSnapshotEntry) else None
+    if not batch.is_transactional and (before is None or before.coordinator_epoch == _NONE):
+        return batch
+    before = None if known is None else snapshot_entry(known)
+    coordinator_epoch = _NONE if before is None else before.coordinator_epoch
+    if batch.marker is None:
+        opened = None if before is None else before.transaction_first_offset
+        if opened is None and batch.is_transactional:
+            opened = batch.base_offset
+        return msgspec.structs.replace(
+            snapshot_entry(batch), coordinator_epoch=coordinator_epoch, transaction_first_offset=opened
+        )
+    if before is None or before.producer_epoch != batch.producer_epoch:
+        before = inputs.ProducerSnapshotEntry(
+            producer_id=_id_of(batch),
+            producer_epoch=batch.producer_epoch,
+            last_sequence=_NONE,
+            last_offset=Offset(_NONE),
+            offset_delta=0,
+            timestamp_ms=batch.max_timestamp_ms,
+        )
+    return msgspec.structs.replace(
+        before,
+        timestamp_ms=batch.max_timestamp_ms,
+        coordinator_epoch=batch.marker.coordinator_epoch,
+        transaction_first_offset=None,
     )
+
+
+def snapshot_entry(known: LastBatch) -> inputs.ProducerSnapshotEntry:
+    """Returns the snapshot entry of a producer."""
+    if isinstance(known, inputs.ProducerSnapshotEntry):
+        return known
+    return inputs.ProducerSnapshotEntry(
+        producer_id=_id_of(known),
+        producer_epoch=known.producer_epoch,
+        last_sequence=known.last_sequence,
+        last_offset=known.last_offset,
+        offset_delta=known.last_offset - known.base_offset,
+        timestamp_ms=known.max_timestamp_ms,
+    )
+
+
+def _id_of(batch: BatchDescriptor) -> ProducerId:
+    return ProducerId(_NONE) if batch.producer_id is None else batch.producer_id
 
 
 def encode_snapshot(entries: Iterable[inputs.ProducerSnapshotEntry]) -> bytes:
@@ -57,8 +94,8 @@ def encode_snapshot(entries: Iterable[inputs.ProducerSnapshotEntry]) -> bytes:
             entry.last_offset,
             entry.offset_delta,
             entry.timestamp_ms,
-            _NONE,
-            _NONE,
+            entry.coordinator_epoch,
+            _NONE if entry.transaction_first_offset is None else entry.transaction_first_offset,
         )
         for entry in entries
     ]
@@ -89,10 +126,19 @@ def decode_snapshot(content: bytes, *, path: str) -> tuple[inputs.ProducerSnapsh
             last_offset=Offset(last_offset),
             offset_delta=offset_delta,
             timestamp_ms=timestamp_ms,
+            coordinator_epoch=coordinator_epoch,
+            transaction_first_offset=None if first_offset < 0 else Offset(first_offset),
         )
-        for producer_id, producer_epoch, last_sequence, last_offset, offset_delta, timestamp_ms, _, _ in (
-            _ENTRY.iter_unpack(body[_COUNT.size :])
-        )
+        for (
+            producer_id,
+            producer_epoch,
+            last_sequence,
+            last_offset,
+            offset_delta,
+            timestamp_ms,
+            coordinator_epoch,
+            first_offset,
+        ) in _ENTRY.iter_unpack(body[_COUNT.size :])
     )
 
 

@@ -22,10 +22,11 @@ from typing import Final
 import crc32c
 import msgspec
 
-from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch, Marker, TransactionResult
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from laststand.emulator.storage.filesystem import Buffer
+from laststand.emulator.storage.varint import zig_zag_at
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """All 61 bytes of the header."""
@@ -47,7 +48,15 @@ MAGIC: Final = 2
 _CRC_START: Final = 21
 _MAX_TIMESTAMP: Final = 35
 _APPEND_TIME: Final = 0x08
-_CONTROL: Final = 0x20
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+"""Attributes of batches that belong to a transaction, and of those that hold a control record."""
+
+MARKER_KEY: Final = struct.Struct(">hh")
+"""Key of a control record: version 0 and type, which for a marker is a ``TransactionResult``."""
+
+MARKER_VALUE: Final = struct.Struct(">hi")
+"""Value of a marker: version 0 and coordinator epoch (Kafka's ``EndTxnMarker.json``)."""
 
 PARSE_ANYTHING: Final = 1 << 31
 """A size limit that no batch reaches."""
@@ -64,7 +73,7 @@ def checksum(payload: Buffer) -> int:
 
 
 def describe_header(buffer: Buffer, position: int) -> BatchDescriptor:
-    """Returns the 61 header bytes at ``position`` as a descriptor, unchecked.
+    """Returns the 61 header bytes at ``position`` as a descriptor, unchecked; of a marker, its record too.
 
     Raises:
         struct.error: fewer than 61 bytes are left.
@@ -95,8 +104,25 @@ def describe_header(buffer: Buffer, position: int) -> BatchDescriptor:
         producer_id=None if producer_id < 0 else ProducerId(producer_id),
         producer_epoch=ProducerEpoch(producer_epoch),
         base_sequence=base_sequence,
-        is_control=bool(attributes & _CONTROL),
+        is_control=bool(attributes & CONTROL),
+        is_transactional=bool(attributes & TRANSACTIONAL),
+        marker=_marker_at(buffer, position + HEADER_SIZE) if attributes & CONTROL else None,
     )
+
+
+def _marker_at(buffer: Buffer, position: int) -> Marker | None:
+    """Returns the marker whose record begins at ``position``; ``None`` for another control record, or a cut one."""
+    try:
+        _, position = zig_zag_at(buffer, position)
+        _, position = zig_zag_at(buffer, position + 1)
+        _, position = zig_zag_at(buffer, position)
+        key_size, position = zig_zag_at(buffer, position)
+        _, kind = MARKER_KEY.unpack_from(buffer, position)
+        _, position = zig_zag_at(buffer, position + key_size)
+        _, coordinator_epoch = MARKER_VALUE.unpack_from(buffer, position)
+        return Marker(result=TransactionResult(kind), coordinator_epoch=coordinator_epoch)
+    except (IndexError, ValueError, struct.error):
+        return None
 
 
 def parse_batch(buffer: Buffer, *, max_message_bytes: int) -> BatchDescriptor | InvalidBatch:

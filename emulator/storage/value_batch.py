@@ -20,7 +20,9 @@ from laststand.emulator.storage.varint import zig_zag
 _CRC_START: Final = 21
 _NO_ATTRIBUTES: Final = b"\x00"
 _NO_TIMESTAMP_DELTA: Final = b"\x00"
-_NO_KEY: Final = b"\x01"
+_NULL: Final = b"\x01"
+"""The length of a null key or value: -1, in zig-zag form."""
+
 _NO_HEADERS: Final = b"\x00"
 _NO_LEADER_EPOCH: Final = -1
 _NO_PRODUCER: Final = -1
@@ -59,6 +61,14 @@ def build_value_batch(
     )
 
 
+def encode_record(offset_delta: int, key: bytes, value: bytes | None) -> tuple[bytes, bytes]:
+    """Returns a record with a key, at the batch's timestamp, as parts for ``seal_batch``."""
+    sized_value = _NULL if value is None else zig_zag(len(value)) + value
+    head = _NO_ATTRIBUTES + _NO_TIMESTAMP_DELTA + zig_zag(offset_delta) + zig_zag(len(key))
+    body = b"".join((head, key, sized_value, _NO_HEADERS))
+    return zig_zag(len(body)), body
+
+
 def seal_batch(
     parts: Sequence[bytes],
     *,
@@ -67,6 +77,7 @@ def seal_batch(
     producer_id: ProducerId | None = None,
     producer_epoch: ProducerEpoch | None = None,
     base_sequence: int | None = None,
+    attributes: int = 0,
 ) -> bytes:
     """Returns the batch of encoded records; arguments as of ``build_value_batch``.
 
@@ -77,10 +88,11 @@ def seal_batch(
         producer_id: see there.
         producer_epoch: see there.
         base_sequence: see there.
+        attributes: of the batch.
     """
     size = HEADER.size + sum(map(len, parts))
     fields = (
-        0,
+        attributes,
         record_count - 1,
         timestamp_ms,
         timestamp_ms,
@@ -96,5 +108,5 @@ def seal_batch(
 
 @lru_cache(maxsize=_PLACES_KEPT)
 def _beginning(offset_delta: int, value_length: int) -> bytes:
-    body = _NO_ATTRIBUTES + _NO_TIMESTAMP_DELTA + zig_zag(offset_delta) + _NO_KEY + zig_zag(value_length)
+    body = _NO_ATTRIBUTES + _NO_TIMESTAMP_DELTA + zig_zag(offset_delta) + _NULL + zig_zag(value_length)
     return zig_zag(len(body) + value_length + len(_NO_HEADERS)) + body

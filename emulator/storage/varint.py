@@ -1,5 +1,7 @@
 """Numbers in as many bytes as they need, seven bits in each, the lowest first (Kafka's ``ByteUtils``)."""
 
+from laststand.emulator.storage.filesystem import Buffer
+
 
 def varint(value: int) -> bytes:
     """Returns a number that is not negative (``writeUnsignedVarint``)."""
@@ -16,7 +18,7 @@ def zig_zag(value: int) -> bytes:
     return varint(value << 1)
 
 
-def zig_zag_at(content: bytes, position: int) -> tuple[int, int]:
+def zig_zag_at(content: Buffer, position: int) -> tuple[int, int]:
     """Returns a number in zig-zag form, and where it ends (``readVarint``).
 
     Raises:

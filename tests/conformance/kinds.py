@@ -17,6 +17,7 @@ _MODULES: Final = (
     "zookeeper_controller_kinds",
     "zookeeper_broker_kinds",
     "group_kinds",
+    "transaction_log_kinds",
     "quorum_kinds",
     "quorum_rule_kinds",
 )

@@ -211,7 +211,7 @@ class _Reconciliation:
         reader = Reader(replica_id=request.replica_id, replica_epoch=request.replica_epoch)
         asked = msgspec.structs.replace(asked, topic_id=None)
         result = read_partition(leader.hosted, asked, reader, bytes_left=1 << 30, bytes_read=0)
-        answer = partition_response(leader.hosted, asked, result)
+        answer = partition_response(leader.hosted, asked, result, reader)
         if step.get("corrupt_response"):
             return messages.FetchPartitionResponse(
                 topic=asked.topic, partition=asked.partition, error=ErrorCode.CORRUPT_MESSAGE

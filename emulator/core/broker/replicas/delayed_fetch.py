@@ -85,13 +85,14 @@ class FetchHandler:
             replica_epoch=request.replica_epoch,
             client_rack=request.client_rack,
             is_cut_allowed=request.is_cut_allowed,
+            isolation_level=request.isolation_level,
         )
         results = self._read_all(turn, request, reader)
         answers: list[messages.FetchPartitionResponse] = []
         is_final = request.max_wait_ms <= 0 or not request.partitions
         size = 0
         for asked, result in zip(request.partitions, results, strict=True):
-            answer = partition_response(self._hosted, asked, result)
+            answer = partition_response(self._hosted, asked, result, reader)
             if isinstance(result, Read):
                 size += 0 if result.span is None else result.span.size
                 if reader.replica_id is not None:
@@ -174,7 +175,7 @@ class FetchHandler:
             turn,
             parked.request_id,
             [
-                partition_response(self._hosted, asked, result)
+                partition_response(self._hosted, asked, result, parked.reader)
                 for asked, result in zip(parked.request.partitions, results, strict=True)
             ],
         )

@@ -10,15 +10,17 @@ from typing import TypeAlias
 import msgspec
 
 from laststand.emulator.core import messages
-from laststand.emulator.core.batch import EpochEndOffset, LogSpan
+from laststand.emulator.core.batch import AbortedTransaction, EpochEndOffset, LogSpan
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions, check_leader_epoch
 from laststand.emulator.core.broker.replicas.partition import Partition, PartitionRole
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, IsolationLevel, LeaderEpoch, Offset
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
     """The sender of a fetch: a replica with its broker epoch, or a consumer (``replica_id`` is ``None``).
+
+    ``isolation_level`` is a consumer's.
 
     ``client_rack`` is a consumer's; ``None`` where it is too old to say, and then only a leader serves it (KIP-392).
     """
@@ -27,6 +29,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     replica_epoch: BrokerEpoch | None = None
     client_rack: str | None = None
     is_cut_allowed: bool = False
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
 
     @property
     def may_read_follower(self) -> bool:
@@ -99,8 +102,12 @@ def find_divergence(partition: Partition, asked: messages.FetchPartition) -> Epo
 
 
 def visible_end_offset(partition: Partition, reader: Reader) -> Offset:
-    """Returns the offset up to which the reader may see records; without transactions the LSO is the HW."""
-    return partition.log.log_end_offset if reader.replica_id is not None else partition.log.high_watermark
+    """Returns the offset up to which the reader may see records."""
+    if reader.replica_id is not None:
+        return partition.log.log_end_offset
+    if reader.isolation_level is IsolationLevel.READ_COMMITTED:
+        return partition.log.last_stable_offset
+    return partition.log.high_watermark
 
 
 def read_partition(
@@ -137,16 +144,16 @@ def read_partition(
 
 
 def partition_response(
-    hosted: HostedPartitions, asked: messages.FetchPartition, result: ReadResult
+    hosted: HostedPartitions, asked: messages.FetchPartition, result: ReadResult, reader: Reader
 ) -> messages.FetchPartitionResponse:
     """Returns the answer that belongs to a result."""
     match result:
         case Read(partition, span):
-            return _success(asked, partition, span=span)
+            return _success(asked, partition, reader, span=span)
         case Diverging(partition, end):
-            return _success(asked, partition, diverging=end)
+            return _success(asked, partition, reader, diverging=end)
         case Redirected(partition, replica):
-            return _success(asked, partition, preferred_read_replica=replica)
+            return _success(asked, partition, reader, preferred_read_replica=replica)
         case ReadFailed(error):
             return _failure(hosted, asked, error)
 
@@ -154,17 +161,28 @@ def partition_response(
 def _success(
     asked: messages.FetchPartition,
     partition: Partition,
+    reader: Reader,
     *,
     span: LogSpan | None = None,
     diverging: EpochEndOffset | None = None,
     preferred_read_replica: BrokerId | None = None,
 ) -> messages.FetchPartitionResponse:
+    log = partition.log
+    last_stable_offset: Offset | None = None
+    aborted: tuple[AbortedTransaction, ...] = ()
+    if reader.replica_id is None:
+        is_held = log.last_stable_offset < log.high_watermark
+        last_stable_offset = log.last_stable_offset if is_held else None
+        if span is not None and reader.isolation_level is IsolationLevel.READ_COMMITTED:
+            aborted = log.aborted_transactions(asked.fetch_offset, span.end_offset)
     return messages.FetchPartitionResponse(
         topic=asked.topic,
         partition=asked.partition,
         error=ErrorCode.NONE,
-        high_watermark=partition.log.high_watermark,
-        log_start_offset=partition.log.log_start_offset,
+        high_watermark=log.high_watermark,
+        last_stable_offset=last_stable_offset,
+        aborted_transactions=aborted,
+        log_start_offset=log.log_start_offset,
         diverging_epoch=None if diverging is None else diverging.leader_epoch,
         diverging_end_offset=None if diverging is None else diverging.end_offset,
         preferred_read_replica=preferred_read_replica,

@@ -11,20 +11,21 @@ from laststand.emulator.core.broker.replicas.hosted import HostedPartitions, che
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicPartition
+from laststand.emulator.core.types import IsolationLevel, LeaderEpoch, Offset, TopicPartition
 
 
 class Asker(Enum):
     """The sender of a ListOffsets request."""
 
     CLIENT = "client"
+    COMMITTED_CLIENT = "client that reads committed records"
     REPLICA = "replica"
     DEBUGGER = "debugger"
 
 
 def list_offsets(hosted: HostedPartitions, request: messages.ListOffsetsRequest) -> messages.ListOffsetsResponse:
     """Answers each position of a request."""
-    asker = _asker(request.replica_id)
+    asker = _asker(request)
     results: list[messages.ListOffsetsResult] = []
     for asked in request.partitions:
         partition = hosted.find(TopicPartition(asked.topic, asked.partition))
@@ -35,10 +36,21 @@ def list_offsets(hosted: HostedPartitions, request: messages.ListOffsetsRequest)
     return messages.ListOffsetsResponse(partitions=tuple(results))
 
 
-def _asker(replica_id: BrokerId | None) -> Asker:
-    if replica_id is None:
-        return Asker.CLIENT
-    return Asker.DEBUGGER if replica_id == messages.DEBUGGING_CONSUMER else Asker.REPLICA
+def _asker(request: messages.ListOffsetsRequest) -> Asker:
+    if request.replica_id is None:
+        is_committed = request.isolation_level is IsolationLevel.READ_COMMITTED
+        return Asker.COMMITTED_CLIENT if is_committed else Asker.CLIENT
+    return Asker.DEBUGGER if request.replica_id == messages.DEBUGGING_CONSUMER else Asker.REPLICA
+
+
+def _end_offset(log: ReplicaLog, asker: Asker) -> Offset:
+    match asker:
+        case Asker.CLIENT:
+            return log.high_watermark
+        case Asker.COMMITTED_CLIENT:
+            return log.last_stable_offset
+        case Asker.REPLICA | Asker.DEBUGGER:
+            return log.log_end_offset
 
 
 def list_offset(partition: Partition, asked: messages.ListOffsetsPosition, asker: Asker) -> messages.ListOffsetsResult:
@@ -54,8 +66,9 @@ def list_offset(partition: Partition, asked: messages.ListOffsetsPosition, asker
     timestamp: int | None = None
     if error is ErrorCode.NONE:
         log = partition.log
-        end_offset = log.high_watermark if asker is Asker.CLIENT else log.log_end_offset
-        is_behind = asker is Asker.CLIENT and log.high_watermark < partition.epoch_start_offset
+        end_offset = _end_offset(log, asker)
+        is_client = asker in (Asker.CLIENT, Asker.COMMITTED_CLIENT)
+        is_behind = is_client and log.high_watermark < partition.epoch_start_offset
         if asked.timestamp == messages.EARLIEST_TIMESTAMP:
             offset, leader_epoch = log.log_start_offset, _epoch_at_start(log)
         elif asked.timestamp == messages.LATEST_TIMESTAMP:

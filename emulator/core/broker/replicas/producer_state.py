@@ -1,23 +1,34 @@
-"""Idempotent producers: what a log remembers of each, and what it makes of the next batch (KIP-98, KIP-360).
+"""Producers as a log knows them: idempotence, and transactions (KIP-98, KIP-360, KIP-890).
 
-Kept per producer: epoch and the last five batches. Sequences are checked only for batches that clients send to the
-leader; followers and replay never reject. A snapshot keeps one batch per producer, so after a restart an older retry is
-out of order rather than a duplicate (Kafka's ``ProducerStateManager``).
+Kept per producer: epoch, the last five batches, where its open transaction began, and the epoch of the coordinator that
+wrote its last marker. Sequences and epochs are checked only for what clients and coordinators send to the leader;
+followers and replay never reject. A snapshot keeps one batch per producer, so after a restart an older retry is out of
+order rather than a duplicate. Kept of transactions: those that are open, those whose end is not committed, and those
+that were aborted; the first two hold readers of committed records (Kafka's ``ProducerStateManager``).
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from laststand.emulator.core import inputs
-from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.batch import BatchDescriptor, Marker
+from laststand.emulator.core.broker.replicas.transaction_index import (
+    CompletedTransaction,
+    OpenTransactions,
+    TransactionIndex,
+    index_of,
+)
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId
 
 RETAINED_BATCHES: Final = 5
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
+_NO_COORDINATOR: Final = -1
+_LATE_AFTER_MS: Final = 5 * 60_000
+"""Time past the longest timeout after which an open transaction counts as hanging (KIP-664)."""
 
 
 class RetainedBatch(NamedTuple):
@@ -31,14 +42,44 @@ class RetainedBatch(NamedTuple):
 
 
 class ProducerEntry:
-    """One producer. No batches means that only a transaction marker is known of it."""
+    """One producer. No batches means that only a transaction marker is known of its epoch.
 
-    __slots__ = ("batches", "last_update_ms", "producer_epoch")
+    Attributes:
+        coordinator_epoch: of the last marker; -1 before any.
+        transaction_first_offset: of its open transaction.
+    """
+
+    __slots__ = ("batches", "coordinator_epoch", "last_update_ms", "producer_epoch", "transaction_first_offset")
 
     def __init__(self, producer_epoch: ProducerEpoch, *, now_ms: int) -> None:
         self.producer_epoch = producer_epoch
         self.batches: deque[RetainedBatch] = deque(maxlen=RETAINED_BATCHES)
         self.last_update_ms = now_ms
+        self.coordinator_epoch = _NO_COORDINATOR
+        self.transaction_first_offset: Offset | None = None
+
+
+class Verification:
+    """A producer's transaction that the coordinator is asked about before its first batch is appended (KIP-890).
+
+    The object itself is the guard: what was verified is appended only while it is still the producer's.
+
+    Attributes:
+        lowest_sequence: of the batches that wait for it.
+        producer_epoch: of the newest one.
+        adds_partition: the coordinator is asked to add the partition (transaction version 2), not only to confirm it.
+        started_ms: when it began.
+    """
+
+    __slots__ = ("adds_partition", "lowest_sequence", "producer_epoch", "started_ms")
+
+    def __init__(
+        self, *, lowest_sequence: int, producer_epoch: ProducerEpoch, adds_partition: bool, started_ms: int
+    ) -> None:
+        self.lowest_sequence = lowest_sequence
+        self.producer_epoch = producer_epoch
+        self.adds_partition = adds_partition
+        self.started_ms = started_ms
 
 
 class InSequence(msgspec.Struct, frozen=True):
@@ -64,15 +105,24 @@ SequenceCheck: TypeAlias = InSequence | DuplicateBatch | RejectedBatch
 _IN_SEQUENCE: Final = InSequence()
 _OUT_OF_ORDER: Final = RejectedBatch(error=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 _OLD_EPOCH: Final = RejectedBatch(error=ErrorCode.INVALID_PRODUCER_EPOCH)
+_WRONG_STATE: Final = RejectedBatch(error=ErrorCode.INVALID_TXN_STATE)
 
 
 class ProducerStates:
-    """All producers of one log."""
+    """All producers of one log.
 
-    __slots__ = ("_entries",)
+    Attributes:
+        aborted: the aborted transactions of the log.
+    """
+
+    __slots__ = ("_entries", "_open", "_uncommitted", "_verifications", "aborted")
 
     def __init__(self) -> None:
         self._entries: dict[ProducerId, ProducerEntry] = {}
+        self._verifications: dict[ProducerId, Verification] = {}
+        self._open = OpenTransactions()
+        self._uncommitted: deque[CompletedTransaction] = deque()
+        self.aborted = TransactionIndex()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -85,36 +135,144 @@ class ProducerStates:
         """Returns all producers that are known, by id."""
         return sorted(self._entries.items())
 
-    def check(self, batch: BatchDescriptor) -> SequenceCheck:
-        """Judges a batch that a client sent; changes nothing."""
+    # --- Batches of clients ---------------------------------------------------------------------------------------
+
+    def check(
+        self, batch: BatchDescriptor, *, guard: Verification | None = None, is_guarded: bool = False
+    ) -> SequenceCheck:
+        """Judges a batch that a client sent; changes nothing.
+
+        Args:
+            batch: as the client sent it.
+            guard: of the verification that allows it to open a transaction.
+            is_guarded: whether transactions are verified at all.
+        """
         if batch.producer_id is None:
             return _IN_SEQUENCE
         entry = self._entries.get(batch.producer_id)
+        last_sequence = -1
+        if entry is not None:
+            if batch.producer_epoch < entry.producer_epoch:
+                return _OLD_EPOCH
+            if batch.producer_epoch == entry.producer_epoch and entry.batches:
+                for retained in reversed(entry.batches):
+                    if retained.base_sequence == batch.base_sequence and retained.last_sequence == batch.last_sequence:
+                        return DuplicateBatch(
+                            base_offset=retained.base_offset,
+                            last_offset=retained.last_offset,
+                            max_timestamp_ms=retained.max_timestamp_ms,
+                        )
+                last_sequence = entry.batches[-1].last_sequence
+        if batch.is_transactional and is_guarded and not self._is_verified(batch, guard):
+            return _WRONG_STATE
+        if self._verifications and self._is_ahead_of_verified(batch, entry):
+            return _OUT_OF_ORDER
         if entry is None:
             return _IN_SEQUENCE
-        if batch.producer_epoch < entry.producer_epoch:
-            return _OLD_EPOCH
-        if batch.producer_epoch > entry.producer_epoch:
-            return _IN_SEQUENCE if batch.base_sequence == 0 or batch.is_control else _OUT_OF_ORDER
-        for retained in reversed(entry.batches):
-            if retained.base_sequence == batch.base_sequence and retained.last_sequence == batch.last_sequence:
-                return DuplicateBatch(
-                    base_offset=retained.base_offset,
-                    last_offset=retained.last_offset,
-                    max_timestamp_ms=retained.max_timestamp_ms,
-                )
-        last_sequence = entry.batches[-1].last_sequence if entry.batches else -1
-        in_sequence = batch.base_sequence == (last_sequence + 1) & _SEQUENCE_MASK
-        return _IN_SEQUENCE if in_sequence or batch.is_control else _OUT_OF_ORDER
+        if batch.base_sequence != (last_sequence + 1) & _SEQUENCE_MASK and not batch.is_control:
+            return _OUT_OF_ORDER
+        is_outside = entry.transaction_first_offset is not None and not batch.is_transactional
+        return _WRONG_STATE if is_outside and not batch.is_control else _IN_SEQUENCE
 
-    def update(self, batch: BatchDescriptor, *, now_ms: int) -> None:
-        """Takes note of an appended batch. A marker moves the epoch only."""
-        if batch.producer_id is None:
-            return
-        entry = self._entries.get(batch.producer_id)
-        if entry is None or entry.producer_epoch != batch.producer_epoch:
-            entry = self._entries[batch.producer_id] = ProducerEntry(batch.producer_epoch, now_ms=now_ms)
+    def _is_verified(self, batch: BatchDescriptor, guard: Verification | None) -> bool:
+        producer_id = batch.producer_id
+        if producer_id is None or self.is_open(producer_id, batch.producer_epoch):
+            return True
+        return guard is not None and self._verifications.get(producer_id) is guard
+
+    def _is_ahead_of_verified(self, batch: BatchDescriptor, entry: ProducerEntry | None) -> bool:
+        """Returns whether a batch overtook one that waits for the same verification (KAFKA-14561)."""
+        verification = None if batch.producer_id is None else self._verifications.get(batch.producer_id)
+        if verification is None:
+            return False
+        is_first = verification.adds_partition and (entry is None or not entry.batches)
+        return batch.base_sequence > (0 if is_first else verification.lowest_sequence)
+
+    def is_open(self, producer_id: ProducerId, producer_epoch: ProducerEpoch) -> bool:
+        """Returns whether a transaction of a producer's epoch has records here and no marker."""
+        entry = self._entries.get(producer_id)
+        return (
+            entry is not None and entry.transaction_first_offset is not None and entry.producer_epoch == producer_epoch
+        )
+
+    def verify(
+        self,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
+        *,
+        sequence: int,
+        adds_partition: bool,
+        now_ms: int,
+    ) -> Verification | ErrorCode:
+        """Begins to verify a producer's transaction, or joins the verification that is under way.
+
+        Returns:
+            The guard, INVALID_PRODUCER_EPOCH, or NONE where a transaction of the epoch is open and so known.
+        """
+        if self.is_open(producer_id, producer_epoch):
+            return ErrorCode.NONE
+        entry = self._entries.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        verification = self._verifications.get(producer_id)
+        if verification is None:
+            verification = self._verifications[producer_id] = Verification(
+                lowest_sequence=sequence,
+                producer_epoch=producer_epoch,
+                adds_partition=adds_partition,
+                started_ms=now_ms,
+            )
+        elif producer_epoch > verification.producer_epoch:
+            verification.producer_epoch, verification.lowest_sequence = producer_epoch, sequence
+        elif producer_epoch == verification.producer_epoch:
+            verification.lowest_sequence = min(verification.lowest_sequence, sequence)
+        return verification
+
+    # --- Markers --------------------------------------------------------------------------------------------------
+
+    def check_marker(
+        self, producer_id: ProducerId, producer_epoch: ProducerEpoch, marker: Marker, *, raises_epoch: bool
+    ) -> ErrorCode:
+        """Judges a marker that a coordinator sent; changes nothing.
+
+        Args:
+            producer_id: whose transaction ends.
+            producer_epoch: of the marker.
+            marker: its content.
+            raises_epoch: the marker of a transaction has a larger epoch than its records (transaction version 2), so
+                that one of the same epoch is a repeated one, and is taken where nothing is open (KAFKA-19999).
+        """
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            return ErrorCode.NONE
+        is_repeated = producer_epoch == entry.producer_epoch and entry.transaction_first_offset is not None
+        if producer_epoch < entry.producer_epoch or (raises_epoch and is_repeated):
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        return ErrorCode.NONE
+
+    # --- The log --------------------------------------------------------------------------------------------------
+
+    def update(self, batch: BatchDescriptor, *, now_ms: int) -> CompletedTransaction | None:
+        """Takes note of an appended batch; returns the transaction that it ended.
+
+        A marker moves the epoch and ends the open transaction. A batch of a new epoch joins the open one.
+        """
+        producer_id = batch.producer_id
+        if producer_id is None:
+            return None
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            entry = self._entries[producer_id] = ProducerEntry(batch.producer_epoch, now_ms=now_ms)
+        elif entry.producer_epoch != batch.producer_epoch:
+            entry.producer_epoch = batch.producer_epoch
+            entry.batches.clear()
         entry.last_update_ms = now_ms
+        if batch.is_transactional:
+            self._forget_verification(producer_id, batch)
+        if batch.marker is not None:
+            return self._end(producer_id, entry, batch.last_offset, batch.marker)
         if not batch.is_control:
             entry.batches.append(
                 RetainedBatch(
@@ -125,18 +283,93 @@ class ProducerStates:
                     batch.max_timestamp_ms,
                 )
             )
+            if batch.is_transactional and entry.transaction_first_offset is None:
+                entry.transaction_first_offset = batch.base_offset
+                self._open.first_offsets[producer_id] = batch.base_offset
+        return None
+
+    def _end(
+        self, producer_id: ProducerId, entry: ProducerEntry, offset: Offset, marker: Marker
+    ) -> CompletedTransaction | None:
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.transaction_first_offset = None
+        completed = self._open.end(producer_id, offset, marker.result)
+        if completed is not None:
+            self._uncommitted.append(completed)
+            if completed.is_aborted:
+                self.aborted.append(completed)
+        return completed
+
+    def _forget_verification(self, producer_id: ProducerId, batch: BatchDescriptor) -> None:
+        verification = self._verifications.get(producer_id)
+        if verification is None:
+            return
+        # With version 2 that marker ended the transaction before the one that is being verified.
+        is_of_former = verification.adds_partition and batch.producer_epoch == verification.producer_epoch
+        if batch.marker is None or not is_of_former:
+            del self._verifications[producer_id]
+
+    def first_unstable_offset(self, high_watermark: Offset) -> Offset | None:
+        """Returns the first offset of the earliest transaction that is open, or whose marker is not committed."""
+        if not self._open.first_offsets and not self._uncommitted:
+            return None
+        while self._uncommitted and self._uncommitted[0].last_offset < high_watermark:
+            self._uncommitted.popleft()
+        undecided = [completed.first_offset for completed in self._uncommitted]
+        earliest = self._open.earliest
+        return min(undecided, default=None) if earliest is None else min([earliest, *undecided])
+
+    def has_late_transaction(self, *, now_ms: int, timeout_max_ms: int) -> bool:
+        """Returns whether the earliest open transaction has had no record for longer than any may take (KIP-664)."""
+        first_offsets = self._open.first_offsets
+        if not first_offsets:
+            return False
+        entry = self._entries[min(first_offsets, key=first_offsets.__getitem__)]
+        return now_ms - entry.last_update_ms > timeout_max_ms + _LATE_AFTER_MS
 
     def expire(self, *, now_ms: int, expiration_ms: int) -> None:
-        """Forgets producers that appended nothing for ``expiration_ms`` (``producer.id.expiration.ms``)."""
-        idle = [key for key, entry in self._entries.items() if now_ms - entry.last_update_ms >= expiration_ms]
+        """Forgets producers and verifications that did nothing for ``expiration_ms`` (``producer.id.expiration.ms``).
+
+        A producer with an open transaction is kept.
+        """
+        idle = [
+            key
+            for key, entry in self._entries.items()
+            if now_ms - entry.last_update_ms >= expiration_ms and entry.transaction_first_offset is None
+        ]
         for producer_id in idle:
             del self._entries[producer_id]
+        for producer_id, verification in list(self._verifications.items()):
+            if now_ms - verification.started_ms >= expiration_ms:
+                del self._verifications[producer_id]
 
-    def reload(self, snapshot: Iterable[inputs.ProducerSnapshotEntry], *, now_ms: int) -> None:
-        """Forgets everything and starts from a snapshot; the log after it is to be replayed with ``update``."""
+    def reload(
+        self,
+        snapshot: Iterable[inputs.ProducerSnapshotEntry],
+        *,
+        transactional: Sequence[BatchDescriptor] = (),
+        now_ms: int,
+    ) -> None:
+        """Forgets everything and starts from a snapshot; ``replay`` what follows it in the log.
+
+        Transactions whose markers are not committed do not count as undecided any more, as in Kafka.
+
+        Args:
+            snapshot: of producers at an offset of the log.
+            transactional: all batches of the log that are part of transactions, from its start on.
+            now_ms: the time.
+        """
         self._entries.clear()
+        self._verifications.clear()
+        self._open.first_offsets.clear()
+        self._uncommitted.clear()
+        self.aborted = index_of(transactional)
         for kept in snapshot:
             entry = self._entries[kept.producer_id] = ProducerEntry(kept.producer_epoch, now_ms=now_ms)
+            entry.coordinator_epoch = kept.coordinator_epoch
+            if kept.transaction_first_offset is not None:
+                entry.transaction_first_offset = kept.transaction_first_offset
+                self._open.first_offsets[kept.producer_id] = kept.transaction_first_offset
             if kept.last_offset >= 0:
                 entry.batches.append(
                     RetainedBatch(
@@ -147,3 +380,11 @@ class ProducerStates:
                         kept.timestamp_ms,
                     )
                 )
+
+    def replay(self, batches: Iterable[BatchDescriptor], *, now_ms: int) -> None:
+        """Takes note of batches that were in the log when it was loaded or cut."""
+        aborted, self.aborted = self.aborted, TransactionIndex()
+        for batch in batches:
+            self.update(batch, now_ms=now_ms)
+        self._uncommitted.clear()
+        self.aborted = aborted

@@ -10,14 +10,27 @@ gaps that a truncation inside a batch leaves.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from typing import Final
 
 from laststand.emulator.core import inputs
-from laststand.emulator.core.batch import BatchDescriptor, LogSpan
+from laststand.emulator.core.batch import AbortedTransaction, BatchDescriptor, LogSpan, Marker, TransactionResult
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.broker.replicas.producer_state import ProducerStates
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
 
 _NO_PRODUCER = -1
+
+_DATA, _CONTROL, _TRANSACTIONAL, _ABORT, _COMMIT = range(5)
+_MARKER_KINDS: Final = {TransactionResult.ABORT: _ABORT, TransactionResult.COMMIT: _COMMIT}
+_RESULTS: Final = {kind: result for result, kind in _MARKER_KINDS.items()}
+
+
+def _kind_of(batch: BatchDescriptor) -> int:
+    if batch.marker is not None:
+        return _MARKER_KINDS[batch.marker.result]
+    if batch.is_control:
+        return _CONTROL
+    return _TRANSACTIONAL if batch.is_transactional else _DATA
 
 
 class ReplicaLog:
@@ -26,8 +39,8 @@ class ReplicaLog:
     __slots__ = (
         "_base_offsets",
         "_base_sequences",
-        "_controls",
         "_keeps_epoch_when_empty",
+        "_kinds",
         "_leader_epochs",
         "_next_offsets",
         "_positions",
@@ -75,8 +88,8 @@ class ReplicaLog:
         self._timestamps = array("q")
         self._producer_ids = array("q")
         self._producer_epochs = array("h")
-        self._base_sequences = array("i")
-        self._controls = array("b")
+        self._base_sequences = array("i")  # of a marker, which has none, the coordinator's epoch
+        self._kinds = array("b")
 
     @property
     def batch_count(self) -> int:
@@ -93,6 +106,29 @@ class ReplicaLog:
         """Epoch of the last batch; unlike the newest cache entry, never that of a leader that wrote nothing."""
         return LeaderEpoch(self._leader_epochs[-1]) if self._leader_epochs else None
 
+    @property
+    def first_unstable_offset(self) -> Offset | None:
+        """First offset of the earliest transaction that is open, or whose end is not committed.
+
+        If the log start passed it, the base offset of the batch there, which may lie below (``UnifiedLog``).
+        """
+        first = self.producers.first_unstable_offset(self.high_watermark)
+        return (
+            self.batch_base_offset(self.log_start_offset)
+            if first is not None and first < self.log_start_offset
+            else first
+        )
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """The end of what readers of committed records may see (KIP-98)."""
+        first = self.first_unstable_offset
+        return self.high_watermark if first is None else min(first, self.high_watermark)
+
+    def aborted_transactions(self, fetch_offset: Offset, upper_bound: Offset) -> tuple[AbortedTransaction, ...]:
+        """Returns the aborted transactions that have a record or their marker in a range, its end exclusive."""
+        return tuple(self.producers.aborted.collect(fetch_offset, upper_bound)[0])
+
     def append(self, batch: BatchDescriptor, *, now_ms: int) -> None:
         """Adds a batch at its own offsets; the caller has checked that they are not below the log's end."""
         self._index(batch)
@@ -108,8 +144,9 @@ class ReplicaLog:
         self._timestamps.append(batch.max_timestamp_ms)
         self._producer_ids.append(_NO_PRODUCER if batch.producer_id is None else batch.producer_id)
         self._producer_epochs.append(batch.producer_epoch)
-        self._base_sequences.append(batch.base_sequence)
-        self._controls.append(batch.is_control)
+        marker = batch.marker
+        self._base_sequences.append(batch.base_sequence if marker is None else marker.coordinator_epoch)
+        self._kinds.append(_kind_of(batch) if marker or batch.is_control or batch.is_transactional else _DATA)
         self.log_end_offset = Offset(next_offset)
 
     def load(
@@ -260,7 +297,7 @@ class ReplicaLog:
             self._producer_ids,
             self._producer_epochs,
             self._base_sequences,
-            self._controls,
+            self._kinds,
         )
 
     def _cut_index(self, kept: int) -> None:
@@ -270,15 +307,22 @@ class ReplicaLog:
 
     def _reload_producers(self, *, now_ms: int) -> None:
         usable = self._producers_offset <= self.log_end_offset
-        self.producers.reload(self._producers_snapshot if usable else (), now_ms=now_ms)
+        transactional = [self._descriptor(index) for index, kind in enumerate(self._kinds) if kind >= _TRANSACTIONAL]
+        snapshot = self._producers_snapshot if usable else ()
+        self.producers.reload(snapshot, transactional=transactional, now_ms=now_ms)
         first = bisect_left(self._base_offsets, self._producers_offset) if usable else 0
-        for index in range(first, len(self._base_offsets)):
-            if self._producer_ids[index] != _NO_PRODUCER:
-                self.producers.update(self._descriptor(index), now_ms=now_ms)
+        produced = (
+            self._descriptor(index)
+            for index in range(first, len(self._base_offsets))
+            if self._producer_ids[index] != _NO_PRODUCER
+        )
+        self.producers.replay(produced, now_ms=now_ms)
 
     def _descriptor(self, index: int) -> BatchDescriptor:
         """Returns the producer's batch, without its CRC."""
         base_offset, next_offset = self._base_offsets[index], self._next_offsets[index]
+        kind, sequence = self._kinds[index], self._base_sequences[index]
+        result = _RESULTS.get(kind)
         return BatchDescriptor(
             base_offset=Offset(base_offset),
             last_offset=Offset(next_offset - 1),
@@ -289,6 +333,8 @@ class ReplicaLog:
             max_timestamp_ms=self._timestamps[index],
             producer_id=ProducerId(self._producer_ids[index]),
             producer_epoch=ProducerEpoch(self._producer_epochs[index]),
-            base_sequence=self._base_sequences[index],
-            is_control=bool(self._controls[index]),
+            base_sequence=sequence if result is None else -1,
+            is_control=kind == _CONTROL or result is not None,
+            is_transactional=kind >= _TRANSACTIONAL,
+            marker=None if result is None else Marker(result=result, coordinator_epoch=sequence),
         )

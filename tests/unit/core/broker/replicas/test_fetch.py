@@ -19,6 +19,7 @@ from tests.unit.core.broker.hosting import FIRST, NAME, OWN, Hosting
 
 BATCH_SIZE = 100
 FOLLOWER = Reader(replica_id=FIRST)
+CONSUMER = Reader(replica_id=None)
 
 
 def leading() -> Hosting:
@@ -74,7 +75,7 @@ def test_an_answer_says_where_the_log_starts() -> None:
     hosting = leading()
     hosting.partition.log.raise_log_start(Offset(2))
     read = read_partition(hosting.hosted, asked(3), FOLLOWER, bytes_left=1000, bytes_read=0)
-    answer = partition_response(hosting.hosted, asked(3), read)
+    answer = partition_response(hosting.hosted, asked(3), read, CONSUMER)
     assert (answer.error, answer.log_start_offset, answer.high_watermark) == (ErrorCode.NONE, 2, 2)
 
 
@@ -91,5 +92,5 @@ def test_who_asks_the_wrong_broker_is_told_who_leads(error: ErrorCode, leader: t
     hosting = leading()
     state = hosting.state(leader=FIRST, isr=(FIRST,), leader_epoch=4, partition_epoch=9)
     hosting.image.partitions[NAME] = state
-    answer = partition_response(hosting.hosted, asked(0), ReadFailed(error))
+    answer = partition_response(hosting.hosted, asked(0), ReadFailed(error), CONSUMER)
     assert (answer.error, answer.current_leader, answer.current_leader_epoch) == (error, *leader)
