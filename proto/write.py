@@ -169,7 +169,7 @@ def proto_files() -> dict[str, str]:
         "controller": _without(used["controller"], common),
         "control": _without(used["control"], used["controller"]),
     }
-    imports = {"common": (), "broker": ("common",), "controller": ("common",), "control": ("controller",)}
+    imports = {"common": (), "broker": ("common",), "controller": ("common",), "control": ("common", "controller")}
     return {
         f"{name}.proto": "".join([*_head(name, imports[name]), *_service(name), *map(_message, own[name].values())])
         + (_METADATA_STREAM if name == "controller" else "")

@@ -150,12 +150,14 @@ class AppendToLog(Effect, frozen=True, kw_only=True):
     """Append batches of the input being stepped, stamped with the base offset and leader epoch given here.
 
     The bytes of the n-th batch are those of the n-th batch that the input carried for this partition, or ``contents``
-    where the broker made the batches itself.
+    where the broker made the batches itself. Those of a transaction that was verified first came with the request
+    ``request_id``, in an earlier step; the driver keeps what such requests brought until they are answered.
     """
 
     partition: TopicPartition
     batches: tuple[BatchDescriptor, ...]
     contents: tuple[bytes, ...] | None = None
+    request_id: RequestId | None = None
 
 
 class TruncateLog(Effect, frozen=True, kw_only=True):

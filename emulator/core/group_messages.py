@@ -10,7 +10,7 @@ import msgspec
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
-from laststand.emulator.core.types import LeaderEpoch, TopicId, TopicPartition
+from laststand.emulator.core.types import LeaderEpoch, ProducerIdentity, TopicId, TopicPartition
 
 
 class CoordinatorMessage(Message, frozen=True, kw_only=True):
@@ -147,7 +147,9 @@ class CommittedOffset(msgspec.Struct, frozen=True, kw_only=True):
 class OffsetCommitRequest(CoordinatorMessage, frozen=True, kw_only=True):
     """Commits positions, as a member of a generation or, with generation -1, as whoever has an empty group.
 
-    ``api_version`` decides how an unknown group is told; ``retention_ms`` as of ``group_records.OffsetCommitted``.
+    ``api_version`` decides how an unknown group is told; ``retention_ms`` and ``producer`` are as of
+    ``group_records.OffsetCommitted``. A producer's transaction (TxnOffsetCommit) is verified first: ``adds_partition``
+    has the positions' partition added to it (transaction version 2).
     """
 
     api_version: int
@@ -157,6 +159,9 @@ class OffsetCommitRequest(CoordinatorMessage, frozen=True, kw_only=True):
     generation_id: int
     offsets: tuple[CommittedOffset, ...]
     retention_ms: int | None = None
+    producer: ProducerIdentity | None = None
+    transactional_id: str = ""
+    adds_partition: bool = False
 
 
 class OffsetCommitResponse(Message, frozen=True, kw_only=True):
@@ -177,10 +182,11 @@ class OffsetFetchRequest(CoordinatorMessage, frozen=True, kw_only=True):
 
 
 class OffsetFetchResponse(Message, frozen=True, kw_only=True):
-    """The positions that there are."""
+    """The positions that there are; ``unstable`` are partitions in which a transaction may yet set another."""
 
     error: ErrorCode
     offsets: tuple[CommittedOffset, ...] = ()
+    unstable: tuple[TopicPartition, ...] = ()
 
 
 class OffsetDeleteRequest(CoordinatorMessage, frozen=True, kw_only=True):

@@ -1,16 +1,11 @@
-"""Records of ``__consumer_offsets`` as values: what the coordinators of groups write, and load again.
+"""Records of ``__consumer_offsets`` as values: what the coordinators of groups write, and load again."""
 
-The driver makes batches of them and reads them back, in Kafka's format; the core names them by value and carries the
-bytes of a batch of its own to the log unread.
-"""
-
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
-from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId, TopicPartition
+from laststand.emulator.core.transaction_records import TransactionEnded
+from laststand.emulator.core.types import LeaderEpoch, ProducerIdentity, TopicId, TopicPartition
 
 CONSUMER_PROTOCOL: Final = "consumer"
 """The protocol type of consumers, whose subscriptions name topics (Kafka's ``ConsumerProtocol``)."""
@@ -27,6 +22,7 @@ class OffsetCommitted(msgspec.Struct, frozen=True, kw_only=True):
         metadata: the client's text.
         topic_id: of the topic, if the client named it by id.
         retention_ms: how long it is valid, if the client said so (OffsetCommit up to version 4).
+        producer: whose transaction it is part of, and counts with.
     """
 
     group_id: str
@@ -36,6 +32,7 @@ class OffsetCommitted(msgspec.Struct, frozen=True, kw_only=True):
     metadata: str = ""
     topic_id: TopicId | None = None
     retention_ms: int | None = None
+    producer: ProducerIdentity | None = None
 
 
 class OffsetRemoved(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,22 +94,5 @@ class GroupRemoved(msgspec.Struct, frozen=True, kw_only=True):
     group_id: str
 
 
-GroupRecord: TypeAlias = OffsetCommitted | OffsetRemoved | GroupMetadata | GroupRemoved
-
-
-class LoadedRecord(NamedTuple):
-    """A record that was read from the log, and the offset after it."""
-
-    record: GroupRecord
-    next_offset: Offset
-
-
-class EncodedBatch(NamedTuple):
-    """A batch that a broker made itself, with offsets from 0: its header, and its bytes."""
-
-    header: BatchDescriptor
-    content: bytes
-
-
-EncodeRecords: TypeAlias = Callable[[Sequence[GroupRecord]], EncodedBatch]
-"""Makes one batch of at least one record."""
+GroupRecord: TypeAlias = OffsetCommitted | OffsetRemoved | GroupMetadata | GroupRemoved | TransactionEnded
+"""A record of ``__consumer_offsets``, in which markers end transactions that committed positions."""

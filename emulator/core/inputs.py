@@ -10,7 +10,7 @@ import msgspec
 
 from laststand.emulator.core import messages, records
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
-from laststand.emulator.core.group_records import LoadedRecord
+from laststand.emulator.core.coordinator_records import LoadedRecord
 from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,

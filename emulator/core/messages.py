@@ -2,14 +2,14 @@
 
 Frozen values; the codec of ``laststand.emulator.rpc`` translates them to protobuf. ``None`` stands for Kafka's -1.
 Every response answers exactly one request. What administrators ask is in ``admin_messages``, what members of groups
-ask in ``group_messages``.
+ask in ``group_messages``, what transactions need in ``transaction_messages``.
 """
 
 from typing import Final, TypeAlias
 
 import msgspec
 
-from laststand.emulator.core import admin_messages, group_messages
+from laststand.emulator.core import admin_messages, group_messages, transaction_messages
 from laststand.emulator.core.batch import AbortedTransaction, BatchDescriptor, InvalidBatch, LogSpan
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
@@ -270,11 +270,18 @@ class ProducePartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProduceRequest(Message, frozen=True, kw_only=True):
-    """Appends batches, one per partition at most."""
+    """Appends batches, one per partition at most.
+
+    Those of a transaction come with its producer's ``transactional_id``. ``transaction_version`` 2 has partitions added
+    to the transaction by their leaders; ``knows_abortable`` is as of ``transactions.verifier`` (KIP-890).
+    """
 
     acks: int
     timeout_ms: int
     partitions: tuple[ProducePartition, ...]
+    transactional_id: str | None = None
+    transaction_version: int = 0
+    knows_abortable: bool = False
 
     @property
     def is_acks_valid(self) -> bool:
@@ -533,6 +540,7 @@ Request: TypeAlias = (
     | DeleteRecordsRequest
     | GetReplicaLogInfoRequest
     | group_messages.CoordinatorRequest
+    | transaction_messages.TransactionRequest
 )
 
 Response: TypeAlias = (
@@ -551,4 +559,5 @@ Response: TypeAlias = (
     | DeleteRecordsResponse
     | GetReplicaLogInfoResponse
     | group_messages.CoordinatorResponse
+    | transaction_messages.TransactionResponse
 )

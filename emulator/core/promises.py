@@ -214,7 +214,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D9": _rule("Log start offset <= high watermark <= log end offset, and a log has no gaps."),
         "D10": _outcome(
             "Every batch that is stored, appended by a leader or consumed was sent by a producer to that partition, "
-            "but for those of __consumer_offsets, which coordinators write."
+            "but for what coordinators write: internal topics, and the ends of transactions."
         ),
         "D11": _outcome(
             "A batch whose producer was told that it was not appended is in no log and reaches no consumer."

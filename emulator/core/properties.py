@@ -90,6 +90,12 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     offsets_topic_replication_factor: Positive = 3
     offsets_commit_timeout_ms: Positive = 5000
     offset_metadata_max_bytes: Natural = 4096
+    transaction_state_log_num_partitions: Positive = 3
+    transaction_state_log_replication_factor: Positive = 3
+    transaction_state_log_min_isr: Positive = 2
+    transaction_max_timeout_ms: Positive = 900_000
+    transactional_id_expiration_ms: Positive = 7 * 24 * 3600 * 1000
+    request_timeout_ms: Positive = 30_000
     group_min_session_timeout_ms: Positive = 6000
     group_max_session_timeout_ms: Positive = 1_800_000
     group_initial_rebalance_delay_ms: Natural = 3000

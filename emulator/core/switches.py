@@ -183,6 +183,13 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     recovers anything or refuses a request for it (KAFKA-13587).
     """
 
+    recovery_aborts_transactions: bool = True
+    """A leader that recovers from an unclean election aborts the transactions that are open in its log (KIP-704).
+
+    KIP-704: "any necessary recovery steps", for what transaction coordinators believe; Kafka has no such step, and a
+    transaction whose end was lost stays open: readers of committed records stop there and never go on (KAFKA-20716).
+    """
+
     stray_cleanup: StrayCleanup = StrayCleanup.DELETE
     """The treatment of logs that are not assigned here any more (KIP-550).
 
@@ -344,6 +351,21 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     by what is committed meanwhile: a group is told an earlier position, and an end is acted on that may be lost.
     """
 
+    partition_verification: bool = True
+    """A leader asks the coordinator before it appends the first records of a transaction (KIP-890).
+
+    KIP-890: "Transactions Server-Side Defense", part 1, in Kafka since 3.6
+    (``transaction.partition.verification.enable``). Without it a record that arrives after its transaction's end opens
+    one that no coordinator knows, and that never ends.
+    """
+
+    epoch_per_transaction: bool = True
+    """Every transaction ends with the next producer epoch, and leaders add partitions to transactions (KIP-890).
+
+    KIP-890: part 2, ``transaction.version`` 2, in Kafka since 4.0. Without it an end that arrives late ends the next
+    transaction of the producer (KAFKA-17754).
+    """
+
     produce_topic_id: bool = True
     """A leader refuses records that are meant for another topic of the same name (KIP-516): S41.
 
@@ -374,6 +396,7 @@ _KAFKA_4_2: Final = replace(
     last_known=LastKnown.LEADER,
     unclean_pick=UncleanPick.FIRST,
     recovering_gate=False,
+    recovery_aborts_transactions=False,
     stray_cleanup=StrayCleanup.RENAME,
     clear_elr_on_min_isr_change=ClearElr.ALWAYS,
     elr_within_replicas=False,
@@ -384,11 +407,17 @@ _KAFKA_4_2: Final = replace(
     downgrade_ignores_elr=False,
 )
 _KAFKA_3_9: Final = replace(
-    _KAFKA_4_2, elr=False, unclean_detection=False, session_check=SessionCheck.UNFENCED, produce_topic_id=False
+    _KAFKA_4_2,
+    elr=False,
+    unclean_detection=False,
+    session_check=SessionCheck.UNFENCED,
+    produce_topic_id=False,
+    epoch_per_transaction=False,
 )
 _KAFKA_0_11: Final = replace(
     _KAFKA_3_9,
     hw_requires_min_isr=False,
+    partition_verification=False,
     min_isr_capped=False,
     truncation=Truncation.KIP_101,
     ap_broker_epoch_check=False,

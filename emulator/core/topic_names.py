@@ -6,7 +6,10 @@ from typing import Final
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 """The topic of groups and their positions."""
 
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state"})
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+"""The topic of transactional ids and their transactions."""
+
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Topics that clients may read, and only brokers write."""
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")

@@ -41,6 +41,14 @@ ProducerId = NewType("ProducerId", int)
 ProducerEpoch = NewType("ProducerEpoch", int)
 """Generation of a producer id; bumped when sequences start again at 0."""
 
+
+class ProducerIdentity(NamedTuple):
+    """A producer id with its epoch."""
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+
+
 TopicId = NewType("TopicId", str)
 """A topic's UUID, 22 characters of URL-safe base64 without padding, as Kafka prints it."""
 

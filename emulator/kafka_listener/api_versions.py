@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.metadata_version import BROKER_FEATURES
 from laststand.emulator.kafka_listener.messages import Message, VersionRange, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
@@ -18,6 +19,12 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_VERSION: Final = 3
 _ALL_FEATURES_VERSION: Final = 4
 """From here on features whose lowest level is 0 are told, too (KIP-1022)."""
+
+_TRANSACTION_VERSIONS: Final = FeatureRange(
+    name="transaction.version", min_supported_version=0, max_supported_version=2
+)
+"""Clients of this feature's level 2 have an epoch for each transaction (KIP-890). The era decides the level; it is no
+record of the metadata log, as it is in Kafka."""
 
 
 def unsupported_version(served: Served) -> Message:
@@ -42,6 +49,7 @@ def api_versions(served: Served, request: ClientRequest, served_keys: Collection
         request.connection.software = f"{name} {version}"
     keys = sorted({API_VERSIONS, *served_keys} & served.versions.keys())
     image = served.broker.image
+    features = {**image.features, _TRANSACTION_VERSIONS.name: served.transaction_version}
     lowest_shown = 0 if request.version >= _ALL_FEATURES_VERSION else 1
     return {
         "errorCode": ErrorCode.NONE,
@@ -52,13 +60,13 @@ def api_versions(served: Served, request: ClientRequest, served_keys: Collection
                 "minVersion": feature.min_supported_version,
                 "maxVersion": feature.max_supported_version,
             }
-            for feature in BROKER_FEATURES
+            for feature in (*BROKER_FEATURES, _TRANSACTION_VERSIONS)
             if feature.min_supported_version >= lowest_shown
         ],
         "finalizedFeaturesEpoch": image.next_offset - 1,
         "finalizedFeatures": [
             {"name": name, "minVersionLevel": level, "maxVersionLevel": level}
-            for name, level in sorted(image.features.items())
+            for name, level in sorted(features.items())
             if level > 0
         ],
     }

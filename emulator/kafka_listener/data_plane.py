@@ -6,7 +6,6 @@ from typing import Final
 from laststand.emulator.kafka_listener.fetch import fetch
 from laststand.emulator.kafka_listener.lookups import (
     delete_records,
-    init_producer_id,
     list_offsets,
     offset_for_leader_epoch,
 )
@@ -20,5 +19,4 @@ DATA_PLANE: Final[Mapping[int, Handler]] = {
     api_named("ListOffsets").key: list_offsets,
     api_named("OffsetForLeaderEpoch").key: offset_for_leader_epoch,
     api_named("DeleteRecords").key: delete_records,
-    api_named("InitProducerId").key: init_producer_id,
 }

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from laststand.emulator.core import group_messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import TopicPartition
@@ -26,12 +28,35 @@ def _known(served: Served, topic: str | None, partition: int) -> ErrorCode:
 
 
 async def offset_commit(served: Served, request: ClientRequest) -> Message:
-    """Answers OffsetCommit, once the positions are committed; partitions are known by this broker's metadata."""
+    """Answers OffsetCommit, once the positions are committed."""
     body = request.body
-    has_ids = request.version >= _TOPIC_ID_VERSION
+    retention_ms = body["retentionTimeMs"]
+    asked = group_messages.OffsetCommitRequest(
+        api_version=request.version,
+        group_id=body["groupId"],
+        member_id=body["memberId"],
+        instance_id=body["groupInstanceId"],
+        generation_id=body["generationIdOrMemberEpoch"],
+        offsets=(),
+        retention_ms=None if retention_ms < 0 else retention_ms,
+    )
+    return await commit_offsets(served, asked, body["topics"], has_ids=request.version >= _TOPIC_ID_VERSION)
+
+
+async def commit_offsets(
+    served: Served, asked: group_messages.OffsetCommitRequest, topics: Sequence[Message], *, has_ids: bool = False
+) -> Message:
+    """Returns the answer to a request that commits positions; partitions are known by this broker's metadata.
+
+    Args:
+        served: the broker.
+        asked: the request, without positions.
+        topics: positions, as in the client's request.
+        has_ids: whether they name topics by id.
+    """
     errors: list[ErrorCode] = []
     offsets: list[group_messages.CommittedOffset] = []
-    for topic in body["topics"]:
+    for topic in topics:
         name = served.topic_name(topic)
         for each in topic["partitions"]:
             error = _known(served, name, each["partitionIndex"])
@@ -47,29 +72,20 @@ async def offset_commit(served: Served, request: ClientRequest) -> Message:
                     )
                 )
     if offsets:
-        retention_ms = body["retentionTimeMs"]
-        asked = group_messages.OffsetCommitRequest(
-            api_version=request.version,
-            group_id=body["groupId"],
-            member_id=body["memberId"],
-            instance_id=body["groupInstanceId"],
-            generation_id=body["generationIdOrMemberEpoch"],
-            offsets=tuple(offsets),
-            retention_ms=None if retention_ms < 0 else retention_ms,
-        )
-        outcomes = iter((await ask_coordinator(served, asked, group_messages.OffsetCommitResponse)).errors)
+        request = msgspec.structs.replace(asked, offsets=tuple(offsets))
+        outcomes = iter((await ask_coordinator(served, request, group_messages.OffsetCommitResponse)).errors)
         errors = [next(outcomes) if error is ErrorCode.NONE else error for error in errors]
     told = iter(errors)
     return {
         "topics": [
             {
-                "name": topic["name"],
-                "topicId": topic["topicId"],
+                "name": topic.get("name"),
+                "topicId": topic.get("topicId"),
                 "partitions": [
                     {"partitionIndex": each["partitionIndex"], "errorCode": next(told)} for each in topic["partitions"]
                 ],
             }
-            for topic in body["topics"]
+            for topic in topics
         ]
     }
 
@@ -103,15 +119,17 @@ async def _fetched(served: Served, group: Message, version: int, body: Message) 
     if response.error is not ErrorCode.NONE and version >= _GROUP_ERROR_VERSION:
         return answer
     offsets = {offset.partition: offset for offset in response.offsets}
+    unstable = set(response.unstable)
     if topics is None or names is None:
         answer["topics"] = _all_topics(served, offsets, version)
         return answer
     for topic, name in zip(topics, names, strict=True):
         error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else response.error
-        found = [
-            _position(index, _of_topic(offsets.get(TopicPartition(name or "", index)), topic, version), error)
-            for index in topic["partitionIndexes"]
-        ]
+        found = []
+        for index in topic["partitionIndexes"]:
+            place = TopicPartition(name or "", index)
+            outcome = ErrorCode.UNSTABLE_OFFSET_COMMIT if place in unstable else error
+            found.append(_position(index, _of_topic(offsets.get(place), topic, version), outcome))
         answer["topics"].append({"name": topic["name"], "topicId": topic.get("topicId"), "partitions": found})
     return answer
 

@@ -1,7 +1,7 @@
-"""Groups and their coordinators: FindCoordinator, DescribeGroups, ListGroups, DeleteGroups.
+"""Coordinators, and groups: FindCoordinator, DescribeGroups, ListGroups, DeleteGroups.
 
-The coordinator of a group is the leader of a partition of ``__consumer_offsets``. That topic is made when somebody
-first asks for a coordinator, as in Kafka.
+The coordinator of a group is the leader of a partition of ``__consumer_offsets``, that of a transactional id the leader
+of one of ``__transaction_state``. Each topic is made when somebody first asks for such a coordinator, as in Kafka.
 """
 
 import secrets
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from laststand.emulator.core import admin_messages, group_messages
-from laststand.emulator.core.broker.groups.coordinator import partition_of
+from laststand.emulator.core.broker.coordination.hosted_shards import partition_of
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.topic_names import OFFSETS_TOPIC
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import TopicId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka_listener.authorized_operations import GROUP_OPERATIONS, authorized_operations
@@ -26,7 +26,9 @@ from laststand.emulator.kafka_listener.group_offsets import offset_commit, offse
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoint, Handler, Served
 
-_GROUP_KEY: Final = 0
+_TOPICS: Final = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+"""Topics of coordinators, by the types of their keys."""
+
 _SEVERAL_KEYS_VERSION: Final = 4
 _CREATE_TIMEOUT_MS: Final = 1000
 _TOPIC_CONFIGS: Final = (("cleanup.policy", "compact"), ("segment.bytes", str(100 << 20)))
@@ -45,12 +47,13 @@ class _Coordinator(NamedTuple):
 async def _find_coordinator(served: Served, request: ClientRequest) -> Message:
     body, has_keys = request.body, request.version >= _SEVERAL_KEYS_VERSION
     keys = body["coordinatorKeys"] if has_keys else [body["key"]]
-    if body["keyType"] != _GROUP_KEY:
+    topic = _TOPICS.get(body["keyType"])
+    if topic is None:
         found = [_Coordinator(ErrorCode.INVALID_REQUEST)] * len(keys)
     else:
-        if OFFSETS_TOPIC not in served.broker.image.topics:
-            await _create_topic(served, request)
-        found = [_coordinator(served, key) for key in keys]
+        if topic not in served.broker.image.topics:
+            await _create_topic(served, request, topic)
+        found = [_coordinator(served, topic, key) for key in keys]
     if has_keys:
         return {"coordinators": [{"key": key, **_place(each)} for key, each in zip(keys, found, strict=True)]}
     (only,) = found
@@ -62,26 +65,37 @@ def _place(found: _Coordinator) -> Message:
     return {"errorCode": found.error, "nodeId": found.node_id, "host": host, "port": port}
 
 
-def _coordinator(served: Served, group_id: str) -> _Coordinator:
-    """Returns the coordinator of a group by this broker's metadata."""
+def _coordinator(served: Served, topic: str, key: str) -> _Coordinator:
+    """Returns the coordinator of a group or a transactional id by this broker's metadata."""
     image = served.broker.image
-    count = image.partition_counts.get(OFFSETS_TOPIC, 0)
-    state = image.partitions.get(partition_of(group_id, count)) if count else None
+    count = image.partition_counts.get(topic, 0)
+    state = image.partitions.get(partition_of(key, topic, count)) if count else None
     if state is None or state.leader is None or state.leader not in served.live_brokers():
         return _Coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return _Coordinator(ErrorCode.NONE, state.leader, served.endpoints[state.leader])
 
 
-async def _create_topic(served: Served, request: ClientRequest) -> None:
-    """Has the controller make the topic; clients ask again until metadata has it."""
+async def _create_topic(served: Served, request: ClientRequest, name: str) -> None:
+    """Has the controller make a topic of coordinators; clients ask again until metadata has it."""
     properties = served.properties
+    is_of_groups = name == OFFSETS_TOPIC
+    replicas = (
+        properties.offsets_topic_replication_factor
+        if is_of_groups
+        else properties.transaction_state_log_replication_factor
+    )
+    # Of all brokers of the cluster, registered or not: a start must not leave the topic with one replica.
+    replication_factor = min(replicas, len(served.endpoints))
+    min_isr = min(properties.transaction_state_log_min_isr, replication_factor)
+    strict_configs = (("unclean.leader.election.enable", "false"), ("min.insync.replicas", str(min_isr)))
     topic = admin_messages.CreatableTopic(
-        name=OFFSETS_TOPIC,
+        name=name,
         topic_id=TopicId(uuid_text(secrets.token_bytes(16))),
-        num_partitions=properties.offsets_topic_num_partitions,
-        # Of all brokers of the cluster, registered or not: a start must not leave the topic with one replica.
-        replication_factor=min(properties.offsets_topic_replication_factor, len(served.endpoints)),
-        configs=_TOPIC_CONFIGS,
+        num_partitions=properties.offsets_topic_num_partitions
+        if is_of_groups
+        else properties.transaction_state_log_num_partitions,
+        replication_factor=replication_factor,
+        configs=_TOPIC_CONFIGS if is_of_groups else (*_TOPIC_CONFIGS, *strict_configs),
     )
     asked = admin_messages.CreateTopicsRequest(topics=(topic,))
     served.note(request, asked, to=served.controller_id)

@@ -54,7 +54,10 @@ def _producers(served: Served, topic: str, index: int) -> Message:
                 "producerEpoch": entry.producer_epoch,
                 "lastSequence": entry.batches[-1].last_sequence if entry.batches else -1,
                 "lastTimestamp": entry.batches[-1].max_timestamp_ms if entry.batches else -1,
-                "coordinatorEpoch": -1,
+                "coordinatorEpoch": entry.coordinator_epoch,
+                "currentTxnStartOffset": -1
+                if entry.transaction_first_offset is None
+                else entry.transaction_first_offset,
             }
             for producer_id, entry in partition.log.producers.entries()
         ],

@@ -21,11 +21,19 @@ from laststand.emulator.kafka_listener.messages import Message, all_apis, api_na
 from laststand.emulator.kafka_listener.metadata import METADATA
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL
+from laststand.emulator.kafka_listener.transactions import TRANSACTIONS
 from laststand.emulator.kafka_listener.unbuilt import UNBUILT
 from laststand.emulator.rpc.interception import Interceptor
 from laststand.emulator.storage.fields import FieldError, FieldReader
 
-_ADVERTISED: Final[Mapping[int, Handler]] = {**DATA_PLANE, **GROUPS, **METADATA, **ADMINISTRATION, **INSPECTION}
+_ADVERTISED: Final[Mapping[int, Handler]] = {
+    **DATA_PLANE,
+    **GROUPS,
+    **TRANSACTIONS,
+    **METADATA,
+    **ADMINISTRATION,
+    **INSPECTION,
+}
 _HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **UNBUILT, **SASL}
 _HEADER_BYTES: Final = 8
 _CACHED: Final = frozenset({api_named("Metadata").key, api_named("DescribeTopicPartitions").key})

@@ -1,4 +1,4 @@
-"""Offsets and producer ids: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, InitProducerId."""
+"""Offsets: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
 
 from collections import Counter
 from typing import Final
@@ -11,7 +11,6 @@ from laststand.emulator.kafka.numbers import broker_or_none, leader_epoch_or_non
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_entries import by_topic, in_topics, partitions_of
-from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _EARLIEST_LOCAL: Final = -4
 _LATEST_TIERED: Final = -5
@@ -149,19 +148,3 @@ async def delete_records(served: Served, request: ClientRequest) -> Message:
 
 def _no_watermark(partition: int, error: ErrorCode) -> Message:
     return {"partitionIndex": partition, "lowWatermark": -1, "errorCode": error}
-
-
-async def init_producer_id(served: Served, request: ClientRequest) -> Message:
-    """Answers InitProducerId: a new id each time, as Kafka does where there is no transactional id."""
-    body = request.body
-    if body["transactionalId"] == "" or (body["producerId"] < 0) is not (body["producerEpoch"] < 0):
-        return {"errorCode": ErrorCode.INVALID_REQUEST, "producerEpoch": -1}
-    if body["transactionalId"] is not None:
-        return {"errorCode": WireError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "producerEpoch": -1}
-    response = (await served.core.ask(messages.InitProducerIdRequest())).response
-    assert isinstance(response, messages.InitProducerIdResponse), "an InitProducerId request has this response"
-    return {
-        "errorCode": response.error,
-        "producerId": response.producer_id,
-        "producerEpoch": response.producer_epoch,
-    }

@@ -22,9 +22,14 @@ from laststand.emulator.kafka_listener.produced_batch import (
 )
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_entries import by_topic
-from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _HINT_VERSION: Final = 10
+_ABORTABLE_VERSION: Final = 11
+"""Version from which a producer knows TRANSACTION_ABORTABLE (KIP-890)."""
+
+_ADDING_VERSION: Final = 12
+"""Version from which leaders add partitions to a producer's transaction (KIP-890)."""
+
 _BY_ID_VERSION: Final = 13
 _WITHOUT_LOG_START: Final = frozenset(
     {
@@ -51,7 +56,7 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
     body, connection = request.body, request.connection
     answers: dict[_Place, Message] = {}
     asked: dict[_Place, _Asked] = {}
-    transaction_error = _transaction_error(body)
+    has_transaction = _has_transaction(body)
     now_ms = time.time_ns() // 1_000_000
     for place, name, partition in _entries(served, request):
         index, records = place[1], partition["records"] or b""
@@ -59,7 +64,13 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
             answers[place] = {**_NO_OFFSET, "index": index, "errorCode": ErrorCode.UNKNOWN_TOPIC_ID}
             continue
         topic_partition = TopicPartition(name, index)
-        problem = _problem(served, request, topic_partition, records, transaction_error)
+        problem = _problem(
+            served,
+            request,
+            topic_partition,
+            records,
+            lacks_transactional_id=has_transaction and body["transactionalId"] is None,
+        )
         if problem is not None:
             error, message = problem
             answers[place] = {**_NO_OFFSET, "index": index, "errorCode": error, "errorMessage": message}
@@ -68,14 +79,25 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
         entry = messages.ProducePartition(topic=name, partition=index, batch=batch.header)
         asked[place] = _Asked(entry, batch)
     sent = _on_record(served, request, asked.values())
-    # Each batch is a request of its own: what follows of it has its operation as its cause.
+    # Each batch is a request of its own: what follows of it has its operation as its cause. Those of a transaction go
+    # together, because its coordinator is asked once about all of them.
+    together = [[each] for each in asked.values()]
+    if has_transaction:
+        together = [list(asked.values())] if asked else []
     core_requests = [
         (
-            messages.ProduceRequest(acks=body["acks"], timeout_ms=body["timeoutMs"], partitions=(each.entry,)),
-            (each.batch.records,),
-            sent[each.entry.topic_partition].operation_id if each.entry.topic_partition in sent else None,
+            messages.ProduceRequest(
+                acks=body["acks"],
+                timeout_ms=body["timeoutMs"],
+                partitions=tuple([each.entry for each in several]),
+                transactional_id=body["transactionalId"] if has_transaction else None,
+                transaction_version=2 if request.version >= _ADDING_VERSION else 0,
+                knows_abortable=request.version >= _ABORTABLE_VERSION,
+            ),
+            tuple([each.batch.records for each in several]),
+            sent[several[0].entry.topic_partition].operation_id if several[0].entry.topic_partition in sent else None,
         )
-        for each in asked.values()
+        for several in together
     ]
     if body["acks"] == Acks.NONE:
         for core_request, block, cause_id in core_requests:
@@ -96,9 +118,11 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
         raise
     outcomes: dict[TopicPartition, messages.ProducePartitionResponse] = {}
     leaders: set[int] = set()
-    for (place, each), (response, _) in zip(asked.items(), answered, strict=True):
+    answered_partitions: list[messages.ProducePartitionResponse] = []
+    for response, _ in answered:
         assert isinstance(response, messages.ProduceResponse), "a produce request has this response"
-        (outcome,) = response.partitions
+        answered_partitions += response.partitions
+    for (place, each), outcome in zip(asked.items(), answered_partitions, strict=True):
         outcomes[outcome.topic_partition] = outcome
         _note_earlier_time(sent, each.batch, outcome)
         answers[place] = _outcome(outcome, each.batch, version=request.version)
@@ -133,22 +157,18 @@ def _entries(served: Served, request: ClientRequest) -> Iterable[tuple[_Place, s
     return entries.values()
 
 
-def _transaction_error(body: Message) -> int | None:
-    """Returns the error of a request with batches of a transaction: no coordinator here knows its id."""
+def _has_transaction(body: Message) -> bool:
+    """Returns whether a request has batches of a transaction."""
     batches = (partition["records"] for topic in body["topicData"] for partition in topic["partitionData"])
-    if not any(records and is_transactional(records) for records in batches):
-        return None
-    if body["transactionalId"] is None:
-        return WireError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return WireError.INVALID_PRODUCER_ID_MAPPING
+    return any(records and is_transactional(records) for records in batches)
 
 
 def _problem(
-    served: Served, request: ClientRequest, partition: TopicPartition, records: bytes, transaction_error: int | None
+    served: Served, request: ClientRequest, partition: TopicPartition, records: bytes, *, lacks_transactional_id: bool
 ) -> tuple[int, str | None] | None:
     """Returns the error, and the message beside it, of a batch that Kafka refuses before it looks for its leader."""
-    if transaction_error == WireError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        return transaction_error, None
+    if lacks_transactional_id:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
     is_internal = partition.topic in INTERNAL_TOPICS
     if partition not in served.broker.image.partitions and not is_internal:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
@@ -157,8 +177,6 @@ def _problem(
         return problem
     if request.body["acks"] not in _ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS, None
-    if transaction_error is not None and is_transactional(records):
-        return transaction_error, None
     return (ErrorCode.INVALID_TOPIC_EXCEPTION, None) if is_internal else None
 
 

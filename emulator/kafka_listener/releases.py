@@ -59,6 +59,7 @@ SyncGroup                        2      5      5      5      5      5      5
 TxnOffsetCommit                  2      3      3      3      3      4      4
 UnregisterBroker                 -      -      -      -      -      -      0
 UpdateFeatures                   -      -      -      0      0      1      1
+WriteTxnMarkers                  -      -      -      1      1      1      1
 """
 """The newest version of each API by release, from its message definitions; those of 4.2 are ``messages.txt``."""
 

@@ -103,6 +103,7 @@ class Served(NamedTuple):
         fetch_sessions: of its clients.
         history: of its clients.
         note_order: puts on record that a client orders something.
+        transaction_version: of the era's transactions, as of the feature of this name.
     """
 
     broker_id: BrokerId
@@ -119,6 +120,7 @@ class Served(NamedTuple):
     fetch_sessions: FetchSessions
     history: ClientHistory
     note_order: Callable[[events.OrderRelayed], None]
+    transaction_version: int = 2
 
     def note(self, request: ClientRequest, asked: messages.Request, *, to: NodeId) -> None:
         """Puts an administrator's request on record, before a node gets it; questions are not."""

@@ -1,4 +1,4 @@
-"""Requests about what this cluster has not: transactions, client quotas, telemetry.
+"""Requests about what this cluster has not: client quotas, telemetry.
 
 They are answered as Kafka answers where there is none of it, but not advertised, so that no client relies on them.
 """
@@ -8,27 +8,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
 
-_LIST_VERSION: Final = 4
-"""From here on AddPartitionsToTxn is about several transactions."""
-
-_TRANSACTION_STATES: Final = frozenset(
-    {
-        "Empty",
-        "Ongoing",
-        "PrepareCommit",
-        "PrepareAbort",
-        "CompleteCommit",
-        "CompleteAbort",
-        "Dead",
-        "PrepareEpochFence",
-    }
-)
 _QUOTAS: Final = frozenset(
     {"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"}
 )
@@ -39,58 +23,6 @@ _COMPRESSIONS: Final = (4, 3, 1, 2)
 
 _PUSH_INTERVAL_MS: Final = 300_000
 _TELEMETRY_BYTES: Final = 1 << 20
-
-
-async def _add_partitions(served: Served, request: ClientRequest) -> Message:
-    body = request.body
-    if request.version < _LIST_VERSION:
-        return {"resultsByTopicV3AndBelow": _not_added(served, body["v3AndBelowTopics"])}
-    return {
-        "resultsByTransaction": [
-            {"transactionalId": each["transactionalId"], "topicResults": _not_added(served, each["topics"])}
-            for each in body["transactions"]
-        ]
-    }
-
-
-def _not_added(served: Served, topics: list[Message]) -> list[Message]:
-    partitions = served.broker.image.partitions
-    names = [TopicPartition(topic["name"], index) for topic in topics for index in topic["partitions"]]
-    unknown = {name for name in names if name not in partitions}
-
-    def error(name: TopicPartition) -> int:
-        if not unknown:
-            return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
-
-    return [
-        {
-            "name": topic["name"],
-            "resultsByPartition": [
-                {"partitionIndex": index, "partitionErrorCode": error(TopicPartition(topic["name"], index))}
-                for index in topic["partitions"]
-            ],
-        }
-        for topic in topics
-    ]
-
-
-async def _end_transaction(_: Served, __: ClientRequest) -> Message:
-    return {"errorCode": ErrorCode.NOT_COORDINATOR}
-
-
-async def _describe_transactions(_: Served, request: ClientRequest) -> Message:
-    return {
-        "transactionStates": [
-            {"errorCode": ErrorCode.NOT_COORDINATOR if name else ErrorCode.INVALID_REQUEST, "transactionalId": name}
-            for name in request.body["transactionalIds"]
-        ]
-    }
-
-
-async def _list_transactions(_: Served, request: ClientRequest) -> Message:
-    unknown = [state for state in request.body["stateFilters"] if state not in _TRANSACTION_STATES]
-    return {"unknownStateFilters": unknown}
 
 
 async def _describe_quotas(_: Served, request: ClientRequest) -> Message:
@@ -133,10 +65,6 @@ async def _telemetry_subscriptions(_: Served, request: ClientRequest) -> Message
 
 
 UNBUILT: Final[Mapping[int, Handler]] = {
-    api_named("AddPartitionsToTxn").key: _add_partitions,
-    api_named("EndTxn").key: _end_transaction,
-    api_named("DescribeTransactions").key: _describe_transactions,
-    api_named("ListTransactions").key: _list_transactions,
     api_named("DescribeClientQuotas").key: _describe_quotas,
     api_named("AlterClientQuotas").key: _alter_quotas,
     api_named("GetTelemetrySubscriptions").key: _telemetry_subscriptions,

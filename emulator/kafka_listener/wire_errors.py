@@ -7,8 +7,6 @@ class WireError(IntEnum):
     """Kafka's names and numbers, beside those of ``laststand.emulator.core.errors.ErrorCode``."""
 
     ILLEGAL_SASL_STATE = 34
-    INVALID_PRODUCER_ID_MAPPING = 49
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     SECURITY_DISABLED = 54
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71

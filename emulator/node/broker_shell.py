@@ -16,10 +16,11 @@ import msgspec
 from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodedBatch
 from laststand.emulator.core.errors import InvariantError, StorageError
-from laststand.emulator.core.group_records import EncodedBatch, GroupRecord
 from laststand.emulator.core.node_clock import NodeClock
-from laststand.emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset
+from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset, RequestId
 from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from laststand.emulator.node.broker_files import BrokerFiles
@@ -36,8 +37,8 @@ from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.inbound import Responder
 from laststand.emulator.rpc.metadata_stream import read_metadata
 from laststand.emulator.rpc.outbound import ChannelRole, Deliver, Outbound, Outcome
+from laststand.emulator.storage.coordinator_records import decode_records, encode_records
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
-from laststand.emulator.storage.group_records import decode_records, encode_records
 from laststand.emulator.storage.log_scan import LogScan
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class BrokerShell:
         )
         self._server.add_broker(parse_produced)
         self._departures: list[Departure] = []
+        self._transactional: dict[RequestId, Arrival] = {}
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
         self._produce_times: ProduceTimes | None = None
@@ -139,7 +141,7 @@ class BrokerShell:
         return self._kraft_broker
 
     @staticmethod
-    def _encode_records(records: Sequence[GroupRecord]) -> EncodedBatch:
+    def _encode_records(records: Sequence[CoordinatorRecord]) -> EncodedBatch:
         return encode_records(records, timestamp_ms=time.time_ns() // 1_000_000)
 
     def _next_deadline_ms(self) -> int | None:
@@ -230,7 +232,10 @@ class BrokerShell:
         if self._produce_times is not None and isinstance(request, messages.ProduceRequest):
             responder = self._produce_times.timed(responder)
         received = inputs.RequestReceived(cause_id=cause_id, request_id=self._requests.add(responder), request=request)
-        self._loop.enqueue(Arrival(incoming=received, attachments=attachments))
+        arrival = Arrival(incoming=received, attachments=attachments)
+        if isinstance(request, messages.ProduceRequest) and request.transactional_id is not None:
+            self._transactional[received.request_id] = arrival
+        self._loop.enqueue(arrival)
 
     def _deliver(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> None:
         self._loop.enqueue(Arrival(incoming=outcome, attachments=attachments))
@@ -264,6 +269,7 @@ class BrokerShell:
                 incarnation=self._config.incarnation,
             ),
             note_order=self._record_between_turns,
+            transaction_version=2 if self._config.switches.epoch_per_transaction else 1,
         )
         endpoints = {
             each.client_id: {broker_id: Endpoint.parse(address) for broker_id, address in each.advertised.items()}
@@ -363,10 +369,13 @@ class BrokerShell:
                 assert_never(effect)
 
     def _batch_bytes(self, effect: effects.AppendToLog, arrival: Arrival) -> list[Buffer]:
+        if effect.request_id is not None:
+            arrival = self._transactional[effect.request_id]
         return batch_bytes(arrival.incoming, arrival.attachments, effect.partition, count=len(effect.batches))
 
     def _answer(self, effect: effects.SendResponse) -> None:
         responder = self._requests.pop(effect.request_id)
+        self._transactional.pop(effect.request_id, None)
         attachments: Sequence[bytes] = ()
         if isinstance(effect.response, messages.FetchResponse):
             attachments = [
@@ -419,7 +428,9 @@ class BrokerShell:
 
     async def _read_records(self, effect: effects.ReadRecords, content: bytes, cause_id: CauseId) -> None:
         # In a thread: a large group's log takes longer to decode than a turn may.
-        records = await asyncio.to_thread(decode_records, content)
+        records = await asyncio.to_thread(
+            decode_records, content, is_of_transactions=effect.partition.topic == TRANSACTIONS_TOPIC
+        )
         read = inputs.RecordsRead(
             cause_id=cause_id, partition=effect.partition, leader_epoch=effect.leader_epoch, records=records
         )

@@ -39,7 +39,7 @@ ZOOKEEPER_APIS: Final = (
 """Messages that only clusters with ZooKeeper have: of sessions with its server, and of controllers with brokers."""
 
 KAFKA_APIS: Final = (
-    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
     "AlterClientQuotas",
     "ApiVersions",
     "DeleteGroups",
@@ -65,6 +65,7 @@ KAFKA_APIS: Final = (
     "SaslAuthenticate",
     "SaslHandshake",
     "SyncGroup",
+    "TxnOffsetCommit",
 )
 """Messages that only clients of Kafka exchange with brokers."""
 

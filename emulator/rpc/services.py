@@ -7,7 +7,7 @@ Every request has a method of its own, named like Kafka's API. All are unary but
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core import admin_messages, messages, transaction_messages
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.zookeeper import control_messages
 
@@ -43,6 +43,8 @@ UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
         messages.DeleteRecordsRequest,
         messages.DescribeTopicPartitionsRequest,
         messages.GetReplicaLogInfoRequest,
+        transaction_messages.AddPartitionsToTxnRequest,
+        transaction_messages.WriteTxnMarkersRequest,
     ),
     ZOOKEEPER_BROKER_SERVICE: (
         control_messages.LeaderAndIsrRequest,

@@ -237,6 +237,8 @@ def _repeated(name: str, item: object, message: type[Message]) -> tuple[_Write, 
     if typing.get_origin(plain) is tuple:
         return _repeated_tuple(name, typing.get_args(plain), _message_of(name, message))
     assert isinstance(plain, type)
+    if issubclass(plain, Enum):
+        return _repeated_enum(name, plain)
     write_item: _Write
     if issubclass(plain, tuple):
         write_item, read_item = _fields_of_tuple(plain, _message_of(name, message))
@@ -263,6 +265,17 @@ def _repeated_scalar(name: str) -> tuple[_Write, _Read]:
 
     def read(source: Message) -> object:
         return tuple(getattr(source, name))
+
+    return write, read
+
+
+def _repeated_enum(name: str, enum: type[Enum]) -> tuple[_Write, _Read]:
+    def write(value: object, target: Message) -> None:
+        assert isinstance(value, tuple)
+        getattr(target, name).extend([member.value for member in value])
+
+    def read(source: Message) -> object:
+        return tuple([enum(number) for number in getattr(source, name)])
 
     return write, read
 

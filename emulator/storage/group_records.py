@@ -17,27 +17,21 @@ Kafka's ``GroupCoordinatorRecordHelpers``, ``OffsetCommitValue.json``, ``GroupMe
 """
 
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
-from laststand.emulator.core.errors import CorruptRecordError
 from laststand.emulator.core.group_records import (
     CONSUMER_PROTOCOL,
-    EncodedBatch,
     GroupMetadata,
     GroupRecord,
     GroupRemoved,
-    LoadedRecord,
     MemberMetadata,
     OffsetCommitted,
     OffsetRemoved,
 )
-from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId, TopicPartition
+from laststand.emulator.core.types import LeaderEpoch, TopicId, TopicPartition
 from laststand.emulator.core.uuid_text import uuid_bytes
 from laststand.emulator.storage.fields import INT16, INT32, INT64, FieldError, FieldReader
-from laststand.emulator.storage.record_batch import HEADER, batch_size_at, describe_header
-from laststand.emulator.storage.value_batch import encode_record, seal_batch
-from laststand.emulator.storage.varint import varint, zig_zag_at
+from laststand.emulator.storage.varint import varint
 
 _OFFSET, _GROUP = 1, 2
 _EXPIRING, _LEGACY_OFFSET, _CURRENT_OFFSET = 1, 3, 4
@@ -51,16 +45,10 @@ _TIMES: Final = struct.Struct(">qq")
 _TIMEOUTS: Final = struct.Struct(">ii")
 
 
-def encode_records(records: Sequence[GroupRecord], *, timestamp_ms: int) -> EncodedBatch:
-    """Returns one batch of records, all of one time, with offsets from 0."""
-    parts: list[bytes] = []
-    for number, record in enumerate(records):
-        parts += encode_record(number, encode_key(record), encode_value(record, timestamp_ms=timestamp_ms))
-    content = seal_batch(parts, record_count=len(records), timestamp_ms=timestamp_ms)
-    return EncodedBatch(describe_header(content, 0), content)
+KeyedRecord: TypeAlias = OffsetCommitted | OffsetRemoved | GroupMetadata | GroupRemoved
 
 
-def encode_key(record: GroupRecord) -> bytes:
+def encode_key(record: KeyedRecord) -> bytes:
     """Returns the key of a record."""
     match record:
         case (
@@ -73,7 +61,7 @@ def encode_key(record: GroupRecord) -> bytes:
             return INT16.pack(_GROUP) + _string(group_id)
 
 
-def encode_value(record: GroupRecord, *, timestamp_ms: int) -> bytes | None:
+def encode_value(record: KeyedRecord, *, timestamp_ms: int) -> bytes | None:
     """Returns the value of a record, ``None`` for a tombstone."""
     match record:
         case OffsetRemoved() | GroupRemoved():
@@ -131,56 +119,6 @@ def _bytes(content: bytes) -> bytes:
 
 
 # --- Reading ------------------------------------------------------------------------------------------------------
-
-
-def decode_records(batches: bytes) -> tuple[LoadedRecord, ...]:
-    """Returns the records of concatenated batches as they are in a log.
-
-    Raises:
-        CorruptRecordError: the bytes are anything but whole batches of whole records.
-    """
-    loaded: list[LoadedRecord] = []
-    position = 0
-    while position < len(batches):
-        size = batch_size_at(batches, position)
-        if size is None:
-            raise CorruptRecordError(path="<batches>", position=position, reason="no whole batch")
-        header = describe_header(batches, position)
-        if not header.is_control:
-            try:
-                for stored in _stored(batches, position + HEADER.size, header.record_count):
-                    record = decode_record(stored.key, stored.value)
-                    if record is not None:
-                        loaded.append(LoadedRecord(record, Offset(header.base_offset + stored.offset_delta + 1)))
-            except (FieldError, IndexError) as error:
-                raise CorruptRecordError(path="<batches>", position=position, reason=str(error)) from error
-        position += size
-    return tuple(loaded)
-
-
-class _Stored(NamedTuple):
-    offset_delta: int
-    key: bytes | None
-    value: bytes | None
-
-
-def _stored(content: bytes, position: int, count: int) -> Iterator[_Stored]:
-    for _ in range(count):
-        size, position = zig_zag_at(content, position)
-        end = position + size
-        _, position = zig_zag_at(content, position + 1)
-        offset_delta, position = zig_zag_at(content, position)
-        key, position = _sized_at(content, position)
-        value, position = _sized_at(content, position)
-        yield _Stored(offset_delta, key, value)
-        position = end
-
-
-def _sized_at(content: bytes, position: int) -> tuple[bytes | None, int]:
-    size, position = zig_zag_at(content, position)
-    if size < 0:
-        return None, position
-    return content[position : position + size], position + size
 
 
 def _text_or_null(reader: FieldReader) -> str | None:

@@ -32,7 +32,7 @@ _ENTRY: Final = struct.Struct(">qhiqiqiq")
 _NONE: Final = -1
 
 LastBatch: TypeAlias = inputs.ProducerSnapshotEntry | BatchDescriptor
-"""What is known of a producer: an entry, or the last batch of one that has taken part in no transaction."""
+"""The state of a producer: an entry, or the last batch of one that has taken part in no transaction."""
 
 
 def after_batch(known: LastBatch | None, batch: BatchDescriptor) -> LastBatch:

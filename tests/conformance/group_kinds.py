@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from laststand.emulator.core import effects, group_messages
-from laststand.emulator.core.broker.groups.caller import Caller
+from laststand.emulator.core.batch import Marker, TransactionResult
+from laststand.emulator.core.broker.coordination.caller import Caller
 from laststand.emulator.core.broker.groups.group import NEXT_STATES, Group, GroupState, Member
 from laststand.emulator.core.broker.groups.membership import GroupTimer, JoinTimer, SessionTimer, SyncTimer
 from laststand.emulator.core.broker.groups.shard import GroupShard
@@ -15,13 +16,11 @@ from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodedBatch, LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.group_records import (
-    EncodedBatch,
     GroupMetadata,
-    GroupRecord,
     GroupRemoved,
-    LoadedRecord,
     OffsetCommitted,
     OffsetRemoved,
 )
@@ -29,6 +28,7 @@ from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.properties import NodeProperties, topic_properties
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
+from laststand.emulator.core.transaction_records import TransactionEnded
 from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
@@ -37,11 +37,15 @@ from laststand.emulator.core.types import (
     NodeId,
     Offset,
     PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+    ProducerIdentity,
     RequestId,
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.storage.group_records import encode_key, encode_records, encode_value
+from laststand.emulator.storage.coordinator_records import encode_records
+from laststand.emulator.storage.group_records import KeyedRecord, encode_key, encode_value
 from tests.conformance.harness import Fields, Handler, Vector, mismatches, numbered
 
 _GROUP: Final = "g"
@@ -49,7 +53,7 @@ _NAME: Final = TopicPartition(OFFSETS_TOPIC, 0)
 _TOPIC_ID: Final = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 _OWN, _OTHER = BrokerId(NodeId(0)), BrokerId(NodeId(1))
 _BESIDE_AN_OFFSET: Final = {ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
-_APPEND_ERRORS: Final = {
+APPEND_ERRORS: Final = {
     "NOT_LEADER_OR_FOLLOWER": ErrorCode.NOT_COORDINATOR,
     "KAFKA_STORAGE_ERROR": ErrorCode.NOT_COORDINATOR,
     "NOT_ENOUGH_REPLICAS": ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -86,7 +90,7 @@ class _World:
 
     def __init__(self, given: Fields) -> None:
         self.now_ms = 0
-        self.records: list[GroupRecord] = []
+        self.records: list[CoordinatorRecord] = []
         self.answers: dict[int, Any] = {}
         self.properties = NodeProperties(
             group_max_size=given.get("max_size", NodeProperties().group_max_size),
@@ -125,7 +129,7 @@ class _World:
         self.timers = self.shard.membership.timers = _RecordingTimers()
         self.shard.membership.start_sessions(turn)
 
-    def _encode(self, records: Sequence[GroupRecord]) -> EncodedBatch:
+    def _encode(self, records: Sequence[CoordinatorRecord]) -> EncodedBatch:
         self.records += records
         return encode_records(records, timestamp_ms=self.now_ms)
 
@@ -136,6 +140,15 @@ class _World:
         turn = self.turn()
         self.shard.handle_request(turn, Caller(RequestId(index), turn.cause_id), request)
         self.collect(turn)
+
+    def end_transaction(self, step: Fields) -> None:
+        """Ends a producer's transaction with a marker that the log takes."""
+        producer = _producer(step)
+        marker = Marker(result=TransactionResult[step["result"]], coordinator_epoch=0)
+        ended = TransactionEnded(
+            producer_id=producer.producer_id, producer_epoch=producer.producer_epoch, marker=marker
+        )
+        self.shard.offsets.end_transaction(self.turn(), ended, lambda _turn, _error: None)
 
     def commit(self) -> None:
         """Lets the log's end be committed."""
@@ -252,7 +265,7 @@ def _play(world: _World, index: int, step: Fields, fresh_id: str) -> ErrorCode |
         case "hold":
             pass
         case error:
-            world.fail(_APPEND_ERRORS[error])
+            world.fail(APPEND_ERRORS[error])
     return None
 
 
@@ -305,7 +318,7 @@ def _response(step: Fields, number: int, response: Any) -> dict[str, Any]:
     return told
 
 
-def _appended(record: GroupRecord, now_ms: int) -> dict[str, Any]:
+def _appended(record: CoordinatorRecord, now_ms: int) -> dict[str, Any]:
     match record:
         case GroupMetadata():
             return {
@@ -339,6 +352,8 @@ def _appended(record: GroupRecord, now_ms: int) -> dict[str, Any]:
             if record.retention_ms is not None:
                 told["expire_ms"] = now_ms + record.retention_ms
             return told
+        case _:
+            return {"type": "marker"}
 
 
 def _group(group: Group | None) -> dict[str, Any] | None:
@@ -373,8 +388,10 @@ def _offsets(vector: Vector) -> list[str]:
     for index, step in enumerate(vector.steps):
         before = len(world.records)
         match step["op"]:
-            case "commit":
+            case "commit" | "txn_commit":
                 world.ask(index, _commit(step))
+            case "marker":
+                world.end_transaction(step)
             case "fetch":
                 wanted = step.get("partitions")
                 asked = group_messages.OffsetFetchRequest(
@@ -396,7 +413,11 @@ def _offsets(vector: Vector) -> list[str]:
                 raise ValueError(f"unknown operation {other}")
         seen.append(
             {
-                "appended": [_appended(record, world.now_ms) for record in world.records[before:]],
+                "appended": [
+                    _appended(record, world.now_ms)
+                    for record in world.records[before:]
+                    if not isinstance(record, TransactionEnded)
+                ],
                 "group_state": None if world.group is None else world.group.state.name,
                 "error": None,
             }
@@ -440,21 +461,26 @@ def _commit(step: Fields) -> group_messages.OffsetCommitRequest:
         generation_id=step.get("generation", -1),
         offsets=tuple(
             group_messages.CommittedOffset(
-                partition=_partition(name), offset=offset, metadata="x" * step.get("metadata_length", 0)
+                partition=partition_named(name), offset=offset, metadata="x" * step.get("metadata_length", 0)
             )
             for name, offset in step["offsets"].items()
         ),
         retention_ms=step.get("retention_ms"),
+        producer=_producer(step) if step["op"] == "txn_commit" else None,
     )
 
 
-def _partition(name: str) -> TopicPartition:
+def _producer(step: Fields) -> ProducerIdentity:
+    return ProducerIdentity(ProducerId(step["producer_id"]), ProducerEpoch(step.get("producer_epoch", 0)))
+
+
+def partition_named(name: str) -> TopicPartition:
     topic, _, number = name.rpartition("-")
     return TopicPartition(topic, int(number))
 
 
 def _partitions(names: Sequence[str]) -> tuple[TopicPartition, ...]:
-    return tuple(map(_partition, names))
+    return tuple(map(partition_named, names))
 
 
 def _offsets_answer(step: Fields, response: Any) -> dict[str, Any]:
@@ -464,10 +490,12 @@ def _offsets_answer(step: Fields, response: Any) -> dict[str, Any]:
             if refused:
                 return {"error": refused[0].name}
             return {"partitions": {name: error.name for name, error in zip(step["offsets"], errors, strict=True)}}
-        case group_messages.OffsetFetchResponse(offsets=offsets):
-            by_name = {str(offset.partition): offset.offset for offset in offsets}
+        case group_messages.OffsetFetchResponse(offsets=offsets, unstable=unstable):
+            by_name = {str(offset.partition): (offset.offset, "NONE") for offset in offsets}
+            by_name |= {str(name): (-1, "UNSTABLE_OFFSET_COMMIT") for name in unstable}
             names = by_name if step.get("partitions") is None else step["partitions"]
-            return {"offsets": {name: {"offset": by_name.get(name, -1), "error": "NONE"} for name in names}}
+            told = {name: by_name.get(name, (-1, "NONE")) for name in names}
+            return {"offsets": {name: {"offset": offset, "error": error} for name, (offset, error) in told.items()}}
         case group_messages.OffsetDeleteResponse(error=error, errors=errors):
             if error is not ErrorCode.NONE:
                 return {"error": error.name}
@@ -487,7 +515,7 @@ def _record_bytes(vector: Vector) -> list[str]:
     return mismatches(vector.expect, observed)
 
 
-def _given_record(given: Fields) -> GroupRecord:
+def _given_record(given: Fields) -> KeyedRecord:
     group_id = given["group"]
     match given["record"]:
         case "group_tombstone":
@@ -518,5 +546,10 @@ KINDS: Final[Mapping[str, Handler]] = {
     "offset_commit": _offsets,
     "offset_fetch": _offsets,
     "offset_delete": _offsets,
+    "txn_offset_commit": _offsets,
+    "txn_offset_commit.transactional": _offsets,
+    "offset_fetch.transactional": _offsets,
+    "offset_commit.transactional": _offsets,
+    "offset_delete.transactional": _offsets,
     **{f"record_bytes.{record}": _record_bytes for record in _RECORDS},
 }

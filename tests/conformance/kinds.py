@@ -18,6 +18,7 @@ _MODULES: Final = (
     "zookeeper_broker_kinds",
     "group_kinds",
     "transaction_log_kinds",
+    "transaction_kinds",
     "quorum_kinds",
     "quorum_rule_kinds",
 )

@@ -22,7 +22,8 @@ from laststand.emulator.core.broker.replicas.transaction_index import (
     TransactionIndex,
 )
 from laststand.emulator.core.errors import CorruptRecordError, ErrorCode
-from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from laststand.emulator.core.transaction_records import TransactionEnded
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, ProducerIdentity
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.control_batch import encode_marker
 from laststand.emulator.storage.filesystem import OpenMode
@@ -51,6 +52,14 @@ _TIMEOUT_MAX_MS: Final = 900_000
 
 def _marker(step: Fields) -> Marker:
     return Marker(result=TransactionResult[step["result"]], coordinator_epoch=step["coordinator_epoch"])
+
+
+def _ended(step: Fields, producer_id: int) -> TransactionEnded:
+    return TransactionEnded(
+        producer_id=ProducerId(producer_id),
+        producer_epoch=ProducerEpoch(step["producer_epoch"]),
+        marker=_marker(step),
+    )
 
 
 def _raises_epoch(step: Fields) -> bool:
@@ -96,8 +105,7 @@ def _producer_append(vector: Vector) -> list[str]:
     if given.get("verification"):
         opened = given["verification"]
         producers.verify(
-            producer_id,
-            ProducerEpoch(opened["producer_epoch"]),
+            ProducerIdentity(producer_id, ProducerEpoch(opened["producer_epoch"])),
             sequence=opened["sequence"],
             adds_partition=opened["tv2"],
             now_ms=0,
@@ -110,9 +118,7 @@ def _producer_append(vector: Vector) -> list[str]:
             verdict = producers.check(batch)
             error = verdict.error if isinstance(verdict, RejectedBatch) else ErrorCode.NONE
         elif step["origin"] == "coordinator" and batch.marker is not None:
-            error = producers.check_marker(
-                producer_id, batch.producer_epoch, batch.marker, raises_epoch=_raises_epoch(step)
-            )
+            error = producers.check_marker(_ended(step, producer_id), raises_epoch=_raises_epoch(step))
         completed = producers.update(batch, now_ms=0) if error is ErrorCode.NONE else None
         observed = {
             "error": error.name if error else None,
@@ -219,10 +225,7 @@ class _World:
         return {"base_offset": batch.base_offset, "last_offset": batch.last_offset}
 
     def _end(self, step: Fields) -> dict[str, Any]:
-        producer_id, producer_epoch = ProducerId(step["pid"]), ProducerEpoch(step["producer_epoch"])
-        error = self.log.producers.check_marker(
-            producer_id, producer_epoch, _marker(step), raises_epoch=_raises_epoch(step)
-        )
+        error = self.log.producers.check_marker(_ended(step, step["pid"]), raises_epoch=_raises_epoch(step))
         if error:
             return {"error": error.name}
         return {"base_offset": self._store(self._marker_content(step)).base_offset}
@@ -247,9 +250,7 @@ class _World:
         )
 
     def _marker_content(self, step: Fields) -> bytes:
-        return encode_marker(
-            ProducerId(step["pid"]), ProducerEpoch(step["producer_epoch"]), _marker(step), timestamp_ms=self.now_ms
-        ).content
+        return encode_marker(_ended(step, step["pid"]), timestamp_ms=self.now_ms).content
 
     def _reopen(self, step: Fields) -> None:
         is_clean, high_watermark = step["clean"], self.log.high_watermark
@@ -307,8 +308,7 @@ class _World:
         if not self.is_guarded:
             return {"guard": "none"}
         outcome = self.log.producers.verify(
-            ProducerId(step["pid"]),
-            ProducerEpoch(step["producer_epoch"]),
+            ProducerIdentity(ProducerId(step["pid"]), ProducerEpoch(step["producer_epoch"])),
             sequence=step["seq"],
             adds_partition=step["tv2"],
             now_ms=self.now_ms,
@@ -403,12 +403,7 @@ def _index(vector: Vector) -> list[str]:
 
 def _marker_bytes(vector: Vector) -> list[str]:
     given = vector.raw["given"]
-    made = encode_marker(
-        ProducerId(given["producer_id"]),
-        ProducerEpoch(given["producer_epoch"]),
-        _marker(given),
-        timestamp_ms=given["timestamp"],
-    )
+    made = encode_marker(_ended(given, given["producer_id"]), timestamp_ms=given["timestamp"])
     record = made.content[HEADER_SIZE:]
     key_at = 5
     value_at = key_at + MARKER_KEY.size + 1

@@ -803,6 +803,13 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-704",
         place="core/broker/replicas/leader_recovery.py::LeaderRecovery._finish_if_due",
+        code="if self._encode is not None and self._config.switches.recovery_aborts_transactions:",
+        instead="if self._encode is None:",
+        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_transaction_whose_end_was_lost_is_aborted",
+    ),
+    Removal(
+        row="kip-704",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery._finish_if_due",
         code="if turn.now_ms < end_ms:",
         instead="if False:",
         test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_it_takes_its_least_duration",

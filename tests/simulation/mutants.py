@@ -149,6 +149,9 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             scenario="-",
             why="schedules have no groups; a position that is told too early, or too late, is no record that is lost",
         ),
+        ("recovery_aborts_transactions", "off"): Harmless(scenario="-", why="schedules have no transactions"),
+        ("partition_verification", "off"): Harmless(scenario="-", why="schedules have no transactions"),
+        ("epoch_per_transaction", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("clear_elr_on_min_isr_change", "always"): Harmless(
             scenario="S17",
             why="fewer candidates: an offline partition waits longer, and loses nothing",

@@ -20,7 +20,15 @@ from typing import assert_never
 
 import msgspec
 
-from laststand.emulator.core import admin_messages, events, group_messages, inputs, messages, records
+from laststand.emulator.core import (
+    admin_messages,
+    events,
+    group_messages,
+    inputs,
+    messages,
+    records,
+    transaction_messages,
+)
 from laststand.emulator.core.controller.admin_handler import AdminHandler
 from laststand.emulator.core.controller.broker_handler import BrokerHandler
 from laststand.emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
@@ -270,6 +278,7 @@ class Controller:
                 | messages.DeleteRecordsRequest()
                 | messages.GetReplicaLogInfoRequest()
                 | group_messages.CoordinatorMessage()
+                | transaction_messages.TransactionMessage()
             ) as request:
                 raise InvariantError(f"a controller received {request}")
             case administration:

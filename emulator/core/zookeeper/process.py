@@ -18,7 +18,7 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
     TopicConfigChanged,
     ZooKeeperBrokerInput,
 )
-from laststand.emulator.core.group_records import EncodeRecords
+from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.controller import ZooKeeperController

@@ -13,10 +13,10 @@ import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.steps import BatchContent
-from laststand.emulator.core.group_records import EncodeRecords
+from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.history import PolledBatch
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch
-from laststand.emulator.storage.group_records import encode_records
+from laststand.emulator.storage.coordinator_records import encode_records
 
 ENCODE_RECORDS: Final[EncodeRecords] = partial(encode_records, timestamp_ms=0)
 """Makes the batches of coordinators, in real bytes: virtual time has no calendar, and they are few."""

@@ -15,7 +15,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.broker.groups.caller import Caller
+from laststand.emulator.core.broker.coordination.caller import Caller
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.group_messages import GroupProtocol, JoinedMember
 from laststand.emulator.core.group_records import CONSUMER_PROTOCOL, GroupMetadata, MemberMetadata

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from laststand.emulator.core.broker.groups.caller import Caller
-from laststand.emulator.core.broker.groups.coordinator_log import CoordinatorLog
+from laststand.emulator.core.broker.coordination.caller import Caller
+from laststand.emulator.core.broker.coordination.coordinator_log import CoordinatorLog
 from laststand.emulator.core.broker.groups.group import Group, GroupState, Member
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import CoordinatorRecord
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.group_messages import (
     HeartbeatRequest,
@@ -27,10 +28,8 @@ from laststand.emulator.core.group_messages import (
 )
 from laststand.emulator.core.group_records import (
     GroupMetadata,
-    GroupRecord,
     GroupRemoved,
     OffsetCommitted,
-    OffsetRemoved,
 )
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.timers import TimerQueue
@@ -90,7 +89,7 @@ class Membership:
 
     # --- Loading and unloading ------------------------------------------------------------------------------------
 
-    def replay(self, record: GroupRecord) -> None:
+    def replay(self, record: CoordinatorRecord) -> None:
         """Takes a record of the log into account; a position alone makes a group without members, too."""
         match record:
             case GroupMetadata(group_id=group_id):
@@ -99,7 +98,7 @@ class Membership:
                 self.found_or_made(group_id)
             case GroupRemoved(group_id=group_id):
                 self.groups.pop(group_id, None)
-            case OffsetRemoved():
+            case _:
                 pass
 
     def start_sessions(self, turn: Turn) -> None:

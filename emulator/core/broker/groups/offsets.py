@@ -6,13 +6,17 @@ which a failover takes back; one that wants stable positions is answered by what
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from laststand.emulator.core.broker.groups.caller import Caller
-from laststand.emulator.core.broker.groups.coordinator_log import CoordinatorLog, Done
+import msgspec
+
+from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.broker.coordination.caller import Caller
+from laststand.emulator.core.broker.coordination.coordinator_log import CoordinatorLog, Done
 from laststand.emulator.core.broker.groups.group import Group, GroupState
 from laststand.emulator.core.broker.groups.membership import Membership
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.group_messages import (
     CommittedOffset,
@@ -24,41 +28,74 @@ from laststand.emulator.core.group_messages import (
     OffsetFetchResponse,
 )
 from laststand.emulator.core.group_records import GroupRecord, GroupRemoved, OffsetCommitted, OffsetRemoved
-from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.transaction_records import TransactionEnded
+from laststand.emulator.core.types import Offset, ProducerId, ProducerIdentity, TopicPartition
 
 _UNKNOWN_GROUP_VERSION: Final = 9
 """From here on OffsetCommit says GROUP_ID_NOT_FOUND of a group that it names with a generation (KIP-848)."""
 
 
+class _Pending(NamedTuple):
+    """A position that counts once its transaction is committed, and the offset of its record."""
+
+    record: OffsetCommitted
+    log_offset: Offset
+
+
 class OffsetTable:
-    """Positions by group and partition: a fold of records."""
+    """Positions by group and partition: a fold of records.
+
+    Those of a transaction are pending until its marker; then each counts unless a later record has set another
+    meanwhile.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[TopicPartition, OffsetCommitted]] = {}
+        self._log_offsets: dict[tuple[str, TopicPartition], Offset] = {}
+        self._pending: dict[ProducerId, dict[tuple[str, TopicPartition], _Pending]] = {}
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, OffsetCommitted]:
         """Returns the positions of a group."""
         return self._groups.get(group_id, {})
 
-    def replay(self, record: GroupRecord) -> None:
+    def pending_of_group(self, group_id: str) -> set[TopicPartition]:
+        """Returns the partitions in which a transaction has yet to commit a position of a group."""
+        return {name for pending in self._pending.values() for group, name in pending if group == group_id}
+
+    def replay(self, loaded: LoadedRecord) -> None:
         """Takes a record into account."""
+        record, log_offset = loaded.record, Offset(loaded.next_offset - 1)
         match record:
-            case OffsetCommitted(group_id=group_id, partition=partition):
-                self._groups.setdefault(group_id, {})[partition] = record
+            case OffsetCommitted(producer=None):
+                self._set(record, log_offset)
+            case OffsetCommitted(group_id=group_id, partition=partition, producer=ProducerIdentity() as producer):
+                pending = self._pending.setdefault(producer.producer_id, {})
+                pending[group_id, partition] = _Pending(record, log_offset)
             case OffsetRemoved(group_id=group_id, partition=partition):
                 self._groups.get(group_id, {}).pop(partition, None)
+                self._log_offsets.pop((group_id, partition), None)
+                for pending in self._pending.values():
+                    pending.pop((group_id, partition), None)
             case GroupRemoved(group_id=group_id):
                 self._groups.pop(group_id, None)
+            case TransactionEnded(producer_id=producer_id, marker=marker):
+                ended = self._pending.pop(producer_id, {})
+                if marker.result is TransactionResult.COMMIT:
+                    for key, position in ended.items():
+                        if self._log_offsets.get(key, -1) < position.log_offset:
+                            self._set(position.record, position.log_offset)
             case _:
                 pass
 
+    def _set(self, record: OffsetCommitted, log_offset: Offset) -> None:
+        self._groups.setdefault(record.group_id, {})[record.partition] = record
+        self._log_offsets[record.group_id, record.partition] = log_offset
+
     def tombstones(self, partition: TopicPartition) -> list[GroupRecord]:
-        """Returns the records that remove a partition's positions."""
-        return [
-            OffsetRemoved(group_id=group_id, partition=partition)
-            for group_id, offsets in self._groups.items()
-            if partition in offsets
-        ]
+        """Returns the records that remove a partition's positions, one for each pending one, too."""
+        holders = [group_id for group_id, offsets in self._groups.items() if partition in offsets]
+        holders += [group for pending in self._pending.values() for group, name in pending if name == partition]
+        return [OffsetRemoved(group_id=group_id, partition=partition) for group_id in holders]
 
 
 class Offsets:
@@ -100,6 +137,7 @@ class Offsets:
                 metadata=each.metadata,
                 topic_id=each.topic_id,
                 retention_ms=request.retention_ms,
+                producer=request.producer,
             )
             for each, problem in zip(request.offsets, errors, strict=True)
             if problem is ErrorCode.NONE
@@ -114,21 +152,23 @@ class Offsets:
     def _commit_error(self, request: OffsetCommitRequest) -> ErrorCode:
         group = self._membership.groups.get(request.group_id)
         is_simple = request.generation_id < 0
+        is_transactional = request.producer is not None
         if group is None:
             if is_simple:
                 return ErrorCode.NONE
-            is_new = request.api_version >= _UNKNOWN_GROUP_VERSION
+            is_new = request.api_version >= _UNKNOWN_GROUP_VERSION and not is_transactional
             return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
         if group.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if group.state is GroupState.EMPTY and is_simple:
             return ErrorCode.NONE
         if is_simple and not request.member_id and request.instance_id is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
+            # Producers from before KIP-447 say nothing of the consumer that they commit for.
+            return ErrorCode.NONE if is_transactional else ErrorCode.UNKNOWN_MEMBER_ID
         error = group.check_generation(request.member_id, request.instance_id, request.generation_id)
         if error is not ErrorCode.NONE:
             return error
-        is_completing = group.state is GroupState.COMPLETING_REBALANCE
+        is_completing = group.state is GroupState.COMPLETING_REBALANCE and not is_transactional
         return ErrorCode.REBALANCE_IN_PROGRESS if is_completing else ErrorCode.NONE
 
     def _offset_error(self, offset: CommittedOffset) -> ErrorCode:
@@ -141,6 +181,11 @@ class Offsets:
             caller.answer(turn, _fetched(self.committed, request))
             return
         found = _fetched(self.written, request)
+        pending = self.written.pending_of_group(request.group_id)
+        unstable = pending if request.partitions is None else pending.intersection(request.partitions)
+        if unstable:
+            kept = tuple(offset for offset in found.offsets if offset.partition not in unstable)
+            found = msgspec.structs.replace(found, offsets=kept, unstable=tuple(sorted(unstable)))
 
         def done(turn: Turn, error: ErrorCode) -> None:
             caller.answer(turn, OffsetFetchResponse(error=error) if error else found)
@@ -178,9 +223,15 @@ class Offsets:
     def _write(self, turn: Turn, records: Sequence[GroupRecord], done: Done) -> None:
         if not records:
             self._log.await_appends(turn, done)
-        elif self._log.append(turn, records, done):
-            for record in records:
-                self.written.replay(record)
+            return
+        base_offset = self._log.append(turn, records, done)
+        if base_offset is not None:
+            for next_offset, record in enumerate(records, start=base_offset + 1):
+                self.written.replay(LoadedRecord(record, Offset(next_offset)))
+
+    def end_transaction(self, turn: Turn, ended: TransactionEnded, done: Done) -> None:
+        """Writes a marker, with which the positions of its transaction count or are forgotten."""
+        self._write(turn, (ended,), done)
 
 
 def _delete_error(group: Group) -> ErrorCode:

@@ -4,16 +4,19 @@ What is asked of it and changes something is decided by what is written; what is
 committed. After a failover both are folds of the same records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from laststand.emulator.core.broker.groups.caller import Caller
-from laststand.emulator.core.broker.groups.coordinator_log import CoordinatorLog
+from laststand.emulator.core.broker.coordination.caller import Caller
+from laststand.emulator.core.broker.coordination.coordinator_log import CoordinatorLog, Done
 from laststand.emulator.core.broker.groups.group import Group, GroupState
 from laststand.emulator.core.broker.groups.membership import Membership
 from laststand.emulator.core.broker.groups.offsets import Offsets
+from laststand.emulator.core.broker.replicas.delayed_produce import VerifyTransaction
 from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.producer_state import Verification
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import EncodeRecords, LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.group_messages import (
     DeleteGroupRequest,
@@ -27,21 +30,22 @@ from laststand.emulator.core.group_messages import (
     LeaveGroupRequest,
     ListedGroup,
     OffsetCommitRequest,
+    OffsetCommitResponse,
     OffsetDeleteRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
 )
 from laststand.emulator.core.group_records import (
-    EncodeRecords,
     GroupMetadata,
     GroupRecord,
     GroupRemoved,
-    LoadedRecord,
     OffsetCommitted,
     OffsetRemoved,
 )
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.types import LeaderEpoch, TopicPartition
+from laststand.emulator.core.transaction_messages import AddPartitions
+from laststand.emulator.core.transaction_records import TransactionEnded
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerIdentity, TopicPartition
 
 
 class GroupShard:
@@ -53,6 +57,7 @@ class GroupShard:
         encode: makes batches.
         properties: of the node.
         records: of the log.
+        verify: asks about the transactions of positions; ``None`` where they are not verified.
     """
 
     def __init__(
@@ -62,6 +67,8 @@ class GroupShard:
         encode: EncodeRecords,
         properties: NodeProperties,
         records: Sequence[LoadedRecord],
+        *,
+        verify: VerifyTransaction | None = None,
     ) -> None:
         self.partition = partition
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
@@ -73,22 +80,26 @@ class GroupShard:
         )
         self.membership = Membership(self.log, properties)
         self.offsets = Offsets(self.log, self.membership, metadata_bytes_max=properties.offset_metadata_max_bytes)
+        self._verify = verify
         self._committed_groups: set[str] = set()
-        for record, _ in records:
-            self.membership.replay(record)
-            self.offsets.written.replay(record)
+        for loaded in records:
+            self._replay(loaded)
         self.log.load(records)
         self.membership.start_sessions(turn)
         self.log.settle(turn)
 
-    def _take_committed(self, record: GroupRecord) -> None:
-        self.offsets.committed.replay(record)
-        match record:
-            case GroupMetadata() | OffsetCommitted():
-                self._committed_groups.add(record.group_id)
-            case GroupRemoved():
-                self._committed_groups.discard(record.group_id)
-            case OffsetRemoved():
+    def _replay(self, loaded: LoadedRecord) -> None:
+        self.membership.replay(loaded.record)
+        self.offsets.written.replay(loaded)
+
+    def _take_committed(self, loaded: LoadedRecord) -> None:
+        self.offsets.committed.replay(loaded)
+        match loaded.record:
+            case GroupMetadata(group_id=group_id) | OffsetCommitted(group_id=group_id):
+                self._committed_groups.add(group_id)
+            case GroupRemoved(group_id=group_id):
+                self._committed_groups.discard(group_id)
+            case _:
                 pass
 
     # --- Time and the log -----------------------------------------------------------------------------------------
@@ -119,6 +130,8 @@ class GroupShard:
         match request:
             case HeartbeatRequest():
                 self.membership.heartbeat(turn, caller, request)
+            case OffsetCommitRequest(producer=ProducerIdentity() as producer):
+                self._commit_in_transaction(turn, caller, request, producer)
             case OffsetCommitRequest():
                 self.offsets.commit(turn, caller, request)
             case OffsetFetchRequest():
@@ -137,6 +150,57 @@ class GroupShard:
                 caller.answer(turn, self._described(group_id))
             case _:
                 assert_never(request)
+
+    def _commit_in_transaction(
+        self, turn: Turn, caller: Caller, request: OffsetCommitRequest, producer: ProducerIdentity
+    ) -> None:
+        """Commits positions with a producer's transaction, which is verified as for records (KIP-447, KIP-890)."""
+        producers = self.partition.log.producers
+
+        def commit(turn: Turn, guard: Verification | None) -> None:
+            error = producers.check_own(producer, guard=guard, is_guarded=self._verify is not None)
+            if error is ErrorCode.NONE:
+                self.offsets.commit(turn, caller, request)
+                self.log.settle(turn)
+            else:
+                caller.answer(turn, OffsetCommitResponse(errors=(error,) * len(request.offsets)))
+
+        outcome: Verification | ErrorCode = ErrorCode.NONE
+        if self._verify is not None:
+            outcome = producers.verify(producer, sequence=0, adds_partition=request.adds_partition, now_ms=turn.now_ms)
+        if self._verify is None or isinstance(outcome, ErrorCode):
+            commit(turn, None)
+            return
+        guard = outcome
+
+        def verified(turn: Turn, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+            turn.cause_id = caller.cause_id
+            error = errors.get(self.partition.name)
+            if error is None:
+                commit(turn, guard)
+                return
+            is_retriable = error is ErrorCode.NOT_ENOUGH_REPLICAS
+            told = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_retriable else error
+            caller.answer(turn, OffsetCommitResponse(errors=(told,) * len(request.offsets)))
+
+        question = AddPartitions(
+            transactional_id=request.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            partitions=(self.partition.name,),
+            is_verify_only=not request.adds_partition,
+            client_version=2 if request.adds_partition else 0,
+        )
+        self._verify(turn, question, knows_abortable=request.adds_partition, done=verified)
+
+    def end_transaction(self, turn: Turn, ended: TransactionEnded, *, raises_epoch: bool, done: Done) -> None:
+        """Writes a marker, if the log takes it; arguments are as of ``ProducerStates.check_marker``."""
+        error = self.partition.log.producers.check_marker(ended, raises_epoch=raises_epoch)
+        if error is ErrorCode.NONE:
+            self.offsets.end_transaction(turn, ended, done)
+            self.log.settle(turn)
+        else:
+            done(turn, error)
 
     def forget_partitions(self, turn: Turn, partitions: Sequence[TopicPartition]) -> None:
         """Removes all groups' positions in partitions that exist no more."""
@@ -157,10 +221,10 @@ class GroupShard:
         def done(turn: Turn, error: ErrorCode) -> None:
             caller.answer(turn, DeleteGroupResponse(error=error))
 
-        if self.log.append(turn, records, done):
-            for record in records:
-                self.membership.replay(record)
-                self.offsets.written.replay(record)
+        base_offset = self.log.append(turn, records, done)
+        if base_offset is not None:
+            for next_offset, record in enumerate(records, start=base_offset + 1):
+                self._replay(LoadedRecord(record, Offset(next_offset)))
 
     def _committed(self, group_id: str) -> Group | None:
         return self.membership.groups.get(group_id) if group_id in self._committed_groups else None

@@ -11,7 +11,7 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
 
 from typing import assert_never
 
-from laststand.emulator.core import effects, events, group_messages, inputs, messages
+from laststand.emulator.core import effects, events, group_messages, inputs, messages, transaction_messages
 from laststand.emulator.core.broker.groups.coordinator import GroupCoordinator
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
 from laststand.emulator.core.broker.kraft.assignment import Assignment
@@ -23,10 +23,13 @@ from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightR
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer
 from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.producer_id_blocks import Allocated
 from laststand.emulator.core.broker.replicas.replica_manager import LogsState, ReplicaManager
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.transactions.coordinator import TransactionCoordinator
+from laststand.emulator.core.broker.transactions.verifier import Verifier
+from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.group_records import EncodeRecords
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset, TopicPartition
@@ -45,16 +48,24 @@ class Broker:
         self._image = MetadataImage()
         self._stream = MetadataStream(self._image)
         self._in_flight = InFlightRequests()
-        self._replicas = ReplicaManager(config, self._image, self._in_flight)
+        verifier = Verifier(self._image)
+        guard = verifier.guard(config.switches)
+        self._replicas = ReplicaManager(config, self._image, self._in_flight, guard, encode_records)
         self._hosted = self._replicas.hosted
-        self._groups = GroupCoordinator(config, self._hosted, encode_records)
+        self._groups = GroupCoordinator(config, self._hosted, encode_records, guard)
         self._lifecycle = BrokerLifecycle(config, self._in_flight)
         self._alter_partitions = AlterPartitionSender(config, self._in_flight)
         self._producer_ids = ProducerIds(config, self._in_flight)
+        self._transactions = TransactionCoordinator(
+            config, self._hosted, self._groups, verifier, self._in_flight, encode_records, self._allocate_producer_id
+        )
         self._assignment = Assignment(
             config, self._hosted, self._replicas.fetchers, self._replicas.fetches, self._replicas.strays
         )
         self._has_exited = False
+
+    def _allocate_producer_id(self, turn: Turn, allocated: Allocated) -> None:
+        self._producer_ids.allocate(turn, allocated, self._lifecycle.broker_epoch)
 
     @property
     def broker_epoch(self) -> BrokerEpoch | None:
@@ -103,7 +114,8 @@ class Broker:
             self._stream.next_deadline_ms(),
             self._alter_partitions.next_deadline_ms(),
             self._replicas.next_deadline_ms(),
-            self._groups.next_deadline_ms(),
+            self._groups.shards.next_deadline_ms(),
+            self._transactions.next_deadline_ms(),
         ):
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
@@ -143,7 +155,8 @@ class Broker:
             case inputs.LogRecovered():
                 self._replicas.handle_recovered(turn, incoming)
             case inputs.RecordsRead():
-                self._groups.handle_read(turn, incoming)
+                self._groups.shards.handle_read(turn, incoming)
+                self._transactions.handle_read(turn, incoming)
             case inputs.SegmentsDeleted():
                 self._replicas.handle_segments_deleted(turn, incoming)
             case inputs.ShutdownRequested():
@@ -162,6 +175,8 @@ class Broker:
             self._producer_ids.handle_request(turn, request_id, request, broker_epoch)
         elif isinstance(request, group_messages.CoordinatorMessage):
             self._groups.handle_request(turn, request_id, request)
+        elif isinstance(request, transaction_messages.TransactionMessage):
+            self._transactions.handle_request(turn, request_id, request)
         else:
             self._replicas.handle_request(
                 turn, request_id, request, broker_epoch=broker_epoch, controller=self._config.controller_id
@@ -184,7 +199,8 @@ class Broker:
             case messages.AllocateProducerIdsRequest(), messages.AllocateProducerIdsResponse():
                 self._producer_ids.handle_block(turn, response, self._lifecycle.broker_epoch)
             case _:
-                self._replicas.handle_response(turn, peer, request, response)
+                if not self._transactions.handle_response(turn, peer, request, response):
+                    self._replicas.handle_response(turn, peer, request, response)
 
     def _handle_isr_answers(self, turn: Turn, answers: list[IsrChangeAnswer]) -> None:
         for answer in answers:
@@ -202,7 +218,9 @@ class Broker:
             case messages.AllocateProducerIdsRequest():
                 self._producer_ids.handle_failure(turn)
             case _:
-                self._replicas.handle_failure(turn, BrokerId(sent.destination), sent.request)
+                peer = BrokerId(sent.destination)
+                if not self._transactions.handle_failure(turn, peer, sent.request):
+                    self._replicas.handle_failure(turn, peer, sent.request)
 
     # --- Metadata and logs ----------------------------------------------------------------------------------------
 
@@ -259,7 +277,8 @@ class Broker:
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
         self._replicas.handle_timers(turn)
-        self._groups.handle_timer(turn)
+        self._groups.shards.handle_timer(turn)
+        self._transactions.handle_timer(turn)
         self._stream.handle_timer(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------
@@ -272,7 +291,7 @@ class Broker:
             self._submit(turn, proposal)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.send_queued(turn, self._lifecycle.broker_epoch)
-        self._groups.settle(turn)
+        self._transactions.settle(turn)
         self._replicas.settle(turn, self._lifecycle.broker_epoch)
         if self._lifecycle.is_exiting:
             self._exit(turn)

@@ -3,7 +3,7 @@
 from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.replicas.producer_id_blocks import ProducerIdBlocks
+from laststand.emulator.core.broker.replicas.producer_id_blocks import Allocated, ProducerIdBlocks
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerEpoch, RequestId
@@ -27,6 +27,12 @@ class ProducerIds:
     ) -> None:
         """Answers, at once or when a block has come; a broker that is not registered cannot ask for one."""
         is_needed = self._blocks.handle_request(turn, request_id, request, may_wait=broker_epoch is not None)
+        if is_needed and broker_epoch is not None:
+            self._ask(turn, broker_epoch)
+
+    def allocate(self, turn: Turn, allocated: Allocated, broker_epoch: BrokerEpoch | None) -> None:
+        """Gives out an id, at once or when a block has come."""
+        is_needed = self._blocks.allocate(turn, allocated, may_wait=broker_epoch is not None)
         if is_needed and broker_epoch is not None:
             self._ask(turn, broker_epoch)
 

@@ -6,23 +6,28 @@ time-out leaves the outcome open in any case.
 """
 
 import heapq
+from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 from laststand.emulator.core import effects, events, messages
+from laststand.emulator.core.batch import InvalidBatch
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.produce import Appended, Refused, append_batch, commit_result
+from laststand.emulator.core.broker.replicas.producer_state import Verification
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.transaction_messages import AddPartitions
 from laststand.emulator.core.types import (
     Acks,
     BrokerId,
     CauseId,
     LeaderEpoch,
     Offset,
+    ProducerIdentity,
     RequestId,
     TopicId,
     TopicPartition,
@@ -32,10 +37,36 @@ WAITING_MAX: Final = 10_000
 """Waiting acks=all requests per broker."""
 
 
+class VerifyTransaction(Protocol):
+    """Asks the coordinator of a transaction about partitions; ``done`` hears which are refused, now or later."""
+
+    def __call__(
+        self,
+        turn: Turn,
+        request: AddPartitions,
+        *,
+        knows_abortable: bool,
+        done: Callable[[Turn, Mapping[TopicPartition, ErrorCode]], None],
+    ) -> None:
+        """Asks."""
+
+
 class _Operation:
     """A request: which partition took each batch, what became of it (its error once known), and how many are open."""
 
-    __slots__ = ("appended", "cause_id", "errors", "hosts", "number", "open_count", "request", "request_id")
+    __slots__ = (
+        "appended",
+        "cause_id",
+        "errors",
+        "guards",
+        "hosts",
+        "is_late",
+        "number",
+        "open_count",
+        "refusals",
+        "request",
+        "request_id",
+    )
 
     def __init__(self, number: int, request_id: RequestId, request: messages.ProduceRequest, cause_id: CauseId) -> None:
         self.number = number
@@ -46,20 +77,25 @@ class _Operation:
         self.appended: list[Appended | None] = []
         self.hosts: list[Partition | None] = []
         self.open_count = 0
+        self.guards: dict[TopicPartition, Verification] = {}
+        self.refusals: dict[TopicPartition, ErrorCode] = {}
+        self.is_late = False
 
 
 class ProduceHandler:
     """Takes produce requests, keeps those that wait, answers them all.
 
     A batch that is meant for another topic of the same name is refused before anything else is checked, and the
-    answer names no leader (``KafkaApis.handleProduceRequest``): epochs of different topics do not compare.
+    answer names no leader (``KafkaApis.handleProduceRequest``): epochs of different topics do not compare. ``verify``
+    is ``None`` where transactions are not verified.
 
     Attributes:
         timers: when each request times out.
     """
 
-    def __init__(self, hosted: HostedPartitions, switches: Switches) -> None:
+    def __init__(self, hosted: HostedPartitions, switches: Switches, verify: VerifyTransaction | None = None) -> None:
         self._hosted = hosted
+        self._verify = verify
         self._switches = switches
         self._numbers = count()
         self._waiting: dict[int, _Operation] = {}
@@ -74,8 +110,55 @@ class ProduceHandler:
         return len(self._by_partition.get(name, ()))
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: messages.ProduceRequest) -> None:
-        """Appends what may be appended, and answers or waits."""
+        """Appends what may be appended, once its transaction is verified, and answers or waits."""
         operation = _Operation(next(self._numbers), request_id, request, turn.cause_id)
+        if request.transactional_id is None or not self._begin_verification(turn, operation, request.transactional_id):
+            self._append(turn, operation)
+
+    def _begin_verification(self, turn: Turn, operation: _Operation, transactional_id: str) -> bool:
+        """Asks the coordinator about a transaction that has no records yet in some of the partitions (KIP-890)."""
+        if self._verify is None:
+            return False
+        request = operation.request
+        adds_partitions = request.transaction_version == 2
+        producer: ProducerIdentity | None = None
+        for asked in request.partitions:
+            batch, name = asked.batch, asked.topic_partition
+            partition = self._hosted.find_leader(name)
+            if isinstance(partition, ErrorCode) or isinstance(batch, InvalidBatch):
+                continue
+            if batch.producer_id is None or not batch.is_transactional:
+                continue
+            producer = ProducerIdentity(batch.producer_id, batch.producer_epoch)
+            outcome = partition.log.producers.verify(
+                producer, sequence=batch.base_sequence, adds_partition=adds_partitions, now_ms=turn.now_ms
+            )
+            if isinstance(outcome, Verification):
+                operation.guards[name] = outcome
+            elif outcome is not ErrorCode.NONE:
+                operation.refusals[name] = outcome
+        if producer is None or not operation.guards:
+            return False
+
+        def done(turn: Turn, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+            turn.cause_id = operation.cause_id
+            operation.refusals.update(errors)
+            self._append(turn, operation)
+
+        question = AddPartitions(
+            transactional_id=transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            partitions=tuple(operation.guards),
+            is_verify_only=not adds_partitions,
+            client_version=request.transaction_version,
+        )
+        operation.is_late = True
+        self._verify(turn, question, knows_abortable=request.knows_abortable, done=done)
+        return True
+
+    def _append(self, turn: Turn, operation: _Operation) -> None:
+        request = operation.request
         waits: list[tuple[int, Offset]] = []
         # The bytes that came along are found by partition, so each may be named once.
         repeats = len({asked.topic_partition for asked in request.partitions}) < len(request.partitions)
@@ -88,8 +171,18 @@ class ProduceHandler:
                 outcome = Refused(ErrorCode.INVALID_REQUEST)
             elif self._is_meant_for_another(asked):
                 outcome = Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+            elif asked.topic_partition in operation.refusals:
+                outcome = Refused(operation.refusals[asked.topic_partition])
             else:
-                outcome = append_batch(turn, self._hosted, asked, acks=request.acks)
+                outcome = append_batch(
+                    turn,
+                    self._hosted,
+                    asked,
+                    acks=request.acks,
+                    is_guarded=self._verify is not None,
+                    guard=operation.guards.get(asked.topic_partition),
+                    request_id=operation.request_id if operation.is_late else None,
+                )
             if isinstance(outcome, Refused):
                 error: ErrorCode | None = outcome.error
                 operation.appended.append(None)

@@ -6,6 +6,8 @@ One per partition that this broker leads while metadata says RECOVERING, and per
          \___________________\__ another leader epoch, another leader, the partition gone __/
 
 SCANNING reads the log from its recovery point on and rebuilds what is known of producers; a bad batch ends the log.
+Transactions that are still open then are aborted: the end of one may have been lost with the records that the election
+lost, and its coordinator, which wrote that end, writes it no more (KAFKA-20716).
 REPORTING proposes the ISR of one with RECOVERED, and again after each refusal: an answer may be lost with the
 controller that gave it, or the queue may hold an older change. No request is served before the controller has committed
 it. A process that dies meanwhile finds RECOVERING in the metadata and begins again. Kafka has none of this: there the
@@ -15,13 +17,16 @@ state is stored, and cleared by the leader's next AlterPartition.
 from typing import Final
 
 from laststand.emulator.core import effects, events, inputs
+from laststand.emulator.core.batch import Marker, TransactionResult
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.isr_changes import propose_recovered
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.timers import TimerQueue
-from laststand.emulator.core.types import LeaderEpoch, TopicPartition
+from laststand.emulator.core.transaction_records import TransactionEnded
+from laststand.emulator.core.types import LeaderEpoch, ProducerEpoch, TopicPartition
 
 RETRY_MS: Final = 100
 """Between checks whether RECOVERED has to be proposed again."""
@@ -47,9 +52,10 @@ class LeaderRecovery:
         timers: when a least duration is over, or RECOVERED may have to be proposed again.
     """
 
-    def __init__(self, config: BrokerConfig, hosted: HostedPartitions) -> None:
+    def __init__(self, config: BrokerConfig, hosted: HostedPartitions, encode: EncodeRecords | None = None) -> None:
         self._config = config
         self._hosted = hosted
+        self._encode = encode
         self._steps: dict[TopicPartition, _Recovery] = {}
         self.timers: TimerQueue[TopicPartition] = TimerQueue()
 
@@ -129,8 +135,24 @@ class LeaderRecovery:
                 duration_ms=turn.now_ms - step.started_ms,
             )
         )
+        if self._encode is not None and self._config.switches.recovery_aborts_transactions:
+            self._abort_transactions(turn, partition, self._encode)
         step.is_reporting = True
         self._report(turn, step)
+
+    def _abort_transactions(self, turn: Turn, partition: Partition, encode: EncodeRecords) -> None:
+        """Ends what is open in the log: the markers may be lost, and then nobody would write them again.
+
+        They are appended in the new leader epoch, and commit as all records do. Their epochs are those of the
+        coordinator's own markers, so that a later marker of it is taken, and changes nothing.
+        """
+        raises_epoch = self._config.switches.epoch_per_transaction
+        for producer_id, entry in partition.log.producers.entries():
+            if entry.transaction_first_offset is not None:
+                epoch = ProducerEpoch(entry.producer_epoch + raises_epoch)
+                marker = Marker(result=TransactionResult.ABORT, coordinator_epoch=max(entry.coordinator_epoch, 0))
+                ended = TransactionEnded(producer_id=producer_id, producer_epoch=epoch, marker=marker)
+                partition.append_own(turn, encode((ended,)))
 
     def _report(self, turn: Turn, step: _Recovery) -> None:
         propose_recovered(turn, step.partition)

@@ -10,7 +10,7 @@ from laststand.emulator.core import effects, events
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TruncationReason
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, RequestId, TruncationReason
 
 
 class CutDurability(Enum):
@@ -36,10 +36,12 @@ def append_batches(
     role: events.AppendRole,
     current_leader_epoch: LeaderEpoch,
     contents: tuple[bytes, ...] | None = None,
+    request_id: RequestId | None = None,
 ) -> None:
     """Appends batches that have been checked, entering new leader epochs before the batch that starts them.
 
-    ``contents`` are the bytes of batches that came with no input, as of ``effects.AppendToLog``.
+    ``contents`` and ``request_id`` tell where the bytes of batches are that did not come with the step's input, as of
+    ``effects.AppendToLog``.
     """
     partition = log.partition
     epochs_changed = False
@@ -65,7 +67,7 @@ def append_batches(
                 base_sequence=batch.base_sequence,
             )
         )
-    turn.write(effects.AppendToLog(partition=partition, batches=batches, contents=contents))
+    turn.write(effects.AppendToLog(partition=partition, batches=batches, contents=contents, request_id=request_id))
     if epochs_changed:
         write_epochs(turn, log)
     turn.grown[partition] = None

@@ -41,8 +41,8 @@ from laststand.emulator.core.broker.replicas.log_writer import (
 )
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import EncodedBatch
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.group_records import EncodedBatch
 from laststand.emulator.core.image import BrokerRegistration, PartitionState
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.types import (
@@ -52,6 +52,7 @@ from laststand.emulator.core.types import (
     LeaderRecoveryState,
     Offset,
     PartitionEpoch,
+    RequestId,
     TruncationReason,
 )
 
@@ -259,9 +260,19 @@ class Partition:
 
     # --- Leader ---------------------------------------------------------------------------------------------------
 
-    def append_as_leader(self, turn: Turn, batch: BatchDescriptor) -> None:
-        """Appends a batch stamped with this epoch, and applies the high watermark rule."""
-        append_batches(turn, self.log, (batch,), role=events.AppendRole.LEADER, current_leader_epoch=self.leader_epoch)
+    def append_as_leader(self, turn: Turn, batch: BatchDescriptor, request_id: RequestId | None = None) -> None:
+        """Appends a batch stamped with this epoch, and applies the high watermark rule.
+
+        ``request_id`` is as of ``effects.AppendToLog``.
+        """
+        append_batches(
+            turn,
+            self.log,
+            (batch,),
+            role=events.AppendRole.LEADER,
+            current_leader_epoch=self.leader_epoch,
+            request_id=request_id,
+        )
         self.advance_high_watermark(turn)
 
     def append_own(self, turn: Turn, made: EncodedBatch) -> Offset:

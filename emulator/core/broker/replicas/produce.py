@@ -10,10 +10,10 @@ from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.partition import Partition
-from laststand.emulator.core.broker.replicas.producer_state import DuplicateBatch, RejectedBatch
+from laststand.emulator.core.broker.replicas.producer_state import DuplicateBatch, RejectedBatch, Verification
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import Acks, Offset
+from laststand.emulator.core.types import Acks, Offset, RequestId
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -47,9 +47,26 @@ def check_batch(partition: Partition, batch: BatchDescriptor | InvalidBatch) -> 
 
 
 def append_batch(
-    turn: Turn, hosted: HostedPartitions, asked: messages.ProducePartition, *, acks: int
+    turn: Turn,
+    hosted: HostedPartitions,
+    asked: messages.ProducePartition,
+    *,
+    acks: int,
+    is_guarded: bool = False,
+    guard: Verification | None = None,
+    request_id: RequestId | None = None,
 ) -> Appended | Refused:
-    """Appends one batch on the leader, or says why not; a duplicate counts as appended where it is already."""
+    """Appends one batch on the leader, or says why not; a duplicate counts as appended where it is already.
+
+    Args:
+        turn: the step.
+        hosted: the broker's partitions.
+        asked: the batch.
+        acks: of the request.
+        is_guarded: whether transactions are verified.
+        guard: of the batch's verification.
+        request_id: of the request, where that came in an earlier step.
+    """
     partition = hosted.find_leader(asked.topic_partition)
     if isinstance(partition, ErrorCode):
         return Refused(partition)
@@ -60,13 +77,13 @@ def append_batch(
     if error is not ErrorCode.NONE or isinstance(asked.batch, InvalidBatch):
         return Refused(error)
     log = partition.log
-    verdict = log.producers.check(asked.batch)
+    verdict = log.producers.check(asked.batch, guard=guard, is_guarded=is_guarded)
     if isinstance(verdict, RejectedBatch):
         return Refused(verdict.error)
     if isinstance(verdict, DuplicateBatch):
         return Appended(verdict.base_offset, Offset(verdict.last_offset + 1), verdict.max_timestamp_ms)
     batch = asked.batch.stamped(log.log_end_offset, partition.leader_epoch)
-    partition.append_as_leader(turn, batch)
+    partition.append_as_leader(turn, batch, request_id)
     return Appended(batch.base_offset, batch.next_offset)
 
 

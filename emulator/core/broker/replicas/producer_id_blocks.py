@@ -4,31 +4,30 @@ Where blocks come from differs: the controller allocates them (KIP-730), or the 
 """
 
 from collections import deque
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import CauseId, ProducerEpoch, ProducerId, RequestId
+from laststand.emulator.core.types import ProducerEpoch, ProducerId, RequestId
 
 WAITING_MAX: Final = 1000
 """Requests that may wait for a block; more are answered with a retriable error."""
 
 _EPOCH_MAX: Final = 2**15 - 1
 
-
-class _Waiting(NamedTuple):
-    request_id: RequestId
-    cause_id: CauseId
+Allocated: TypeAlias = Callable[[Turn, ProducerId | None], None]
+"""Is given an id that nobody has, or ``None`` where none is to be had for now."""
 
 
 class ProducerIdBlocks:
-    """Answers InitProducerId from the block at hand."""
+    """Gives out ids from the block at hand."""
 
     def __init__(self) -> None:
         self._next = 0
         self._end = 0
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[Allocated] = deque()
 
     def handle_request(
         self, turn: Turn, request_id: RequestId, request: messages.InitProducerIdRequest, *, may_wait: bool
@@ -44,16 +43,38 @@ class ProducerIdBlocks:
         Returns:
             Whether another block is needed.
         """
-        waiting = _Waiting(request_id, turn.cause_id)
+        cause_id = turn.cause_id
+
+        def answer(turn: Turn, response: messages.InitProducerIdResponse) -> None:
+            turn.send(effects.SendResponse(request_id=request_id, response=response, cause_id=cause_id))
+
+        def allocated(turn: Turn, producer_id: ProducerId | None) -> None:
+            if producer_id is None:
+                answer(turn, messages.InitProducerIdResponse(error=ErrorCode.BROKER_NOT_AVAILABLE))
+            else:
+                epoch = ProducerEpoch(0)
+                response = messages.InitProducerIdResponse(
+                    error=ErrorCode.NONE, producer_id=producer_id, producer_epoch=epoch
+                )
+                answer(turn, response)
+
         epoch = request.producer_epoch
         if request.producer_id is not None and epoch is not None and epoch + 1 < _EPOCH_MAX:
-            _answer(turn, waiting, request.producer_id, ProducerEpoch(epoch + 1))
-        elif self._next < self._end:
-            self._hand_out(turn, waiting)
+            response = messages.InitProducerIdResponse(
+                error=ErrorCode.NONE, producer_id=request.producer_id, producer_epoch=ProducerEpoch(epoch + 1)
+            )
+            answer(turn, response)
+            return False
+        return self.allocate(turn, allocated, may_wait=may_wait)
+
+    def allocate(self, turn: Turn, allocated: Allocated, *, may_wait: bool) -> bool:
+        """Gives out an id once there is a block; returns whether another is needed. Arguments as of the request's."""
+        if self._next < self._end:
+            self._hand_out(turn, allocated)
         elif not may_wait or len(self._waiting) >= WAITING_MAX:
-            _refuse(turn, waiting)
+            allocated(turn, None)
         else:
-            self._waiting.append(waiting)
+            self._waiting.append(allocated)
             return True
         return False
 
@@ -67,20 +88,8 @@ class ProducerIdBlocks:
     def give_up(self, turn: Turn) -> None:
         """No block came: everyone who waits may try again."""
         while self._waiting:
-            _refuse(turn, self._waiting.popleft())
+            self._waiting.popleft()(turn, None)
 
-    def _hand_out(self, turn: Turn, waiting: _Waiting) -> None:
-        _answer(turn, waiting, ProducerId(self._next), ProducerEpoch(0))
+    def _hand_out(self, turn: Turn, allocated: Allocated) -> None:
         self._next += 1
-
-
-def _answer(turn: Turn, waiting: _Waiting, producer_id: ProducerId, producer_epoch: ProducerEpoch) -> None:
-    response = messages.InitProducerIdResponse(
-        error=ErrorCode.NONE, producer_id=producer_id, producer_epoch=producer_epoch
-    )
-    turn.send(effects.SendResponse(request_id=waiting.request_id, response=response, cause_id=waiting.cause_id))
-
-
-def _refuse(turn: Turn, waiting: _Waiting) -> None:
-    response = messages.InitProducerIdResponse(error=ErrorCode.BROKER_NOT_AVAILABLE)
-    turn.send(effects.SendResponse(request_id=waiting.request_id, response=response, cause_id=waiting.cause_id))
+        allocated(turn, ProducerId(self._next - 1))

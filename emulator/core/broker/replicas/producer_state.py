@@ -22,7 +22,8 @@ from laststand.emulator.core.broker.replicas.transaction_index import (
     index_of,
 )
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId
+from laststand.emulator.core.transaction_records import TransactionEnded
+from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId, ProducerIdentity
 
 RETAINED_BATCHES: Final = 5
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
@@ -163,8 +164,10 @@ class ProducerStates:
                             max_timestamp_ms=retained.max_timestamp_ms,
                         )
                 last_sequence = entry.batches[-1].last_sequence
-        if batch.is_transactional and is_guarded and not self._is_verified(batch, guard):
-            return _WRONG_STATE
+        if batch.is_transactional and is_guarded:
+            producer = ProducerIdentity(batch.producer_id, batch.producer_epoch)
+            if not self._is_verified(producer, guard):
+                return _WRONG_STATE
         if self._verifications and self._is_ahead_of_verified(batch, entry):
             return _OUT_OF_ORDER
         if entry is None:
@@ -174,12 +177,6 @@ class ProducerStates:
         is_outside = entry.transaction_first_offset is not None and not batch.is_transactional
         return _WRONG_STATE if is_outside and not batch.is_control else _IN_SEQUENCE
 
-    def _is_verified(self, batch: BatchDescriptor, guard: Verification | None) -> bool:
-        producer_id = batch.producer_id
-        if producer_id is None or self.is_open(producer_id, batch.producer_epoch):
-            return True
-        return guard is not None and self._verifications.get(producer_id) is guard
-
     def _is_ahead_of_verified(self, batch: BatchDescriptor, entry: ProducerEntry | None) -> bool:
         """Returns whether a batch overtook one that waits for the same verification (KAFKA-14561)."""
         verification = None if batch.producer_id is None else self._verifications.get(batch.producer_id)
@@ -188,29 +185,44 @@ class ProducerStates:
         is_first = verification.adds_partition and (entry is None or not entry.batches)
         return batch.base_sequence > (0 if is_first else verification.lowest_sequence)
 
-    def is_open(self, producer_id: ProducerId, producer_epoch: ProducerEpoch) -> bool:
+    def check_own(
+        self, producer: ProducerIdentity, *, guard: Verification | None = None, is_guarded: bool = False
+    ) -> ErrorCode:
+        """Judges a transactional batch that the leader itself makes for a producer; it has no sequence to be checked.
+
+        Arguments are as of ``check``.
+        """
+        entry = self._entries.get(producer.producer_id)
+        if entry is not None and producer.producer_epoch < entry.producer_epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        is_verified = self._is_verified(producer, guard)
+        return ErrorCode.INVALID_TXN_STATE if is_guarded and not is_verified else ErrorCode.NONE
+
+    def _is_verified(self, producer: ProducerIdentity, guard: Verification | None) -> bool:
+        if self.is_open(producer):
+            return True
+        return guard is not None and self._verifications.get(producer.producer_id) is guard
+
+    def is_open(self, producer: ProducerIdentity) -> bool:
         """Returns whether a transaction of a producer's epoch has records here and no marker."""
-        entry = self._entries.get(producer_id)
+        entry = self._entries.get(producer.producer_id)
         return (
-            entry is not None and entry.transaction_first_offset is not None and entry.producer_epoch == producer_epoch
+            entry is not None
+            and entry.transaction_first_offset is not None
+            and entry.producer_epoch == producer.producer_epoch
         )
 
     def verify(
-        self,
-        producer_id: ProducerId,
-        producer_epoch: ProducerEpoch,
-        *,
-        sequence: int,
-        adds_partition: bool,
-        now_ms: int,
+        self, producer: ProducerIdentity, *, sequence: int, adds_partition: bool, now_ms: int
     ) -> Verification | ErrorCode:
         """Begins to verify a producer's transaction, or joins the verification that is under way.
 
         Returns:
             The guard, INVALID_PRODUCER_EPOCH, or NONE where a transaction of the epoch is open and so known.
         """
-        if self.is_open(producer_id, producer_epoch):
+        if self.is_open(producer):
             return ErrorCode.NONE
+        producer_id, producer_epoch = producer
         entry = self._entries.get(producer_id)
         if entry is not None and producer_epoch < entry.producer_epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
@@ -230,25 +242,21 @@ class ProducerStates:
 
     # --- Markers --------------------------------------------------------------------------------------------------
 
-    def check_marker(
-        self, producer_id: ProducerId, producer_epoch: ProducerEpoch, marker: Marker, *, raises_epoch: bool
-    ) -> ErrorCode:
+    def check_marker(self, ended: TransactionEnded, *, raises_epoch: bool) -> ErrorCode:
         """Judges a marker that a coordinator sent; changes nothing.
 
         Args:
-            producer_id: whose transaction ends.
-            producer_epoch: of the marker.
-            marker: its content.
+            ended: the marker.
             raises_epoch: the marker of a transaction has a larger epoch than its records (transaction version 2), so
                 that one of the same epoch is a repeated one, and is taken where nothing is open (KAFKA-19999).
         """
-        entry = self._entries.get(producer_id)
+        entry = self._entries.get(ended.producer_id)
         if entry is None:
             return ErrorCode.NONE
-        is_repeated = producer_epoch == entry.producer_epoch and entry.transaction_first_offset is not None
-        if producer_epoch < entry.producer_epoch or (raises_epoch and is_repeated):
+        is_of_open = ended.producer_epoch == entry.producer_epoch and entry.transaction_first_offset is not None
+        if ended.producer_epoch < entry.producer_epoch or (raises_epoch and is_of_open):
             return ErrorCode.INVALID_PRODUCER_EPOCH
-        if marker.coordinator_epoch < entry.coordinator_epoch:
+        if ended.marker.coordinator_epoch < entry.coordinator_epoch:
             return ErrorCode.TRANSACTION_COORDINATOR_FENCED
         return ErrorCode.NONE
 

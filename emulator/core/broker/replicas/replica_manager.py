@@ -11,7 +11,7 @@ from enum import Enum
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.delayed_fetch import FetchHandler
-from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler, VerifyTransaction
 from laststand.emulator.core.broker.replicas.delete_records import DeleteRecordsHandler
 from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
@@ -25,6 +25,7 @@ from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offs
 from laststand.emulator.core.broker.replicas.replica_log_info import replica_log_info
 from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.describe import describe_topic_partitions
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import MetadataImage
@@ -51,15 +52,22 @@ class ReplicaManager:
         strays: logs that belong elsewhere.
     """
 
-    def __init__(self, config: BrokerConfig, image: MetadataImage, in_flight: InFlightRequests) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image: MetadataImage,
+        in_flight: InFlightRequests,
+        verify: VerifyTransaction | None = None,
+        encode: EncodeRecords | None = None,
+    ) -> None:
         self._config = config
         self.logs_state = LogsState.UNTOUCHED
         self.hosted = HostedPartitions(image)
         self.fetchers = FetcherPool(config, in_flight)
-        self._produces = ProduceHandler(self.hosted, config.switches)
+        self._produces = ProduceHandler(self.hosted, config.switches, verify)
         self.fetches = FetchHandler(config, self.hosted, self._produces)
         self._deletes = DeleteRecordsHandler(self.hosted)
-        self._recoveries = LeaderRecovery(config, self.hosted)
+        self._recoveries = LeaderRecovery(config, self.hosted, encode)
         self.strays = StrayLogs(config)
         self._maintenance = Maintenance(config, self.hosted)
         self._timers: tuple[tuple[Timed, Callable[[Turn], None]], ...] = (

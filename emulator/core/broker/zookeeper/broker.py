@@ -21,13 +21,16 @@ from typing import Final, assert_never
 
 import msgspec
 
-from laststand.emulator.core import events, group_messages, inputs, messages
+from laststand.emulator.core import events, group_messages, inputs, messages, transaction_messages
 from laststand.emulator.core.broker.groups.coordinator import GroupCoordinator
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.producer_id_blocks import Allocated
 from laststand.emulator.core.broker.replicas.replica_manager import ReplicaManager
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.transactions.coordinator import TransactionCoordinator
+from laststand.emulator.core.broker.transactions.verifier import Verifier
 from laststand.emulator.core.broker.zookeeper.control_fence import ControlFence
 from laststand.emulator.core.broker.zookeeper.control_requests import ControlRequests
 from laststand.emulator.core.broker.zookeeper.exchange import (
@@ -47,8 +50,8 @@ from laststand.emulator.core.broker.zookeeper.late_topic_ids import by_known_ids
 from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache
 from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, allocate_block
 from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs, read_topic_config
+from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode, InvariantError
-from laststand.emulator.core.group_records import EncodeRecords
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.timers import TimerQueue
@@ -94,9 +97,11 @@ class ZooKeeperBroker:
         self.fence = ControlFence(rules)
         self.cache = MetadataCache(rules)
         self._in_flight = InFlightRequests()
-        self._replicas = ReplicaManager(config, self.cache.image, self._in_flight)
+        verifier = Verifier(self.cache.image)
+        guard = verifier.guard(config.switches)
+        self._replicas = ReplicaManager(config, self.cache.image, self._in_flight, guard, encode_records)
         self._hosted = self._replicas.hosted
-        self._groups = GroupCoordinator(config, self._hosted, encode_records)
+        self._groups = GroupCoordinator(config, self._hosted, encode_records, guard)
         self._configs = TopicConfigs()
         self.control = ControlRequests(
             config,
@@ -112,6 +117,9 @@ class ZooKeeperBroker:
             config, rules, ibp, hosted=self._hosted, control=self.control, fence=self.fence
         )
         self._producer_ids = ZooKeeperProducerIds()
+        self._transactions = TransactionCoordinator(
+            config, self._hosted, self._groups, verifier, self._in_flight, encode_records, self._allocate_producer_id
+        )
         self._zookeeper: ProgramQueue[IsrOutcome | _ConfigRead | _IdsAllocated] = ProgramQueue(
             first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
         )
@@ -173,7 +181,8 @@ class ZooKeeperBroker:
             return None
         deadlines = (
             self._replicas.next_deadline_ms(),
-            self._groups.next_deadline_ms(),
+            self._groups.shards.next_deadline_ms(),
+            self._transactions.next_deadline_ms(),
             self._isr_changes.next_deadline_ms(),
             self._departure.earliest_ms,
         )
@@ -199,10 +208,14 @@ class ZooKeeperBroker:
                 self._handle_or_hold(turn, incoming)
             case inputs.ResponseReceived(correlation_id=correlation_id, response=response):
                 sent = self._in_flight.answered(turn, correlation_id)
-                self._replicas.handle_response(turn, BrokerId(sent.destination), sent.request, response)
+                peer = BrokerId(sent.destination)
+                if not self._transactions.handle_response(turn, peer, sent.request, response):
+                    self._replicas.handle_response(turn, peer, sent.request, response)
             case inputs.RequestFailed(correlation_id=correlation_id, failure=failure):
                 failed = self._in_flight.failed(turn, correlation_id, failure)
-                self._replicas.handle_failure(turn, BrokerId(failed.destination), failed.request)
+                peer = BrokerId(failed.destination)
+                if not self._transactions.handle_failure(turn, peer, failed.request):
+                    self._replicas.handle_failure(turn, peer, failed.request)
             case inputs.TimerFired():
                 self._handle_timers(turn)
             case inputs.Started():
@@ -213,7 +226,8 @@ class ZooKeeperBroker:
             case inputs.LogRecovered():
                 self._replicas.handle_recovered(turn, incoming)
             case inputs.RecordsRead():
-                self._groups.handle_read(turn, incoming)
+                self._groups.shards.handle_read(turn, incoming)
+                self._transactions.handle_read(turn, incoming)
             case inputs.SegmentsDeleted():
                 self._replicas.handle_segments_deleted(turn, incoming)
             case inputs.ShutdownRequested():
@@ -299,6 +313,8 @@ class ZooKeeperBroker:
             self._request_producer_ids()
         elif isinstance(request, group_messages.CoordinatorMessage):
             self._groups.handle_request(turn, request_id, request)
+        elif isinstance(request, transaction_messages.TransactionMessage):
+            self._transactions.handle_request(turn, request_id, request)
         else:
             self._replicas.handle_request(
                 turn,
@@ -307,6 +323,10 @@ class ZooKeeperBroker:
                 broker_epoch=self.broker_epoch,
                 controller=self.cache.controller,
             )
+
+    def _allocate_producer_id(self, turn: Turn, allocated: Allocated) -> None:
+        self._producer_ids.allocate(turn, allocated)
+        self._request_producer_ids()
 
     def _request_producer_ids(self) -> None:
         if self._producer_ids.wants_block:
@@ -415,7 +435,8 @@ class ZooKeeperBroker:
 
     def _handle_timers(self, turn: Turn) -> None:
         self._replicas.handle_timers(turn)
-        self._groups.handle_timer(turn)
+        self._groups.shards.handle_timer(turn)
+        self._transactions.handle_timer(turn)
         self._isr_changes.handle_timer(turn)
         if self._departure.pop_due(now_ms=turn.now_ms):
             self._ask_to_be_let_go(turn)
@@ -429,7 +450,7 @@ class ZooKeeperBroker:
             self._isr_changes.submit(turn, proposal)
         self._ask_for_isrs(turn)
         self._start_programs()
-        self._groups.settle(turn)
+        self._transactions.settle(turn)
         # Fetches name no incarnation: member broker epochs (KIP-903) never came to ZooKeeper clusters.
         self._replicas.settle(turn, None)
         if self._is_exiting:

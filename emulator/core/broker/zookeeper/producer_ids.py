@@ -7,7 +7,7 @@ whose answer was lost is recognised by its content: no other broker writes this 
 from typing import Final
 
 from laststand.emulator.core import messages
-from laststand.emulator.core.broker.replicas.producer_id_blocks import ProducerIdBlocks
+from laststand.emulator.core.broker.replicas.producer_id_blocks import Allocated, ProducerIdBlocks
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.types import BrokerId, RequestId
 from laststand.emulator.core.zookeeper import operations
@@ -54,6 +54,11 @@ class ZooKeeperProducerIds:
     def handle_request(self, turn: Turn, request_id: RequestId, request: messages.InitProducerIdRequest) -> None:
         """Answers, at once or when a block has been taken."""
         if self._blocks.handle_request(turn, request_id, request, may_wait=True):
+            self._ask()
+
+    def allocate(self, turn: Turn, allocated: Allocated) -> None:
+        """Gives out an id, at once or when a block has been taken."""
+        if self._blocks.allocate(turn, allocated, may_wait=True):
             self._ask()
 
     def handle_block(self, turn: Turn, block: ProducerIdBlock) -> None:

@@ -5,18 +5,18 @@ from typing import Any
 
 from laststand.emulator.core import events
 from laststand.emulator.core.history import FOREIGN_CLIENT
-from laststand.emulator.core.topic_names import OFFSETS_TOPIC
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.verification.facts.batches import ConsumedBatch
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.client_history import Tried, tried
-from laststand.emulator.verification.tables.columns import Mask, Table
+from laststand.emulator.verification.tables.columns import NONE, Mask, Table
 from laststand.emulator.verification.tables.matching import are_among
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    if facts.topic == OFFSETS_TOPIC:
+    if facts.topic in INTERNAL_TOPICS:
         return  # coordinators write there; what followers have is D6's
     sent = tried(facts.sent)
 
@@ -35,11 +35,15 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         where = f"the final log of broker {final.node}"
         yield finding(where, final.base_offset, final.last_offset, final.crc, final.record_count)
     batches = facts.events.rows(events.BatchAppended)
-    for appended in batches.rows(batches.has("role", events.AppendRole.LEADER) & ~was_sent(batches)):
+    is_marker = (batches["producer_id"] != NONE) & (batches["base_sequence"] < 0)
+    for appended in batches.rows(batches.has("role", events.AppendRole.LEADER) & ~is_marker & ~was_sent(batches)):
         event = appended.event
         where = f"the event log of broker {appended.node}"
         yield finding(where, event.base_offset, event.last_offset, event.crc, event.record_count)
+    markers = {*stored["crc"][stored["is_control"] != 0].tolist(), *batches["crc"][is_marker].tolist()}
     for consumed in facts.consumed(~_are_whole(facts, sent)):
+        if consumed.crc in markers:
+            continue  # it is fetched like records, and a client gives it to nobody
         end = consumed.first_record_id + consumed.record_count
         # A consumer that starts within a batch is given the rest of it.
         is_of_batch = (sent.crcs == consumed.crc) & (sent.first_record_ids + sent.record_counts == end)

@@ -5,14 +5,14 @@ from typing import TypeVar
 
 from laststand.emulator.core import effects
 from laststand.emulator.core import group_messages as asked
-from laststand.emulator.core.broker.groups.caller import Caller
+from laststand.emulator.core.broker.coordination.caller import Caller
 from laststand.emulator.core.broker.groups.shard import GroupShard
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodedBatch, LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.group_records import EncodedBatch, GroupRecord, LoadedRecord
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.properties import NodeProperties, topic_properties
@@ -29,7 +29,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.storage.group_records import encode_records
+from laststand.emulator.storage.coordinator_records import encode_records
 
 NAME = TopicPartition(OFFSETS_TOPIC, 0)
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
@@ -43,7 +43,7 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 class Coordinator:
     """A broker that leads the partition from a moment on, with the records that its log holds then."""
 
-    def __init__(self, broker: int, records: Sequence[GroupRecord], *, now_ms: int) -> None:
+    def __init__(self, broker: int, records: Sequence[CoordinatorRecord], *, now_ms: int) -> None:
         self.records = [*records]
         self.now_ms = now_ms
         own = BrokerId(NodeId(broker))
@@ -75,7 +75,7 @@ class Coordinator:
         self.shard = GroupShard(turn, self.partition, self.encode, PROPERTIES, loaded)
         self.responses: list[object] = []
 
-    def encode(self, records: Sequence[GroupRecord]) -> EncodedBatch:
+    def encode(self, records: Sequence[CoordinatorRecord]) -> EncodedBatch:
         self.records += records
         return encode_records(records, timestamp_ms=self.now_ms)
 

@@ -1,6 +1,7 @@
 """The recovery step (KIP-704): when it starts, how long it takes, what it finds, and how it tells the controller."""
 
 import msgspec
+import pytest
 
 from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.broker.replicas.isr import Committed, PendingRecovery
@@ -9,7 +10,16 @@ from laststand.emulator.core.broker.replicas.leader_recovery import RETRY_MS, Le
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.switches import ERAS, Switches
-from laststand.emulator.core.types import CauseId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch, ProducerId
+from laststand.emulator.core.types import (
+    CauseId,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    Offset,
+    PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+)
+from laststand.emulator.simulator.nodes.batch_registry import ENCODE_RECORDS
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, batch, events_of
 
 RECOVERING, RECOVERED = LeaderRecoveryState.RECOVERING, LeaderRecoveryState.RECOVERED
@@ -22,7 +32,7 @@ class Step:
         self.hosting = Hosting(records=5, switches=switches)
         properties = msgspec.structs.replace(self.hosting.config.properties, leader_recovery_min_ms=min_ms)
         config = msgspec.structs.replace(self.hosting.config, properties=properties)
-        self.recoveries = LeaderRecovery(config, self.hosting.hosted)
+        self.recoveries = LeaderRecovery(config, self.hosting.hosted, ENCODE_RECORDS)
         self.partition = self.hosting.partition
         self.first_turn = self.lead()
 
@@ -178,3 +188,37 @@ def test_it_knows_the_producers_of_its_log_and_no_others() -> None:
     step.partition.log.producers.update(unknown, now_ms=step.hosting.now_ms)
     step.read()
     assert len(step.partition.log.producers) == 0
+
+
+@pytest.mark.parametrize(("raises_epoch", "marker_epoch"), [(True, 3), (False, 2)])
+def test_a_transaction_whose_end_was_lost_is_aborted(*, raises_epoch: bool, marker_epoch: int) -> None:
+    """KAFKA-20716: its coordinator wrote the end once, and readers of committed records would wait for it."""
+    step = Step(switches=Switches(epoch_per_transaction=raises_epoch))
+    log = step.partition.log
+    opened = msgspec.structs.replace(
+        batch(5, 1),
+        producer_id=ProducerId(7),
+        producer_epoch=ProducerEpoch(2),
+        base_sequence=0,
+        is_transactional=True,
+    )
+    log.append(opened, now_ms=step.hosting.now_ms)
+    step.read()
+    ended = log.producers.get(ProducerId(7))
+    assert ended is not None
+    assert (ended.producer_epoch, ended.transaction_first_offset, log.log_end_offset) == (marker_epoch, None, 7)
+    log.high_watermark = log.log_end_offset
+    assert log.last_stable_offset == 7
+    assert [each.first_offset for each in log.aborted_transactions(Offset(0), Offset(7))] == [5]
+
+
+def test_a_release_of_kafka_leaves_it_open() -> None:
+    step = Step(switches=Switches(recovery_aborts_transactions=False))
+    log = step.partition.log
+    opened = msgspec.structs.replace(
+        batch(5, 1), producer_id=ProducerId(7), producer_epoch=ProducerEpoch(2), is_transactional=True
+    )
+    log.append(opened, now_ms=step.hosting.now_ms)
+    step.read()
+    log.high_watermark = log.log_end_offset
+    assert (log.log_end_offset, log.last_stable_offset) == (6, 5)

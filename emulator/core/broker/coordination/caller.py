@@ -1,11 +1,18 @@
 """A request that waits for its answer."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from laststand.emulator.core import effects
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.group_messages import CoordinatorResponse
+from laststand.emulator.core.messages import Response
 from laststand.emulator.core.types import CauseId, RequestId
+
+
+class Answerable(Protocol):
+    """Whoever waits for an answer."""
+
+    def answer(self, turn: Turn, response: Response) -> None:
+        """Answers the request."""
 
 
 class Caller(NamedTuple):
@@ -14,6 +21,6 @@ class Caller(NamedTuple):
     request_id: RequestId
     cause_id: CauseId
 
-    def answer(self, turn: Turn, response: CoordinatorResponse) -> None:
+    def answer(self, turn: Turn, response: Response) -> None:
         """Answers the request."""
         turn.send(effects.SendResponse(request_id=self.request_id, response=response, cause_id=self.cause_id))

@@ -1,7 +1,8 @@
 """The partition of a coordinator as its log: what it appends, and what waits until that is committed.
 
-An append takes place in the step that asks for it, with acks=1 as Kafka's ``CoordinatorPartitionWriter`` does: min ISR
-is not looked at, and the answer waits for the high watermark. What times out stays in the log, and may commit later.
+An append takes place in the step that asks for it, and its answer waits for the high watermark. What times out stays in
+the log, and may commit later. Coordinators of groups append with acks=1, and min ISR is not looked at
+(``CoordinatorPartitionWriter``); those of transactions with acks=all (``TransactionStateManager``).
 """
 
 from collections import deque
@@ -10,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodeRecords, LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.group_records import EncodeRecords, GroupRecord, LoadedRecord
 from laststand.emulator.core.types import CauseId, Offset
 
 Done: TypeAlias = Callable[[Turn, ErrorCode], None]
@@ -31,8 +32,9 @@ class CoordinatorLog:
     Args:
         partition: led by this broker.
         encode: makes batches.
-        commit_timeout_ms: how long an append may take to commit (``offsets.commit.timeout.ms``).
+        commit_timeout_ms: longest time until an append is committed, unless it has one of its own.
         on_committed: is given each record once it is committed, in the order of the log.
+        needs_min_isr: whether an append is refused where the ISR is too small.
     """
 
     def __init__(
@@ -41,40 +43,49 @@ class CoordinatorLog:
         encode: EncodeRecords,
         *,
         commit_timeout_ms: int,
-        on_committed: Callable[[GroupRecord], None],
+        on_committed: Callable[[LoadedRecord], None],
+        needs_min_isr: bool = False,
     ) -> None:
         self._partition = partition
         self._encode = encode
         self._commit_timeout_ms = commit_timeout_ms
         self._on_committed = on_committed
+        self._needs_min_isr = needs_min_isr
         self._uncommitted: deque[LoadedRecord] = deque()
         self._waiting: deque[_Write] = deque()
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Deadline of the oldest append; ``None`` if none waits."""
-        return self._waiting[0].deadline_ms if self._waiting else None
+        """Earliest deadline of an append; ``None`` if none waits."""
+        return min([write.deadline_ms for write in self._waiting], default=None)
 
     def load(self, records: Sequence[LoadedRecord]) -> None:
         """Takes records that are in the log already."""
         self._uncommitted.extend(records)
 
-    def append(self, turn: Turn, records: Sequence[GroupRecord], done: Done) -> bool:
-        """Appends records as one batch; returns whether they are in the log now.
+    def append(
+        self, turn: Turn, records: Sequence[CoordinatorRecord], done: Done, *, timeout_ms: int | None = None
+    ) -> Offset | None:
+        """Appends records as one batch; returns its base offset, ``None`` if it was not appended.
 
-        A batch that is too large for the topic is not appended, and ``done`` hears of it at once.
+        A batch that is too large for the topic is not appended, nor one that too small an ISR would have to take;
+        ``done`` hears of either at once.
         """
+        if self._needs_min_isr and self._partition.is_under_min_isr:
+            done(turn, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return None
         encoded = self._encode(records)
         if encoded.header.size > self._partition.topic_properties.max_message_bytes:
             done(turn, ErrorCode.UNKNOWN_SERVER_ERROR)
-            return False
+            return None
         base_offset = self._partition.append_own(turn, encoded)
         self._uncommitted.extend(
             LoadedRecord(record, Offset(base_offset + number)) for number, record in enumerate(records, start=1)
         )
         end_offset = Offset(base_offset + len(records))
-        self._waiting.append(_Write(end_offset, turn.now_ms + self._commit_timeout_ms, turn.cause_id, done))
-        return True
+        patience_ms = self._commit_timeout_ms if timeout_ms is None else timeout_ms
+        self._waiting.append(_Write(end_offset, turn.now_ms + patience_ms, turn.cause_id, done))
+        return base_offset
 
     def await_appends(self, turn: Turn, done: Done) -> None:
         """Has ``done`` hear once the appends before are committed; at once if there are none.
@@ -91,22 +102,24 @@ class CoordinatorLog:
         """Takes note of the high watermark as it is now, and tells those who waited for it."""
         log = self._partition.log
         while self._uncommitted and self._uncommitted[0].next_offset <= log.high_watermark:
-            self._on_committed(self._uncommitted.popleft().record)
+            self._on_committed(self._uncommitted.popleft())
         while self._waiting and self._waiting[0].end_offset <= log.high_watermark:
-            self._finish(turn, ErrorCode.NONE)
+            self._finish(turn, self._waiting.popleft(), ErrorCode.NONE)
 
     def time_out(self, turn: Turn) -> None:
         """Gives up appends that have waited for too long; their records stay."""
-        while self._waiting and self._waiting[0].deadline_ms <= turn.now_ms:
-            self._finish(turn, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        late = [write for write in self._waiting if write.deadline_ms <= turn.now_ms]
+        for write in late:
+            self._waiting.remove(write)
+            self._finish(turn, write, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def fail(self, turn: Turn, error: ErrorCode) -> None:
         """Gives up all appends; their records may commit all the same."""
         for _ in range(len(self._waiting)):
-            self._finish(turn, error)
+            self._finish(turn, self._waiting.popleft(), error)
 
-    def _finish(self, turn: Turn, error: ErrorCode) -> None:
-        write = self._waiting.popleft()
+    @staticmethod
+    def _finish(turn: Turn, write: _Write, error: ErrorCode) -> None:
         cause_id, turn.cause_id = turn.cause_id, write.cause_id
         write.done(turn, error)
         turn.cause_id = cause_id

@@ -1,0 +1,238 @@
+"""A broker in transactions: coordinator of ids, writer of markers, and verifier of what it is to append.
+
+What it asks of itself goes the same way as what it asks of others, but for the network.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from laststand.emulator.core import inputs, messages
+from laststand.emulator.core.broker.coordination.caller import Answerable, Caller
+from laststand.emulator.core.broker.coordination.coordinator_log import Done
+from laststand.emulator.core.broker.coordination.hosted_shards import HostedShards
+from laststand.emulator.core.broker.groups.coordinator import GroupCoordinator
+from laststand.emulator.core.broker.groups.shard import GroupShard
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.transactions.marker_writer import MarkerWriter
+from laststand.emulator.core.broker.transactions.markers import MarkerSender
+from laststand.emulator.core.broker.transactions.shard import (
+    AllocateProducerId,
+    TellOutcome,
+    TransactionShard,
+    refusal,
+    refused_partitions,
+)
+from laststand.emulator.core.broker.transactions.verifier import Verifier
+from laststand.emulator.core.coordinator_records import EncodeRecords, LoadedRecord
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.transaction_messages import (
+    AddPartitionsOutcome,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionalIdRequest,
+    TransactionRequest,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from laststand.emulator.core.transaction_records import TransactionEnded
+from laststand.emulator.core.types import BrokerId, RequestId, TopicPartition
+
+_BetweenBrokers: TypeAlias = WriteTxnMarkersRequest | AddPartitionsToTxnRequest
+
+
+class _Own(NamedTuple):
+    """A request of this broker to itself; takes the answer."""
+
+    sender: "TransactionCoordinator"
+    request: messages.Request
+
+    def answer(self, turn: Turn, response: messages.Response) -> None:
+        self.sender.handle_response(turn, self.sender.broker_id, self.request, response)
+
+
+class TransactionCoordinator:
+    """Takes the requests of ``transaction_messages``, and sends those between brokers.
+
+    Args:
+        config: of the broker.
+        hosted: its partitions.
+        groups: coordinates groups, which have positions in transactions.
+        verifier: of transactions.
+        in_flight: its requests.
+        encode: makes batches.
+        allocate: of producer ids.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        hosted: HostedPartitions,
+        groups: GroupCoordinator,
+        verifier: Verifier,
+        in_flight: InFlightRequests,
+        encode: EncodeRecords,
+        allocate: AllocateProducerId,
+    ) -> None:
+        self.broker_id = config.broker_id
+        self._timeout_ms = config.properties.request_timeout_ms
+        self._hosted = hosted
+        self._groups = groups
+        self._in_flight = in_flight
+        self._own: deque[_BetweenBrokers] = deque()
+        self._verifier = verifier
+        self._sender = MarkerSender(hosted.image)
+        self._writer = MarkerWriter(hosted, encode, self._end_in_groups, timeout_ms=self._timeout_ms)
+
+        def make(turn: Turn, partition: Partition, records: Sequence[LoadedRecord]) -> TransactionShard:
+            return TransactionShard(
+                turn, partition, encode, config, records, allocate=allocate, send_markers=self._sender.send
+            )
+
+        self._shards = HostedShards(TRANSACTIONS_TOPIC, config, hosted, make, on_resigned=self._sender.forget)
+        self._timed = (
+            (self._writer.timers, self._writer.handle_timer),
+            (self._sender.timers, self._sender.retry),
+            (verifier.timers, verifier.handle_timer),
+        )
+
+    # --- Requests -------------------------------------------------------------------------------------------------
+
+    def handle_request(self, turn: Turn, request_id: RequestId, request: TransactionRequest) -> None:
+        """Answers a request, at once or later."""
+        self._handle(turn, Caller(request_id, turn.cause_id), request)
+
+    def _handle(self, turn: Turn, caller: Answerable, request: TransactionRequest) -> None:
+        match request:
+            case WriteTxnMarkersRequest():
+                self._writer.handle_request(turn, caller, request)
+            case AddPartitionsToTxnRequest():
+                self._add_partitions(turn, caller, request)
+            case ListTransactionsRequest():
+                caller.answer(turn, self._listed(turn))
+            case _:
+                self._route(turn, caller, request)
+
+    def _route(self, turn: Turn, caller: Answerable, request: TransactionalIdRequest) -> None:
+        if not request.transactional_id:
+            caller.answer(turn, refusal(request, ErrorCode.INVALID_REQUEST))
+            return
+        shard = self._shards.of_key(request.transactional_id)
+        if isinstance(shard, TransactionShard):
+            shard.handle_request(turn, caller, request)
+        else:
+            caller.answer(turn, refusal(request, shard))
+
+    def _add_partitions(self, turn: Turn, caller: Answerable, request: AddPartitionsToTxnRequest) -> None:
+        outcomes: dict[int, AddPartitionsOutcome] = {}
+
+        def telling(place: int) -> TellOutcome:
+            def told(turn: Turn, outcome: AddPartitionsOutcome) -> None:
+                outcomes[place] = outcome
+                if len(outcomes) == len(request.transactions):
+                    in_order = tuple([outcomes[number] for number in range(len(outcomes))])
+                    caller.answer(turn, AddPartitionsToTxnResponse(transactions=in_order))
+
+            return told
+
+        for place, asked in enumerate(request.transactions):
+            told = telling(place)
+            shard = self._shards.of_key(asked.transactional_id)
+            if not asked.transactional_id:
+                told(turn, refused_partitions(asked, ErrorCode.INVALID_REQUEST))
+            elif isinstance(shard, TransactionShard):
+                shard.add_partitions(turn, asked, told)
+            else:
+                told(turn, refused_partitions(asked, shard))
+
+    def _listed(self, turn: Turn) -> ListTransactionsResponse:
+        if self._shards.is_loading:
+            return ListTransactionsResponse(error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        listed = [each for shard in self._shards.active() for each in shard.listed(turn.now_ms)]
+        by_id = sorted(listed, key=lambda each: each.transactional_id)
+        return ListTransactionsResponse(error=ErrorCode.NONE, transactions=tuple(by_id))
+
+    def _end_in_groups(
+        self, turn: Turn, name: TopicPartition, ended: TransactionEnded, done: Done, *, raises_epoch: bool
+    ) -> None:
+        shard = self._groups.shards.of_partition(name)
+        if isinstance(shard, GroupShard):
+            shard.end_transaction(turn, ended, raises_epoch=raises_epoch, done=done)
+        else:
+            done(turn, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # --- Other brokers --------------------------------------------------------------------------------------------
+
+    def _send_due(self, turn: Turn) -> bool:
+        due: list[tuple[BrokerId, _BetweenBrokers]] = [*self._sender.pop_due(), *self._verifier.pop_due()]
+        for broker_id, request in due:
+            if broker_id == self.broker_id:
+                self._own.append(request)
+            else:
+                self._in_flight.send(turn, broker_id, request, timeout_ms=self._timeout_ms)
+        return bool(due)
+
+    def handle_response(
+        self, turn: Turn, broker_id: BrokerId, request: messages.Request, response: messages.Response
+    ) -> bool:
+        """Takes an answer of a broker; returns whether it is one to a request of this."""
+        match request, response:
+            case WriteTxnMarkersRequest(), WriteTxnMarkersResponse():
+                self._sender.handle_response(turn, request, response)
+            case AddPartitionsToTxnRequest(), AddPartitionsToTxnResponse():
+                self._verifier.handle_response(turn, broker_id, response)
+            case _:
+                return False
+        return True
+
+    def handle_failure(self, turn: Turn, broker_id: BrokerId, request: messages.Request) -> bool:
+        """Takes note that a broker did not answer; returns whether that was asked by this."""
+        match request:
+            case WriteTxnMarkersRequest():
+                self._sender.handle_failure(turn, request)
+            case AddPartitionsToTxnRequest():
+                self._verifier.handle_failure(turn, broker_id)
+            case _:
+                return False
+        return True
+
+    # --- Time, logs, and the end of a step ------------------------------------------------------------------------
+
+    def handle_read(self, turn: Turn, read: inputs.RecordsRead) -> None:
+        """Begins to coordinate a partition."""
+        self._shards.handle_read(turn, read)
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``handle_timer`` is due, or ``None`` if nothing waits for the time."""
+        earliest = self._shards.next_deadline_ms()
+        for timers, _ in self._timed:
+            deadline = timers.earliest_ms
+            if deadline is not None and (earliest is None or deadline < earliest):
+                earliest = deadline
+        return earliest
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Does what is due."""
+        self._shards.handle_timer(turn)
+        for timers, handle in self._timed:
+            if timers.earliest_ms is not None and timers.earliest_ms <= turn.now_ms:
+                handle(turn)
+
+    def settle(self, turn: Turn) -> None:
+        """Follows what this step changed, and sends what is to be sent, until nothing follows from that any more."""
+        while True:
+            self._shards.settle(turn)
+            self._groups.settle(turn)
+            self._writer.settle(turn)
+            if not self._send_due(turn) and not self._own:
+                return
+            while self._own:
+                request = self._own.popleft()
+                self._handle(turn, _Own(self, request), request)

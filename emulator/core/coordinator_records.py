@@ -1,0 +1,33 @@
+"""Records that brokers write themselves, and load again as coordinators.
+
+The driver makes batches of them and reads them back, in Kafka's format; the core names them by value and carries the
+bytes of a batch of its own to the log unread.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.group_records import GroupRecord
+from laststand.emulator.core.transaction_records import TransactionMetadata, TransactionRemoved
+from laststand.emulator.core.types import Offset
+
+CoordinatorRecord: TypeAlias = GroupRecord | TransactionMetadata | TransactionRemoved
+
+
+class LoadedRecord(NamedTuple):
+    """A record that was read from the log, and the offset after it."""
+
+    record: CoordinatorRecord
+    next_offset: Offset
+
+
+class EncodedBatch(NamedTuple):
+    """A batch that a broker made itself, with offsets from 0: its header, and its bytes."""
+
+    header: BatchDescriptor
+    content: bytes
+
+
+EncodeRecords: TypeAlias = Callable[[Sequence[CoordinatorRecord]], EncodedBatch]
+"""Makes one batch of at least one record."""

@@ -1,0 +1,188 @@
+"""Requests to coordinators of transactions, and what these ask of leaders; part of ``messages.Request``.
+
+Producers and administrators ask the coordinator in the process of the broker. Brokers ask each other, too: a leader has
+a transaction verified before it appends the first batch of it (KIP-890), and a coordinator has markers written.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.message import Message
+from laststand.emulator.core.types import ProducerEpoch, ProducerId, TopicPartition
+
+NO_PRODUCER_ID = ProducerId(-1)
+NO_PRODUCER_EPOCH = ProducerEpoch(-1)
+
+
+class TransactionMessage(Message, frozen=True, kw_only=True):
+    """Base of all requests here."""
+
+
+class InitTransactionRequest(TransactionMessage, frozen=True, kw_only=True):
+    """Begins a session of a transactional producer, and ends the one before (InitProducerId with a transactional id).
+
+    ``producer_id`` and ``producer_epoch`` go together: those that a producer goes on from (KIP-360).
+    """
+
+    transactional_id: str
+    timeout_ms: int
+    producer_id: ProducerId | None = None
+    producer_epoch: ProducerEpoch | None = None
+
+
+class AddPartitions(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions that are to take part in the transaction of a producer, from its client or from one's leader.
+
+    Attributes:
+        transactional_id: of the producer.
+        producer_id: likewise.
+        producer_epoch: likewise.
+        partitions: that are to take part.
+        is_verify_only: only asks whether they do.
+        client_version: transaction version of who asks; below 2 it is the client that adds partitions.
+    """
+
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    partitions: tuple[TopicPartition, ...]
+    is_verify_only: bool = False
+    client_version: int = 0
+
+
+class AddPartitionsOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of each partition, in its order."""
+
+    errors: tuple[ErrorCode, ...]
+
+
+class AddPartitionsToTxnRequest(TransactionMessage, frozen=True, kw_only=True):
+    """Asks a coordinator about the transactions of one or more producers."""
+
+    transactions: tuple[AddPartitions, ...]
+
+
+class AddPartitionsToTxnResponse(Message, frozen=True, kw_only=True):
+    """Answers in request order; none with an error."""
+
+    error: ErrorCode = ErrorCode.NONE
+    transactions: tuple[AddPartitionsOutcome, ...] = ()
+
+
+class EndTxnRequest(TransactionMessage, frozen=True, kw_only=True):
+    """Commits or aborts a transaction (EndTxn); ``client_version`` 2 gives the producer the next epoch (KIP-890)."""
+
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    result: TransactionResult
+    client_version: int = 0
+
+
+class InitTransactionResponse(Message, frozen=True, kw_only=True):
+    """The identity to produce under."""
+
+    error: ErrorCode
+    producer_id: ProducerId = NO_PRODUCER_ID
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
+
+
+class EndTxnResponse(Message, frozen=True, kw_only=True):
+    """The outcome, and the identity to go on with, if that changes."""
+
+    error: ErrorCode
+    producer_id: ProducerId = NO_PRODUCER_ID
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
+
+
+class DescribeTransactionRequest(TransactionMessage, frozen=True, kw_only=True):
+    """Asks for a transactional id."""
+
+    transactional_id: str
+
+
+class DescribeTransactionResponse(Message, frozen=True, kw_only=True):
+    """A transactional id; ``state`` is its title, ``start_ms`` of a transaction that was begun."""
+
+    error: ErrorCode
+    state: str = ""
+    producer_id: ProducerId = NO_PRODUCER_ID
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
+    timeout_ms: int = 0
+    start_ms: int | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class ListTransactionsRequest(TransactionMessage, frozen=True, kw_only=True):
+    """Asks for all transactional ids that a broker coordinates; who asks filters them."""
+
+
+class ListedTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A transactional id in a list; ``duration_ms`` since its transaction began."""
+
+    transactional_id: str
+    producer_id: ProducerId
+    state: str
+    duration_ms: int
+
+
+class ListTransactionsResponse(Message, frozen=True, kw_only=True):
+    """The ids, by name."""
+
+    error: ErrorCode
+    transactions: tuple[ListedTransaction, ...] = ()
+
+
+class TransactionMarkers(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of one transaction, for partitions that one broker leads.
+
+    Attributes:
+        producer_id: whose transaction.
+        producer_epoch: of the marker.
+        result: of the transaction.
+        coordinator_epoch: leader epoch of the coordinator's partition.
+        raises_epoch: as of ``producer_state.ProducerStates.check_marker``.
+        partitions: that take part.
+    """
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    result: TransactionResult
+    coordinator_epoch: int
+    raises_epoch: bool
+    partitions: tuple[TopicPartition, ...]
+
+
+class WriteTxnMarkersRequest(TransactionMessage, frozen=True, kw_only=True):
+    """Has the leaders of partitions write the ends of transactions (WriteTxnMarkers)."""
+
+    markers: tuple[TransactionMarkers, ...]
+
+
+class MarkerOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of each partition of a marker, in its order."""
+
+    errors: tuple[ErrorCode, ...]
+
+
+class WriteTxnMarkersResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    markers: tuple[MarkerOutcome, ...]
+
+
+TransactionalIdRequest: TypeAlias = InitTransactionRequest | EndTxnRequest | DescribeTransactionRequest
+"""A request about one transactional id, to its coordinator."""
+
+TransactionalIdResponse: TypeAlias = InitTransactionResponse | EndTxnResponse | DescribeTransactionResponse
+
+TransactionRequest: TypeAlias = (
+    TransactionalIdRequest | ListTransactionsRequest | AddPartitionsToTxnRequest | WriteTxnMarkersRequest
+)
+
+TransactionResponse: TypeAlias = (
+    TransactionalIdResponse | ListTransactionsResponse | AddPartitionsToTxnResponse | WriteTxnMarkersResponse
+)

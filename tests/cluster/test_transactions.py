@@ -1,0 +1,159 @@
+"""Transactions of clients of Kafka (librdkafka): atomic over partitions, and as durable as any record."""
+
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from laststand.emulator.verification.verdict.report import Verdict
+from laststand.standing_cluster import StandingCluster
+from tests.cluster.test_kafka_clients import QUICK
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+
+SETTINGS = {
+    **QUICK,
+    "min.insync.replicas": "2",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "100",
+}
+_WITHIN_S = 30.0
+
+
+def transactional(servers: str, transactional_id: str) -> Producer:
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "log_level": 0,
+            "transactional.id": transactional_id,
+            "linger.ms": 0,
+            "transaction.timeout.ms": 60_000,
+            "topic.metadata.refresh.interval.ms": 1000,
+        }
+    )
+    producer.init_transactions(_WITHIN_S)
+    return producer
+
+
+def reader(servers: str, isolation: str = "read_committed") -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": servers,
+            "log_level": 0,
+            "group.id": "app",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": isolation,
+            "topic.metadata.refresh.interval.ms": 1000,
+        }
+    )
+
+
+def read_all(servers: str, topic: str, partitions: int, count: int, isolation: str = "read_committed") -> list[bytes]:
+    """Returns the values of a topic, once there are as many as that, or none has come for two seconds."""
+    consumer = reader(servers, isolation)
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    values: list[bytes] = []
+    deadline, quiet_since = time.monotonic() + _WITHIN_S, time.monotonic()
+    try:
+        while time.monotonic() < deadline and (len(values) < count or time.monotonic() - quiet_since < 2):
+            message = consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                values.append(message.value())
+                quiet_since = time.monotonic()
+            elif len(values) >= count and time.monotonic() - quiet_since >= 2:
+                break
+    finally:
+        consumer.close()
+    return values
+
+
+def produce(producer: Producer, topic: str, values: list[str], partitions: int) -> None:
+    for number, value in enumerate(values):
+        producer.produce(topic, value=value, partition=number % partitions)
+
+
+def test_readers_of_committed_records_see_what_was_committed(tmp_path: Path) -> None:
+    with StandingCluster(store=tmp_path, kafka=True, settings=SETTINGS) as cluster:
+        cluster.create_topic("orders", partitions=3, replication_factor=3)
+        servers = cluster.bootstrap_servers
+        producer = transactional(servers, "shop")
+        producer.begin_transaction()
+        produce(producer, "orders", [f"kept-{number}" for number in range(10)], 3)
+        producer.commit_transaction(_WITHIN_S)
+        producer.begin_transaction()
+        produce(producer, "orders", [f"dropped-{number}" for number in range(10)], 3)
+        producer.flush(_WITHIN_S)
+        producer.abort_transaction(_WITHIN_S)
+        producer.begin_transaction()
+        produce(producer, "orders", [f"after-{number}" for number in range(10)], 3)
+        producer.commit_transaction(_WITHIN_S)
+        expected = [*(f"kept-{number}" for number in range(10)), *(f"after-{number}" for number in range(10))]
+        assert sorted(read_all(servers, "orders", 3, 20)) == sorted(map(str.encode, expected))
+        assert len(read_all(servers, "orders", 3, 30, "read_uncommitted")) == 30
+        zombie = producer
+        successor = transactional(servers, "shop")
+        zombie.begin_transaction()
+        zombie.produce("orders", value="zombie", partition=0)
+        with pytest.raises(KafkaException) as fenced:
+            zombie.commit_transaction(_WITHIN_S)
+        assert fenced.value.args[0].code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+        successor.begin_transaction()
+        successor.produce("orders", value="last", partition=0)
+        successor.commit_transaction(_WITHIN_S)
+        assert sorted(read_all(servers, "orders", 3, 21)) == sorted(map(str.encode, [*expected, "last"]))
+        report = cluster.verify()
+    assert (report.verdict, report.lost_records) == (Verdict.VALID, 0), report.unknown_reasons
+
+
+def pipe(servers: str, inputs: int, interrupt: object) -> None:
+    """Reads ``inputs`` records, and writes one output for each, with the positions in the same transaction."""
+    producer = transactional(servers, "pipe")
+    consumer = reader(servers)
+    consumer.subscribe(["orders"])
+    done = 0
+    deadline = time.monotonic() + _WITHIN_S
+    try:
+        while done < inputs and time.monotonic() < deadline:
+            messages = [each for each in consumer.consume(5, 0.5) if each.error() is None]
+            if not messages:
+                continue
+            producer.begin_transaction()
+            try:
+                for message in messages:
+                    producer.produce("results", value=message.value(), partition=0)
+                positions = consumer.position(consumer.assignment())
+                producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), _WITHIN_S)
+                producer.commit_transaction(_WITHIN_S)
+            except KafkaException as error:
+                if not error.args[0].txn_requires_abort():
+                    raise
+                producer.abort_transaction(_WITHIN_S)
+                for place in consumer.committed(consumer.assignment(), _WITHIN_S):
+                    consumer.seek(TopicPartition(place.topic, place.partition, max(place.offset, 0)))
+                continue
+            done += len(messages)
+            if callable(interrupt) and done >= inputs // 3:
+                interrupt()
+                interrupt = None
+    finally:
+        consumer.close()
+    assert done == inputs
+
+
+def test_each_input_has_one_output_through_a_failover(tmp_path: Path) -> None:
+    with StandingCluster(store=tmp_path, kafka=True, settings=SETTINGS) as cluster:
+        cluster.create_topic("orders", partitions=1, replication_factor=3)
+        cluster.create_topic("results", partitions=1, replication_factor=3)
+        servers = cluster.bootstrap_servers
+        source = Producer({"bootstrap.servers": servers, "log_level": 0, "enable.idempotence": True})
+        for number in range(60):
+            source.produce("orders", value=f"order-{number}", partition=0)
+        assert source.flush(_WITHIN_S) == 0
+        pipe(servers, 60, lambda: cluster.chaos("kill: {node: 0}"))
+        outputs = read_all(servers, "results", 1, 60)
+        assert sorted(outputs) == sorted(f"order-{number}".encode() for number in range(60))
+        report = cluster.verify()
+    assert (report.verdict, report.lost_records) == (Verdict.VALID, 0), report.unknown_reasons
