@@ -1,0 +1,430 @@
+package hazards;
+
+import kafka.server.BrokerServer;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.FeatureUpdate;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.ElectionType;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.test.KafkaClusterTestKit;
+import org.apache.kafka.common.test.TestKitNodes;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.TopicImage;
+import org.apache.kafka.image.loader.LoaderManifest;
+import org.apache.kafka.image.loader.MetadataLoader;
+import org.apache.kafka.image.publisher.MetadataPublisher;
+import org.apache.kafka.metadata.BrokerRegistration;
+import org.apache.kafka.metadata.PartitionRegistration;
+
+import java.io.IOException;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+
+import static org.junit.jupiter.api.Assertions.fail;
+
+/**
+ * One KRaft controller and some brokers of Apache Kafka in this JVM, with clients of their own, and what breaks them.
+ * Brokers are 0, 1, 2, …; the topic is "orders". Every method waits, with a deadline, until what it asked for has happened.
+ */
+final class Cluster implements AutoCloseable {
+    static final String TOPIC = "orders";
+    private static final int CONTROLLER = 3000;
+    private static final Duration DEADLINE = Duration.ofSeconds(60);
+
+    private final KafkaClusterTestKit kit;
+    private final Set<Integer> running = new HashSet<>();
+    private final Map<Integer, Set<String>> acknowledged = new HashMap<>();
+    private int sent = 0;
+    /** The metadata as the controller has it. */
+    private volatile MetadataImage metadata = MetadataImage.EMPTY;
+
+    /** Starts a cluster whose topics track eligible leader replicas (KIP-966). */
+    Cluster(int brokers) throws Exception {
+        this(brokers, Map.of());
+    }
+
+    Cluster(int brokers, Map<String, String> properties) throws Exception {
+        TestKitNodes nodes = new TestKitNodes.Builder().setNumControllerNodes(1).setNumBrokerNodes(brokers).build();
+        KafkaClusterTestKit.Builder builder = new KafkaClusterTestKit.Builder(nodes)
+            .setConfigProp("broker.session.timeout.ms", "30000") // so that a busy machine fences nobody
+            .setConfigProp("broker.heartbeat.interval.ms", "500")
+            .setConfigProp("replica.lag.time.max.ms", "20000")
+            .setConfigProp("auto.leader.rebalance.enable", "false")
+            .setConfigProp("num.network.threads", "1")
+            .setConfigProp("num.io.threads", "2");
+        properties.forEach(builder::setConfigProp);
+        kit = builder.build();
+        kit.format();
+        kit.startup();
+        kit.waitForReadyBrokers();
+        observe(kit.controllers().get(CONTROLLER).sharedServer().loader(), image -> metadata = image);
+        running.addAll(kit.brokers().keySet());
+        updateFeature("eligible.leader.replicas.version", (short) 1, FeatureUpdate.UpgradeType.UPGRADE);
+    }
+
+    BrokerServer broker(int broker) {
+        return kit.brokers().get(broker);
+    }
+
+    // What an administrator asks for
+
+    void createTopic(int minInSyncReplicas, Map<Integer, List<Integer>> replicas) throws Exception {
+        createTopic(replicas, Map.of("min.insync.replicas", String.valueOf(minInSyncReplicas)));
+    }
+
+    void createTopic(Map<Integer, List<Integer>> replicas, Map<String, String> configs) throws Exception {
+        try (Admin admin = admin()) {
+            admin.createTopics(List.of(new NewTopic(TOPIC, replicas).configs(configs))).all().get();
+        }
+        for (int partition : replicas.keySet()) {
+            awaitIsr(partition, replicas.get(partition).toArray(Integer[]::new));
+        }
+    }
+
+    void setMinInSyncReplicas(int minInSyncReplicas) throws Exception {
+        ConfigEntry entry = new ConfigEntry("min.insync.replicas", String.valueOf(minInSyncReplicas));
+        try (Admin admin = admin()) {
+            admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.TOPIC, TOPIC),
+                List.of(new AlterConfigOp(entry, AlterConfigOp.OpType.SET)))).all().get();
+        }
+        await("brokers have the new min ISR", () -> runningBrokers().stream().allMatch(broker ->
+            entry.value().equals(broker.metadataCache().topicConfig(TOPIC).get(entry.name()))));
+    }
+
+    void updateFeature(String feature, short level, FeatureUpdate.UpgradeType type) throws Exception {
+        Properties properties = new Properties();
+        properties.put(AdminClientConfig.BOOTSTRAP_CONTROLLERS_CONFIG, kit.bootstrapControllers());
+        try (Admin admin = Admin.create(properties)) {
+            admin.updateFeatures(Map.of(feature, new FeatureUpdate(level, type)), new UpdateFeaturesOptions()).all().get();
+        }
+    }
+
+    /** Starts a reassignment and does not wait for its end. */
+    void reassign(int partition, Integer... replicas) throws Exception {
+        try (Admin admin = admin()) {
+            admin.alterPartitionReassignments(Map.of(at(partition),
+                Optional.of(new NewPartitionReassignment(List.of(replicas))))).all().get();
+        }
+    }
+
+    void cancelReassignment(int partition) throws Exception {
+        try (Admin admin = admin()) {
+            admin.alterPartitionReassignments(Map.of(at(partition), Optional.empty())).all().get();
+        }
+    }
+
+    void electLeader(ElectionType type, int partition) throws Exception {
+        try (Admin admin = admin()) {
+            admin.electLeaders(type, Set.of(at(partition))).all().get();
+        }
+    }
+
+    void deleteRecords(int partition, long beforeOffset) throws Exception {
+        try (Admin admin = admin()) {
+            admin.deleteRecords(Map.of(at(partition), RecordsToDelete.beforeOffset(beforeOffset))).all().get();
+        }
+    }
+
+    // What happens to brokers
+
+    /** Stops a broker in order: by a controlled shutdown, with its logs synced and its clean-shutdown file written. */
+    void stop(int broker) throws Exception {
+        broker(broker).shutdown();
+        running.remove(broker);
+        await("broker " + broker + " is fenced", () -> isFenced(broker));
+    }
+
+    void start(int broker) throws Exception {
+        broker(broker).startup();
+        running.add(broker);
+        await("broker " + broker + " is unfenced", () -> !isFenced(broker));
+    }
+
+    /** Leaves a broker that is down with a disk that has nothing but its identity. */
+    void loseDisk(int broker) throws IOException {
+        for (String directory : kit.nodes().brokerNodes().get(broker).logDataDirectories()) {
+            try (var entries = Files.newDirectoryStream(Path.of(directory))) {
+                for (Path entry : entries) {
+                    if (!entry.endsWith("meta.properties") && !entry.getFileName().toString().startsWith("__cluster")) {
+                        delete(entry);
+                    }
+                }
+            }
+        }
+    }
+
+    /**
+     * Ends a broker that is not a leader as a kill does: its files are what they were a moment before it ended.
+     * A kill loses nothing of the page cache; what the broker had not written yet is not there.
+     */
+    void kill(int broker) throws Exception {
+        Map<String, Path> images = new HashMap<>();
+        for (String directory : kit.nodes().brokerNodes().get(broker).logDataDirectories()) {
+            images.put(directory, copy(Path.of(directory), Files.createTempDirectory("killed")));
+        }
+        stop(broker);
+        for (Map.Entry<String, Path> image : images.entrySet()) {
+            loseDisk(broker);
+            copy(image.getValue(), Path.of(image.getKey()));
+            delete(image.getValue());
+        }
+    }
+
+    /** Copies what a broker that is down has of a partition's segments. */
+    Path copySegments(int broker, int partition) throws IOException {
+        Path copy = Files.createTempDirectory("segments");
+        replaceSegments(log(broker, partition), copy);
+        return copy;
+    }
+
+    /** Gives a broker that is down the segments of a copy; its checkpoints stay. */
+    void restoreSegments(int broker, int partition, Path copy) throws IOException {
+        replaceSegments(copy, log(broker, partition));
+    }
+
+    // What clients see
+
+    /** Sends records and returns once all are acknowledged; those of acks=all must be read in the end. */
+    void produce(int partition, int records, String acks) throws Exception {
+        Properties properties = new Properties();
+        properties.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, kit.bootstrapServers());
+        properties.put(ProducerConfig.ACKS_CONFIG, acks);
+        properties.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "false");
+        try (KafkaProducer<String, String> producer =
+                 new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
+            Map<String, Future<RecordMetadata>> answers = new HashMap<>();
+            for (int i = 0; i < records; i++) {
+                String value = "record-" + sent++;
+                answers.put(value, producer.send(new ProducerRecord<>(TOPIC, partition, null, value)));
+            }
+            for (Map.Entry<String, Future<RecordMetadata>> answer : answers.entrySet()) {
+                answer.getValue().get(DEADLINE.toSeconds(), TimeUnit.SECONDS);
+                if (acks.equals("all")) {
+                    acknowledged.computeIfAbsent(partition, any -> new LinkedHashSet<>()).add(answer.getKey());
+                }
+            }
+        }
+    }
+
+    /** Fails if a consumer that reads the partition from its beginning does not get every record acknowledged with acks=all. */
+    void assertAcknowledgedRecordsAreRead(int partition, String why) throws Exception {
+        Set<String> lost = new LinkedHashSet<>(acknowledged.get(partition));
+        int expected = lost.size();
+        lost.removeAll(read(partition));
+        if (!lost.isEmpty()) {
+            fail(lost.size() + " of " + expected + " records that were acknowledged with acks=all are gone: " + why);
+        }
+    }
+
+    private List<String> read(int partition) {
+        Properties properties = new Properties();
+        properties.put(ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, kit.bootstrapServers());
+        List<String> values = new ArrayList<>();
+        try (KafkaConsumer<String, String> consumer =
+                 new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer())) {
+            consumer.assign(List.of(at(partition)));
+            consumer.seekToBeginning(List.of(at(partition)));
+            long end = consumer.endOffsets(List.of(at(partition)), DEADLINE).get(at(partition));
+            while (consumer.position(at(partition), DEADLINE) < end) {
+                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(100))) {
+                    values.add(record.value());
+                }
+            }
+        }
+        return values;
+    }
+
+    // What the controller has decided
+
+    PartitionRegistration partition(int partition) {
+        TopicImage topic = metadata.topics().getTopic(TOPIC);
+        return topic == null ? null : topic.partitions().get(partition);
+    }
+
+    void awaitIsr(int partition, Integer... brokers) throws Exception {
+        awaitPartition(partition, "ISR " + List.of(brokers), state -> setOf(state.isr).equals(Set.of(brokers)));
+    }
+
+    void awaitReplicas(int partition, Integer... brokers) throws Exception {
+        awaitPartition(partition, "replicas " + List.of(brokers) + " and no reassignment", state ->
+            setOf(state.replicas).equals(Set.of(brokers)) && state.addingReplicas.length + state.removingReplicas.length == 0);
+    }
+
+    void awaitLeader(int partition, int broker) throws Exception {
+        awaitPartition(partition, "leader " + broker, state -> state.leader == broker);
+    }
+
+    void awaitPartition(int partition, String what, Function<PartitionRegistration, Boolean> holds) throws Exception {
+        await("partition " + partition + " has " + what, () -> {
+            PartitionRegistration state = partition(partition);
+            return state != null && holds.apply(state);
+        });
+    }
+
+    /** Waits until a broker has no log of a partition, or has one. */
+    void awaitLog(int broker, int partition, boolean exists) throws Exception {
+        await("broker " + broker + (exists ? " has a" : " has no") + " log of partition " + partition, () ->
+            broker(broker).logManager().getLog(at(partition), false).isDefined() == exists);
+    }
+
+    void awaitLogEnd(int broker, int partition, long end) throws Exception {
+        await("the log of broker " + broker + " ends at " + end, () -> {
+            var log = broker(broker).logManager().getLog(at(partition), false);
+            return log.isDefined() && log.get().logEndOffset() == end;
+        });
+    }
+
+    /** Waits until a broker's checkpoint of leader epochs has so many entries of a partition. */
+    void awaitWrittenEpochs(int broker, int partition, int entries) throws Exception {
+        Path checkpoint = log(broker, partition).resolve("leader-epoch-checkpoint");
+        await(checkpoint + " has " + entries + " entries", () ->
+            Files.readAllLines(checkpoint).get(1).equals(String.valueOf(entries)));
+    }
+
+    static void await(String what, Callable<Boolean> holds) throws Exception {
+        long deadline = System.nanoTime() + DEADLINE.toNanos();
+        while (!holds.call()) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException("not seen within " + DEADLINE.toSeconds() + " s: " + what);
+            }
+            Thread.sleep(50);
+        }
+    }
+
+    @Override
+    public void close() throws Exception {
+        for (int broker : running) {
+            broker(broker).shutdown(Duration.ofSeconds(1));
+        }
+        kit.close();
+    }
+
+    private boolean isFenced(int broker) {
+        BrokerRegistration registration = metadata.cluster().broker(broker);
+        return registration == null || registration.fenced();
+    }
+
+    private static void observe(MetadataLoader loader, Consumer<MetadataImage> observer) throws Exception {
+        loader.installPublishers(List.of(new MetadataPublisher() {
+            @Override
+            public String name() {
+                return "hazards";
+            }
+
+            @Override
+            public void onMetadataUpdate(MetadataDelta delta, MetadataImage image, LoaderManifest manifest) {
+                observer.accept(image);
+            }
+        })).get();
+    }
+
+    private Collection<BrokerServer> runningBrokers() {
+        return running.stream().map(this::broker).collect(Collectors.toList());
+    }
+
+    private Admin admin() {
+        Properties properties = new Properties();
+        properties.put(AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, kit.bootstrapServers());
+        return Admin.create(properties);
+    }
+
+    private Path log(int broker, int partition) {
+        String directory = kit.nodes().brokerNodes().get(broker).logDataDirectories().iterator().next();
+        return Path.of(directory, TOPIC + "-" + partition);
+    }
+
+    static TopicPartition at(int partition) {
+        return new TopicPartition(TOPIC, partition);
+    }
+
+    private static Set<Integer> setOf(int[] brokers) {
+        return java.util.Arrays.stream(brokers).boxed().collect(Collectors.toSet());
+    }
+
+    private static boolean isOfSegment(Path file) {
+        return file.getFileName().toString().matches("\\d{20}\\..*");
+    }
+
+    private static void replaceSegments(Path from, Path to) throws IOException {
+        try (var files = Files.newDirectoryStream(to, Cluster::isOfSegment)) {
+            for (Path file : files) {
+                Files.delete(file);
+            }
+        }
+        try (var files = Files.newDirectoryStream(from, Cluster::isOfSegment)) {
+            for (Path file : files) {
+                Files.copy(file, to.resolve(file.getFileName()));
+            }
+        }
+    }
+
+    /** Copies a tree over another. */
+    private static Path copy(Path from, Path to) throws IOException {
+        try (var paths = Files.walk(from)) {
+            for (Path path : (Iterable<Path>) paths::iterator) {
+                Path target = to.resolve(from.relativize(path).toString());
+                if (Files.isDirectory(path)) {
+                    Files.createDirectories(target);
+                } else {
+                    Files.copy(path, target, StandardCopyOption.REPLACE_EXISTING);
+                }
+            }
+        }
+        return to;
+    }
+
+    private static void delete(Path path) throws IOException {
+        Files.walkFileTree(path, new SimpleFileVisitor<>() {
+            @Override
+            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
+                Files.delete(file);
+                return FileVisitResult.CONTINUE;
+            }
+
+            @Override
+            public FileVisitResult postVisitDirectory(Path directory, IOException error) throws IOException {
+                Files.delete(directory);
+                return FileVisitResult.CONTINUE;
+            }
+        });
+    }
+}

@@ -1,0 +1,43 @@
+package hazards;
+
+import org.apache.kafka.common.ElectionType;
+
+import org.junit.jupiter.api.Test;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+
+/** One broker loses power, on a file system that may forget a truncation that was not synced. */
+class S35Test {
+    @Test
+    void aTruncationThatWasUndoneIsNoticed() throws Exception {
+        try (Cluster cluster = new Cluster(3)) {
+            cluster.createTopic(1, Map.of(0, List.of(0, 1, 2)));
+            cluster.stop(1);
+            cluster.stop(2);
+            cluster.produce(0, 50, "1");
+            cluster.stop(0);
+            Path synced = cluster.copySegments(0, 0);
+
+            cluster.start(1);
+            cluster.electLeader(ElectionType.UNCLEAN, 0); // broker 1 never had those records
+            cluster.awaitLeader(0, 1);
+            cluster.start(2);
+            cluster.awaitIsr(0, 1, 2);
+            cluster.setMinInSyncReplicas(2);
+            cluster.produce(0, 50, "all");
+
+            cluster.start(0); // it cuts off its 50 records, and copies what the leader has
+            cluster.awaitIsr(0, 0, 1, 2);
+            cluster.kill(0);
+            cluster.restoreSegments(0, 0, synced); // no sync since then; the epochs' checkpoint was synced
+            cluster.start(0);
+            cluster.awaitIsr(0, 0, 1, 2);
+            cluster.electLeader(ElectionType.PREFERRED, 0);
+            cluster.awaitLeader(0, 0);
+            cluster.assertAcknowledgedRecordsAreRead(0, "a power loss undid a truncation of broker 0's log, but not the leader epoch "
+                + "that was written after it; it joined the ISR with other records, leads, and serves those");
+        }
+    }
+}
