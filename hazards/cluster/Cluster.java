@@ -17,14 +17,24 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
+import org.apache.kafka.common.message.AlterPartitionRequestData;
+import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
+import org.apache.kafka.common.message.BrokerRegistrationRequestData;
+import org.apache.kafka.common.message.RequestHeaderData;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.test.KafkaClusterTestKit;
 import org.apache.kafka.common.test.TestKitNodes;
+import org.apache.kafka.controller.Controller;
+import org.apache.kafka.controller.ControllerRequestContext;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.TopicImage;
@@ -43,17 +53,20 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.Callable;
-import java.util.concurrent.Future;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -72,8 +85,11 @@ final class Cluster implements AutoCloseable {
 
     private final KafkaClusterTestKit kit;
     private final Set<Integer> running = new HashSet<>();
-    private final Map<Integer, Set<String>> acknowledged = new HashMap<>();
+    private final Map<Integer, Set<String>> acknowledged = new ConcurrentHashMap<>();
     private int sent = 0;
+    private int holds = 0;
+    /** What holds the metadata of brokers, by broker. */
+    private final Map<Integer, CountDownLatch> gates = new ConcurrentHashMap<>();
     /** The metadata as the controller has it. */
     private volatile MetadataImage metadata = MetadataImage.EMPTY;
 
@@ -85,7 +101,7 @@ final class Cluster implements AutoCloseable {
     Cluster(int brokers, Map<String, String> properties) throws Exception {
         TestKitNodes nodes = new TestKitNodes.Builder().setNumControllerNodes(1).setNumBrokerNodes(brokers).build();
         KafkaClusterTestKit.Builder builder = new KafkaClusterTestKit.Builder(nodes)
-            .setConfigProp("broker.session.timeout.ms", "30000") // so that a busy machine fences nobody
+            .setConfigProp("broker.session.timeout.ms", "10000")
             .setConfigProp("broker.heartbeat.interval.ms", "500")
             .setConfigProp("replica.lag.time.max.ms", "20000")
             .setConfigProp("auto.leader.rebalance.enable", "false")
@@ -120,14 +136,19 @@ final class Cluster implements AutoCloseable {
         }
     }
 
+    /** Sets min ISR, and waits for the brokers that get metadata. */
     void setMinInSyncReplicas(int minInSyncReplicas) throws Exception {
-        ConfigEntry entry = new ConfigEntry("min.insync.replicas", String.valueOf(minInSyncReplicas));
+        String value = String.valueOf(minInSyncReplicas);
+        setConfig("min.insync.replicas", value);
+        await("brokers have the new min ISR", () -> running.stream().filter(broker -> !gates.containsKey(broker)).allMatch(
+            broker -> value.equals(broker(broker).metadataCache().topicConfig(TOPIC).get("min.insync.replicas"))));
+    }
+
+    private void setConfig(String name, String value) throws Exception {
         try (Admin admin = admin()) {
             admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.TOPIC, TOPIC),
-                List.of(new AlterConfigOp(entry, AlterConfigOp.OpType.SET)))).all().get();
+                List.of(new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET)))).all().get();
         }
-        await("brokers have the new min ISR", () -> runningBrokers().stream().allMatch(broker ->
-            entry.value().equals(broker.metadataCache().topicConfig(TOPIC).get(entry.name()))));
     }
 
     void updateFeature(String feature, short level, FeatureUpdate.UpgradeType type) throws Exception {
@@ -221,28 +242,139 @@ final class Cluster implements AutoCloseable {
         replaceSegments(copy, log(broker, partition));
     }
 
+    /** Stops a broker from fetching what it follows, until it follows a leader of another epoch. */
+    void freezeFetching(int broker) {
+        broker(broker).replicaManager().replicaFetcherManager().closeAllFetchers();
+    }
+
+    /** Holds metadata back from a broker; once released, it gets all at once, as after a lost connection. */
+    void holdMetadata(int broker) throws Exception {
+        CountDownLatch gate = new CountDownLatch(1);
+        CountDownLatch isClosed = new CountDownLatch(1);
+        CountDownLatch isInstalled = new CountDownLatch(1);
+        observe(broker(broker).sharedServer().loader(), image -> {
+            if (isInstalled.getCount() == 0 && gate.getCount() > 0) {
+                isClosed.countDown();
+                awaitUninterruptibly(gate);
+            }
+        });
+        isInstalled.countDown();
+        gates.put(broker, gate);
+        // The loader publishes one change more before it waits: this one, which means nothing.
+        setConfig("file.delete.delay.ms", String.valueOf(60000 + ++holds));
+        await("broker " + broker + " has no metadata any more", () -> isClosed.getCount() == 0);
+    }
+
+    void releaseMetadata(int broker) {
+        gates.remove(broker).countDown();
+    }
+
+    /** Stops a broker in order while metadata is held back from it; releases it once another broker leads the partition. */
+    void stopBehindMetadata(int broker, int partition, int nextLeader) throws Exception {
+        CompletableFuture<Void> end = CompletableFuture.runAsync(() -> broker(broker).shutdown());
+        awaitLeader(partition, nextLeader);
+        releaseMetadata(broker);
+        end.get(DEADLINE.toSeconds(), TimeUnit.SECONDS);
+        running.remove(broker);
+    }
+
+    // What brokers send to the controller, sent by the test
+
+    /** Registers a broker that is down, as its next process does; returns its new epoch. It is fenced. */
+    long register(int broker, long previousBrokerEpoch) throws Exception {
+        BrokerRegistration last = metadata.cluster().broker(broker);
+        BrokerRegistrationRequestData request = new BrokerRegistrationRequestData()
+            .setBrokerId(broker)
+            .setClusterId(kit.nodes().clusterId())
+            .setIncarnationId(Uuid.randomUuid())
+            .setPreviousBrokerEpoch(previousBrokerEpoch)
+            .setLogDirs(last.directories());
+        last.listeners().forEach((name, endpoint) -> request.listeners().add(new BrokerRegistrationRequestData.Listener()
+            .setName(name).setHost(endpoint.host()).setPort(endpoint.port())
+            .setSecurityProtocol(endpoint.securityProtocol().id)));
+        last.supportedFeatures().forEach((name, versions) -> request.features().add(new BrokerRegistrationRequestData.Feature()
+            .setName(name).setMinSupportedVersion(versions.min()).setMaxSupportedVersion(versions.max())));
+        await("broker " + broker + " is registered anew, once its session has expired", () -> {
+            try {
+                controller().registerBroker(context(ApiKeys.BROKER_REGISTRATION), request).get();
+            } catch (ExecutionException refused) {
+                if (refused.getCause() instanceof DuplicateBrokerRegistrationException) {
+                    return false;
+                }
+                throw refused;
+            }
+            return metadata.cluster().broker(broker).incarnationId().equals(request.incarnationId());
+        });
+        return brokerEpoch(broker);
+    }
+
+    /** Has the controller unfence a broker that the test registered. */
+    void unfence(int broker, long brokerEpoch) throws Exception {
+        await("broker " + broker + " is unfenced", () -> !controller().processBrokerHeartbeat(
+            context(ApiKeys.BROKER_HEARTBEAT),
+            new BrokerHeartbeatRequestData().setBrokerId(broker).setBrokerEpoch(brokerEpoch)
+                .setCurrentMetadataOffset(Long.MAX_VALUE).setWantFence(false)).get().isFenced());
+        await("broker " + broker + " is unfenced", () -> !isFenced(broker));
+    }
+
+    long brokerEpoch(int broker) {
+        return metadata.cluster().broker(broker).epoch();
+    }
+
+    /** A leader's request to change the ISR of a partition as it is now. */
+    AlterPartitionRequestData isrChange(int leader, int partition, Integer... isr) {
+        PartitionRegistration state = partition(partition);
+        AlterPartitionRequestData.PartitionData change = new AlterPartitionRequestData.PartitionData()
+            .setPartitionIndex(partition)
+            .setLeaderEpoch(state.leaderEpoch)
+            .setPartitionEpoch(state.partitionEpoch)
+            .setNewIsrWithEpochs(java.util.Arrays.stream(isr).map(broker -> new AlterPartitionRequestData.BrokerState()
+                .setBrokerId(broker).setBrokerEpoch(brokerEpoch(broker))).collect(Collectors.toList()));
+        return new AlterPartitionRequestData().setBrokerId(leader).setBrokerEpoch(brokerEpoch(leader)).setTopics(List.of(
+            new AlterPartitionRequestData.TopicData().setTopicId(metadata.topics().getTopic(TOPIC).id())
+                .setPartitions(List.of(change))));
+    }
+
+    /** Delivers a request to the controller, and returns its answer for the one partition. */
+    Errors deliver(AlterPartitionRequestData request) throws Exception {
+        return Errors.forCode(controller().alterPartition(context(ApiKeys.ALTER_PARTITION), request.duplicate()).get()
+            .topics().get(0).partitions().get(0).errorCode());
+    }
+
     // What clients see
 
     /** Sends records and returns once all are acknowledged; those of acks=all must be read in the end. */
     void produce(int partition, int records, String acks) throws Exception {
+        send(partition, records, acks).get(DEADLINE.toSeconds(), TimeUnit.SECONDS);
+    }
+
+    /** Sends records once each, and returns what completes once all are acknowledged. */
+    CompletableFuture<Void> send(int partition, int records, String acks) {
         Properties properties = new Properties();
         properties.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, kit.bootstrapServers());
         properties.put(ProducerConfig.ACKS_CONFIG, acks);
         properties.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "false");
-        try (KafkaProducer<String, String> producer =
-                 new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
-            Map<String, Future<RecordMetadata>> answers = new HashMap<>();
-            for (int i = 0; i < records; i++) {
-                String value = "record-" + sent++;
-                answers.put(value, producer.send(new ProducerRecord<>(TOPIC, partition, null, value)));
-            }
-            for (Map.Entry<String, Future<RecordMetadata>> answer : answers.entrySet()) {
-                answer.getValue().get(DEADLINE.toSeconds(), TimeUnit.SECONDS);
-                if (acks.equals("all")) {
-                    acknowledged.computeIfAbsent(partition, any -> new LinkedHashSet<>()).add(answer.getKey());
+        properties.put(ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, "240000"); // no record is sent again
+        properties.put(ProducerConfig.DELIVERY_TIMEOUT_MS_CONFIG, "250000");
+        KafkaProducer<String, String> producer =
+            new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer());
+        CompletableFuture<?>[] answers = new CompletableFuture<?>[records];
+        for (int i = 0; i < records; i++) {
+            String value = "record-" + sent++;
+            CompletableFuture<Void> answer = new CompletableFuture<>();
+            answers[i] = answer;
+            producer.send(new ProducerRecord<>(TOPIC, partition, null, value), (metadata, error) -> {
+                if (error != null) {
+                    answer.completeExceptionally(error);
+                    return;
                 }
-            }
+                if (acks.equals("all")) {
+                    acknowledged.computeIfAbsent(partition, any -> ConcurrentHashMap.newKeySet()).add(value);
+                }
+                answer.complete(null);
+            });
         }
+        return CompletableFuture.allOf(answers).whenCompleteAsync((done, error) -> producer.close(Duration.ZERO));
     }
 
     /** Fails if a consumer that reads the partition from its beginning does not get every record acknowledged with acks=all. */
@@ -332,6 +464,7 @@ final class Cluster implements AutoCloseable {
 
     @Override
     public void close() throws Exception {
+        gates.values().forEach(CountDownLatch::countDown);
         for (int broker : running) {
             broker(broker).shutdown(Duration.ofSeconds(1));
         }
@@ -343,11 +476,29 @@ final class Cluster implements AutoCloseable {
         return registration == null || registration.fenced();
     }
 
+    private Controller controller() throws InterruptedException {
+        return kit.waitForActiveController();
+    }
+
+    private static ControllerRequestContext context(ApiKeys request) {
+        RequestHeaderData header = new RequestHeaderData()
+            .setRequestApiKey(request.id).setRequestApiVersion(request.latestVersion());
+        return new ControllerRequestContext(header, KafkaPrincipal.ANONYMOUS, OptionalLong.empty());
+    }
+
+    private static void awaitUninterruptibly(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     private static void observe(MetadataLoader loader, Consumer<MetadataImage> observer) throws Exception {
         loader.installPublishers(List.of(new MetadataPublisher() {
             @Override
             public String name() {
-                return "hazards";
+                return "hazards-" + System.identityHashCode(this);
             }
 
             @Override
@@ -355,10 +506,6 @@ final class Cluster implements AutoCloseable {
                 observer.accept(image);
             }
         })).get();
-    }
-
-    private Collection<BrokerServer> runningBrokers() {
-        return running.stream().map(this::broker).collect(Collectors.toList());
     }
 
     private Admin admin() {
