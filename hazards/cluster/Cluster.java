@@ -255,7 +255,7 @@ final class Cluster implements AutoCloseable {
         observe(broker(broker).sharedServer().loader(), image -> {
             if (isInstalled.getCount() == 0 && gate.getCount() > 0) {
                 isClosed.countDown();
-                awaitUninterruptibly(gate);
+                awaitQuietly(gate);
             }
         });
         isInstalled.countDown();
@@ -435,13 +435,13 @@ final class Cluster implements AutoCloseable {
     /** Waits until a broker has no log of a partition, or has one. */
     void awaitLog(int broker, int partition, boolean exists) throws Exception {
         await("broker " + broker + (exists ? " has a" : " has no") + " log of partition " + partition, () ->
-            broker(broker).logManager().getLog(at(partition), false).isDefined() == exists);
+            broker(broker).logManager().getLog(at(partition), false).isEmpty() != exists);
     }
 
     void awaitLogEnd(int broker, int partition, long end) throws Exception {
         await("the log of broker " + broker + " ends at " + end, () -> {
             var log = broker(broker).logManager().getLog(at(partition), false);
-            return log.isDefined() && log.get().logEndOffset() == end;
+            return !log.isEmpty() && log.get().logEndOffset() == end;
         });
     }
 
@@ -486,7 +486,7 @@ final class Cluster implements AutoCloseable {
         return new ControllerRequestContext(header, KafkaPrincipal.ANONYMOUS, OptionalLong.empty());
     }
 
-    private static void awaitUninterruptibly(CountDownLatch latch) {
+    private static void awaitQuietly(CountDownLatch latch) {
         try {
             latch.await();
         } catch (InterruptedException ended) {
