@@ -1,4 +1,4 @@
-"""The page of what each release of Apache Kafka loses, ``docs/hazards-by-release.md``: the tests of ``hazards/`` say so.
+"""The page of what each release of Apache Kafka loses, ``docs/hazards-by-release.md``, by the tests of ``hazards/``.
 
 ``make hazards`` runs the tests by Maven, a release at a time, and writes the page from the reports that they leave. The
 arguments are the releases, oldest first. ``--reports`` writes the page from reports that are there, without a run.
@@ -22,13 +22,14 @@ SAFE: Final = "loses nothing"
 _HEADER: Final = """\
 # Hazards by release of Apache Kafka
 
-`make hazards` writes this page: it runs the test of each hazard of [hazards/](../hazards/README.md) on Kafka's published jars.
-*{loses}*: the test fails, and its message says which records are gone. *fixed in*: it failed on an older release, and passes.
+`make hazards` writes this page: it runs the tests of [hazards/](../hazards/README.md) on Kafka's published jars.
+*{loses}*: the test fails, and its message says which records are gone. *fixed in*: it passes, and failed on an older
+release.
 
 """
 
 
-def tested_hazards() -> dict[str, Path]:
+def hazard_folders() -> dict[str, Path]:
     """Returns the folder of each hazard that has a test, by the hazard's name."""
     return {
         test.stem.removesuffix("Test"): test.parent
@@ -64,7 +65,7 @@ def outcomes(releases: Sequence[str], target: Path) -> dict[str, dict[str, str]]
             hazard: f"not testable here: {failed.read_text(encoding='utf-8').strip()}"
             if failed.is_file()
             else outcome(reports / f"TEST-hazards.{hazard}Test.xml")
-            for hazard in tested_hazards()
+            for hazard in hazard_folders()
         }
     return found
 
@@ -73,7 +74,7 @@ def page(found: Mapping[str, Mapping[str, str]]) -> str:
     """Returns the page; releases are in the order in which they appeared."""
     rows = []
     notes: dict[str, int] = {}
-    for hazard, folder in tested_hazards().items():
+    for hazard, folder in hazard_folders().items():
         cells = []
         lost_before = False
         for by_hazard in found.values():
@@ -93,7 +94,16 @@ def page(found: Mapping[str, Mapping[str, str]]) -> str:
 
 def run(release: str, target: Path) -> None:
     """Runs all tests on one release; leaves their reports, or the first error of a build that failed."""
-    command = ["mvn", "-f", str(HAZARDS), "-B", "-q", "test", f"-Dkafka.version={release}", "-Dmaven.test.failure.ignore"]
+    command = [
+        "mvn",
+        "-f",
+        str(HAZARDS),
+        "-B",
+        "-q",
+        "test",
+        f"-Dkafka.version={release}",
+        "-Dmaven.test.failure.ignore",
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     failed = target / release / "build-error.txt"
     failed.unlink(missing_ok=True)
