@@ -114,9 +114,9 @@ def run(release: str, target: Path) -> None:
 
 def build_error(output: str) -> str:
     """Returns why a build failed, in Maven's words and without names of hosts."""
-    missing = re.search(r"Could not find artifact (\S+)", output)
+    missing = re.search(r"Could not find artifact (\S+)|(\S+:jar:\S+) was not found", output)
     if missing is not None:
-        return f"there is no {missing[1]}"
+        return f"there is no {missing[1] or missing[2]}"
     failed = re.search(r"Failed to execute goal \S+:(\S+) .*", output)
     return f"{failed[1]} failed" if failed is not None else "the build failed"
 

@@ -77,6 +77,8 @@ def test_a_release_whose_build_failed_says_why(tmp_path: Path) -> None:
 def test_the_error_of_a_build_names_no_host() -> None:
     missing = "[ERROR] Could not find artifact org.apache.kafka:kit:jar:3.9.1 in central (https://host.example/maven2)"
     assert build_error(missing) == "there is no org.apache.kafka:kit:jar:3.9.1"
+    known = "Could not resolve: org.apache.kafka:kit:jar:3.9.1 was not found in https://host.example/maven2 before"
+    assert build_error(known) == "there is no org.apache.kafka:kit:jar:3.9.1"
     failed = "[ERROR] Failed to execute goal org.example:maven-compiler-plugin:3.13.0:testCompile (x) on project"
     assert build_error(failed) == "testCompile failed"
 
