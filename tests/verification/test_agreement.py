@@ -7,7 +7,9 @@ import pytest
 
 import tests.simulation
 from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.simulator.search.explorer import SweepOptions
+from laststand.emulator.verification.judge_here import judge_here
 from tests.verification import agreement
 from tests.verification.agreement import Compared, compare, judged_twice
 
@@ -48,3 +50,9 @@ def test_a_disagreement_is_printed_and_fails(
 def test_the_judges_agree_on_every_plan_that_is_kept(file: Path) -> None:
     _, disagreements = judged_twice(parse_plan(file.read_text()))
     assert disagreements == ()
+
+
+def test_a_deletion_of_other_records_excuses_no_consumer_that_is_sent_back(tmp_path: Path) -> None:
+    plan = next(file for file in PLANS if file.stem == "others-are-deleted-at-a-lost-offset")
+    write_run(parse_plan(plan.read_text()), tmp_path / "run", name="run")
+    assert "C3" in {check.check_id for check in judge_here(tmp_path / "run").report.violated()}

@@ -16,7 +16,7 @@ from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import Acks, CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
-from laststand.emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 
 class _Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,11 +150,20 @@ class ClientChecks:
         if not record.seek:
             sentence = f"{client} went from {expected} to {record.position} of {name}"
             self._alarm_log.report("C1", name, sentence)
-        elif record.position < expected and not (
-            PROMISES["C3"].leaves_out(Exemption.DELETED_RECORDS) and expected < self._truths[name].log_start_offset
-        ):
+        elif record.position < expected and not self._is_deleted(name, Offset(expected - 1)):
             sentence = f"{client} had read {name} up to {expected} and was sent back to {record.position}"
             self._alarm_log.report("C3", name, sentence)
+
+    def _is_deleted(self, name: TopicPartition, last_offset: Offset) -> bool:
+        """Returns whether the last record that a consumer had read was deleted as somebody wanted it."""
+        read = (
+            PromisedBatch(base_offset=last, last_offset=last, crc=crc, moment=0, leader_epoch=None)
+            for last, crc in self._observed.get(name, ())
+            if last == last_offset
+        )
+        return PROMISES["C3"].leaves_out(Exemption.DELETED_RECORDS) and any(
+            self._truths[name].is_deleted(batch, last_offset) for batch in read
+        )
 
     def went_astray(self, client: str, record: PollRecorded) -> None:
         """A consumer asked for the topic that had this name before.

@@ -194,9 +194,18 @@ def test_a_reader_of_everything_is_content() -> None:
 
 def test_a_consumer_may_be_sent_back_from_what_was_deleted() -> None:
     world = World()
-    world.oracle.truths[NAME].log_start_offset = Offset(1000)
+    truth, batches = world.oracle.truths[NAME], world.node(LEADER).disk.logs[NAME].batches
+    truth.delete(Offset(1000), batches, since=Offset(0), leader_epoch=LeaderEpoch(0))
     is_sent_back(world)
     assert "C3" not in world.fired
+
+
+def test_a_consumer_is_sent_back_though_others_were_deleted_at_its_offset() -> None:
+    world = World()
+    batches = [msgspec.structs.replace(batch, crc=99) for batch in world.node(LEADER).disk.logs[NAME].batches]
+    world.oracle.truths[NAME].delete(Offset(1000), batches, since=Offset(0), leader_epoch=LeaderEpoch(0))
+    is_sent_back(world)
+    assert "C3" in world.fired
 
 
 def test_a_consumer_may_be_sent_back_to_where_a_new_topic_begins() -> None:
