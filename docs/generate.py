@@ -680,6 +680,29 @@ def verdict_page() -> str:
             "`kip-966/last-replica-standing` in the simulator, the rest of its story left out:"
         ),
         f"\n```json\n{LOSS_EXAMPLE.read_text(encoding='utf-8')}```\n",
+        "\n## The guarantee\n\n",
+        _prose(
+            "A loss is `broken` if, from the acknowledgement up to the election of the first "
+            "leader without the records "
+            "(of a leader that leads again in its own epoch: up to its registration; without such a leader: up to "
+            "the end), at most min(min ISR, number of replicas) - 1 replicas were outstanding at "
+            "once, and no election was "
+            "held for which somebody had accepted losses. Else it is `exceeded`. The order is "
+            "that of metadata offsets: "
+            "the acknowledgement stands where its broker's applied metadata ended."
+        ),
+        "\n",
+        _prose(
+            "A replica is outstanding from the end of a process that did not shut down cleanly, "
+            "whether bytes were lost "
+            "or not, until an ISR is committed that has it after its new registration. A process "
+            "that was stopped before "
+            "it knew its broker epoch counts as one that did not. Losses are accepted by an "
+            "administrator who asks for an "
+            "unclean leader, and by the topic's or the cluster's settings; nobody accepts that "
+            "the last known leader is "
+            "elected where neither is so."
+        ),
     ]
     return "".join([*parts, *_form(VerdictReport)])
 
@@ -748,7 +771,7 @@ def packed_files_page() -> str:
             "(`make bench NAME=events`): a quarter of the bytes, and dearer by half in the process that writes it."
         ),
         "\n```\n",
-        idea.partition("\n\n")[2].replace("``", "").rpartition("\n\nPure:")[0].replace("::\n\n", ""),
+        idea.partition("\n\n")[2].replace("``", "").partition(" Pure:")[0].replace("::\n\n", ""),
         "\n```\n\n",
         _prose(
             "A seal, and the harness's word for a file, are about its lines: how many, without the seal, and the "

@@ -1,0 +1,337 @@
+"""A run as its files tell it: metadata in committed order, what each replica's log held and when, and what clients saw.
+
+Processes share no clock that a check may trust. Three orders are used: that of the lines of one file, that of metadata
+offsets, and that of the leader epochs of a partition.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.independent.kafka_log import Batch, FinalLog, read_checkpoint, read_log
+from tests.independent.packed import read_packed
+
+Line = dict[str, Any]
+
+
+class Key(NamedTuple):
+    """A partition of one incarnation of a topic."""
+
+    topic: str
+    partition: int
+    topic_id: str
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Takeover(NamedTuple):
+    """A broker begins to lead, or leads again after a restart.
+
+    Attributes:
+        batches: what its log held, by (last offset, CRC).
+        has_led: whether a former process of the broker led in that epoch.
+    """
+
+    node: int
+    incarnation: int
+    leader_epoch: int
+    log_start_offset: int
+    log_end_offset: int
+    batches: frozenset[tuple[int, int]]
+    has_led: bool
+
+    def lacks(self, places: frozenset[tuple[int, int]]) -> bool:
+        """Returns whether a batch is not in its log, which ended before it or has another one there.
+
+        A process that was killed may have appended what it did not tell of; the next one finds it in its log.
+        """
+        last_offsets = {last for last, _ in places}
+        is_replaced = any(last in last_offsets for last, _ in self.batches)
+        return not self.batches & places and (is_replaced or self.log_end_offset <= max(last_offsets))
+
+
+class Commit(NamedTuple):
+    """A leader's high watermark rose: what it committed, by the log that it had."""
+
+    node: int
+    incarnation: int
+    leader_epoch: int
+    high_watermark: int
+    batches: tuple[Batch, ...]
+
+
+class Cut(NamedTuple):
+    """A follower cut its log off; with the batches that went."""
+
+    node: int
+    leader_epoch: int
+    old_end_offset: int
+    new_end_offset: int
+    reason: str
+    batches: tuple[Batch, ...]
+
+
+class Poll(NamedTuple):
+    """The answer to one fetch of a consumer."""
+
+    process: str
+    phase: str
+    key: Key
+    node: int
+    leader_epoch: int | None
+    position: int
+    is_seek: bool
+    error: str | None
+    batches: tuple[Batch, ...]
+
+
+class Send(NamedTuple):
+    """A batch that a producer sent, when it was through. Places in the history order sends of one file."""
+
+    process: str
+    key: Key
+    file: str
+    begun: int
+    ended: int
+    acks: int
+    result: str
+    base_offset: int | None
+    record_count: int
+    crcs: frozenset[int]
+    attempts: tuple[Line, ...]
+
+    @property
+    def last_offset(self) -> int:
+        assert self.base_offset is not None
+        return self.base_offset + self.record_count - 1
+
+    @property
+    def places(self) -> frozenset[tuple[int, int]]:
+        """Places of an acknowledged batch, one by each CRC that an attempt had."""
+        return frozenset((self.last_offset, crc) for crc in self.crcs)
+
+
+class Run:
+    """The evidence of a run that the checks use.
+
+    Args:
+        directory: of the run.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.doubts: list[str] = []
+        self.files: dict[tuple[int, int], list[Line]] = {}
+        self.harness: list[Line] = []
+        for path in sorted((directory / "events").iterdir()):
+            lines = list(_lines(path))
+            if not lines:
+                continue
+            if path.stem.startswith("harness"):
+                self.harness = lines
+            else:
+                self.files[lines[0]["node"], lines[0]["incarnation"]] = lines
+        self.controllers = {key[0] for key, lines in self.files.items() if lines[0].get("role") != "broker"}
+        """Nodes that commit metadata: controllers, and ZooKeeper's server."""
+        self.metadata = self._committed()
+        self.states: dict[Key, list[Line]] = defaultdict(list)
+        for line in self.metadata:
+            if line["type"] == "PartitionChanged":
+                self.states[_key(line)].append(line)
+        self.deleted = {line["topic_id"] for line in self.metadata if line["type"] == "TopicDeleted"}
+        created = [line["topic_id"] for line in self.metadata if line["type"] == "TopicCreated"]
+        self.ambiguous = {topic_id for topic_id in created if created.count(topic_id) > 1}
+        self.ids = {line["topic"]: line["topic_id"] for line in self.metadata if line["type"] == "TopicCreated"}
+        self.sends: list[Send] = []
+        self.polls: list[Poll] = []
+        self.final_reads: dict[Key, tuple[int, int]] = {}
+        self._read_histories()
+        self.takeovers: dict[Key, list[Takeover]] = defaultdict(list)
+        self.commits: dict[Key, list[Commit]] = defaultdict(list)
+        self.cuts: dict[Key, list[Cut]] = defaultdict(list)
+        self.appended: dict[Key, list[tuple[int, str, Batch]]] = defaultdict(list)
+        self.removed: dict[Key, set[Batch]] = defaultdict(set)
+        """Batches that a leader that had them deleted on purpose, in their epoch or a later one.
+
+        A follower that takes over a log start deletes what nobody may have asked for (S51).
+        """
+        self.high_watermarks: dict[tuple[Key, int], list[tuple[int | None, int]]] = defaultdict(list)
+        """By replica: its high watermarks, each with the leader epoch that it knew."""
+        self._replay_logs()
+        self.logs = self._final_logs()
+
+    def kept(self) -> Iterator[Key]:
+        """Yields the partitions whose topics were neither deleted nor mixed up with others of the name."""
+        for key in self.states:
+            if key.topic_id not in self.deleted and key.topic_id not in self.ambiguous:
+                yield key
+
+    def settled(self, key: Key) -> tuple[int, int] | None:
+        """Returns leader and epoch whose log decides: who served the final consumer, else who led when all was over."""
+        for poll in reversed(self.polls):
+            if poll.key == key and poll.phase == "final" and poll.error is None and poll.leader_epoch is not None:
+                return poll.node, poll.leader_epoch
+        shutdown = next((line["time_ns"] for line in self.harness if line["type"] == "ShutdownBegan"), None)
+        states = [state for state in self.states[key] if shutdown is None or state["time_ns"] <= shutdown]
+        if not states or states[-1]["leader"] is None:
+            return None
+        return states[-1]["leader"], states[-1]["leader_epoch"]
+
+    def unclean_between(self, key: Key, after: int, until: int) -> bool:
+        """Returns whether an unclean election, the last known leader's included, began an epoch in (after, until]."""
+        return any(
+            state["election"] in ("unclean", "last_known_leader") and after < state["leader_epoch"] <= until
+            for state in self.states[key]
+        )
+
+    def _committed(self) -> list[Line]:
+        found: dict[tuple[object, ...], Line] = {}
+        for (node, _), lines in sorted(self.files.items()):
+            if node not in self.controllers:
+                continue
+            for line in lines:
+                if "metadata_offset" in line:
+                    what = (line["metadata_offset"], line["type"], line.get("topic"), line.get("partition"))
+                    found.setdefault((*what, line.get("path"), line.get("name"), line.get("broker_id")), line)
+        return sorted(found.values(), key=lambda line: (line["metadata_offset"], line["sequence"]))
+
+    def _id(self, line: Line) -> str:
+        known: str | None = line.get("topic_id")
+        return known if known is not None else self.ids.get(line["topic"], "")
+
+    def _read_histories(self) -> None:
+        files = [*self.directory.glob("history.*"), *sorted((self.directory / "history").glob("*"))]
+        begun: dict[tuple[str, str], int] = {}
+        for file in files:
+            for line in _lines(file):
+                kind = line["f"]
+                if kind == "sealed":
+                    continue
+                key = Key(line["topic"], line["partition"], self._id(line))
+                if kind == "send" and line["type"] == "invoke":
+                    begun[line["process"], line["operation_id"]] = line["index"]
+                elif kind == "send":
+                    started = begun.pop((line["process"], line["operation_id"]), None)
+                    attempts = tuple(line["attempts"])
+                    self.sends.append(
+                        Send(
+                            line["process"], key, file.name, line["index"] if started is None else started,
+                            line["index"], line["acks"], line["type"], line["base_offset"], line["record_count"],
+                            frozenset(attempt["crc"] for attempt in attempts), attempts,
+                        )
+                    )  # fmt: skip
+                elif kind == "poll":
+                    batches = tuple(
+                        Batch(each["base_offset"], each["last_offset"], each["leader_epoch"], each["crc"])
+                        for each in line["batches"]
+                    )
+                    self.polls.append(
+                        Poll(
+                            line["process"], line["phase"], key, line["node"], line["leader_epoch"], line["position"],
+                            line["seek"], line["error"], batches,
+                        )
+                    )  # fmt: skip
+                elif line["error"] is None and line["end_offset"] is not None:
+                    self.final_reads[key] = line["start_offset"], line["end_offset"]
+        if begun:
+            self.doubts.append(f"{len(begun)} sends were begun and never completed")
+
+    def _replay_logs(self) -> None:
+        held: dict[tuple[Key, int], list[Batch]] = defaultdict(list)
+        led: dict[tuple[Key, int], set[tuple[int, int]]] = defaultdict(set)
+        for (node, incarnation), lines in sorted(self.files.items()):
+            if node in self.controllers:
+                continue
+            ends: dict[Key, int] = {}
+            starts: dict[Key, int] = defaultdict(int)
+            leading: dict[Key, int] = {}
+            for line in lines:
+                if "topic_id" not in line or "partition" not in line:
+                    continue
+                key = _key(line)
+                place = key, node
+                match line["type"]:
+                    case "LogOpened":
+                        end = ends[key] = line["log_end_offset"]
+                        starts[key] = line["log_start_offset"]
+                        held[place] = [each for each in held[place] if starts[key] <= each.last_offset < end]
+                        self.high_watermarks[place].append((None, line["high_watermark"]))
+                    case "BatchAppended":
+                        batch = Batch(
+                            line["base_offset"], line["last_offset"], line["leader_epoch"], line["crc"],
+                            -1 if line["producer_id"] is None else line["producer_id"], line["producer_epoch"],
+                            line["base_sequence"],
+                        )  # fmt: skip
+                        held[place].append(batch)
+                        ends[key] = batch.last_offset + 1
+                        self.appended[key].append((node, line["role"], batch))
+                    case "LogTruncated":
+                        end = ends[key] = line["new_end_offset"]
+                        gone = tuple(each for each in held[place] if each.last_offset >= end)
+                        if line["reason"] == "restarted":
+                            gone, starts[key] = tuple(held[place]), end
+                        held[place] = [each for each in held[place] if each not in gone]
+                        self.cuts[key].append(
+                            Cut(node, line["leader_epoch"], line["old_end_offset"], end, line["reason"], gone)
+                        )
+                    case "LogDeleted" | "StrayDeleted":
+                        held[place] = []
+                    case "LogStartOffsetRaised":
+                        starts[key] = line["new"]
+                        led_in = leading.get(key, -1)
+                        gone = tuple(each for each in held[place] if each.last_offset < line["new"])
+                        self.removed[key].update(each for each in gone if each.leader_epoch <= led_in)
+                        held[place] = [each for each in held[place] if each not in gone]
+                    case "BecameLeader":
+                        epoch: int = line["leader_epoch"]
+                        leading[key] = epoch
+                        again = any(before == epoch and number < incarnation for before, number in led[place])
+                        led[place].add((epoch, incarnation))
+                        content = frozenset(each.place for each in held[place])
+                        led_from: int = line["epoch_start_offset"]
+                        self.takeovers[key].append(
+                            Takeover(node, incarnation, epoch, starts[key], ends.get(key, led_from), content, again)
+                        )
+                        self.high_watermarks[place].append((epoch, line["high_watermark"]))
+                    case "BecameFollower":
+                        leading.pop(key, None)
+                        self.high_watermarks[place].append((line["leader_epoch"], line["high_watermark"]))
+                    case "HighWatermarkAdvanced":
+                        new = line["new"]
+                        below = tuple(each for each in held[place] if line["old"] <= each.last_offset < new)
+                        self.commits[key].append(Commit(node, incarnation, line["leader_epoch"], new, below))
+                        self.high_watermarks[place].append((line["leader_epoch"], new))
+                    case "FollowerHighWatermarkUpdated":
+                        self.high_watermarks[place].append((line["leader_epoch"], line["new"]))
+
+    def _final_logs(self) -> dict[Key, dict[int, FinalLog]]:
+        logs: dict[Key, dict[int, FinalLog]] = defaultdict(dict)
+        for node in sorted((self.directory / "nodes").glob("*")):
+            data = node / "data"
+            starts = read_checkpoint(data / "log-start-offset-checkpoint")
+            for key in self.states:
+                directory = data / str(key)
+                if directory.is_dir():
+                    log = read_log(directory, starts.get(str(key)))
+                    if log.topic_id in ("", key.topic_id) or key.topic_id.startswith("~"):
+                        logs[key][int(node.name)] = log
+        return logs
+
+
+def _key(line: Line) -> Key:
+    return Key(line["topic"], line["partition"], line["topic_id"] or "")
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    data = path.read_bytes()
+    if path.suffix == ".packed":
+        yield from read_packed(data)
+        return
+    for text in data.splitlines():
+        try:
+            yield json.loads(text)
+        except ValueError:
+            return  # the torn last line of a process that was killed
