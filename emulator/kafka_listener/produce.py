@@ -40,6 +40,7 @@ _WITHOUT_LOG_START: Final = frozenset(
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     }
 )
 """Errors beside which Kafka does not say where the log starts (``ReplicaManager.appendToLocalLog``)."""

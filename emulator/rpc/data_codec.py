@@ -144,7 +144,13 @@ def encode_produce_request(
 ) -> Payload:
     """Returns a produce request, encoded; the batches are the attachments, one per partition."""
     message = broker_pb2.ProduceRequest(
-        cause_id=cause_id, correlation_id=correlation_id, acks=request.acks, timeout_ms=request.timeout_ms
+        cause_id=cause_id,
+        correlation_id=correlation_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        transactional_id=request.transactional_id,
+        transaction_version=request.transaction_version,
+        knows_abortable=request.knows_abortable,
     )
     partitions = [
         broker_pb2.ProducePartition(topic=partition.topic, topic_id=partition.topic_id, partition=partition.partition)
@@ -165,6 +171,9 @@ def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed
         request = messages.ProduceRequest(
             acks=message.acks,
             timeout_ms=message.timeout_ms,
+            transactional_id=message.transactional_id if message.HasField("transactional_id") else None,
+            transaction_version=message.transaction_version,
+            knows_abortable=message.knows_abortable,
             partitions=tuple(
                 [
                     messages.ProducePartition(

@@ -53,7 +53,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
-        place="core/broker/replicas/delayed_produce.py::ProduceHandler.handle_request",
+        place="core/broker/replicas/delayed_produce.py::ProduceHandler",
         code="if request.acks == Acks.ALL:",
         instead="if True:",
         test="tests/interaction/test_scripts.py::test_script[high_watermark_waits_for_min_isr]",

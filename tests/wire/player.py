@@ -19,6 +19,7 @@ from tests.wire.batches import make_batch, summarize
 ANSWER_TIMEOUT_S: Final = 15.0
 SILENCE_S: Final = 1.5
 _ATTEMPT_S: Final = 0.1
+_TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _GROUPS: Final = 12
 """So many that each partition of ``__consumer_offsets`` has one."""
 
@@ -177,23 +178,28 @@ class Cluster:
             broker["nodeId"]: (broker["host"], broker["port"]) for broker in brokers
         }
 
-    def coordinator(self, group: str) -> int:
-        """Returns the broker that coordinates a group, once there is one and it has loaded the group."""
+    def coordinator(self, key: str, *, is_transactional: bool = False) -> int:
+        """Returns the broker that coordinates a group or a transactional id, once it has loaded it."""
         nodes: list[int] = []
 
         def is_found() -> bool:
             with closing(Connection(next(iter(self.addresses.values())))) as connection:
-                asked = {"keyType": 0, "coordinatorKeys": [group]}
+                asked = {"keyType": int(is_transactional), "coordinatorKeys": [key]}
                 (found,) = connection.ask("FindCoordinator", 4, asked)["coordinators"]
             if found["errorCode"]:
                 return False
             with closing(Connection(self.addresses[found["nodeId"]])) as connection:
-                groups = [{"groupId": group, "topics": []}]
-                (told,) = connection.ask("OffsetFetch", 8, {"groups": groups, "requireStable": False})["groups"]
+                if is_transactional:
+                    (answer,) = connection.ask("DescribeTransactions", 0, {"transactionalIds": [key]})[
+                        "transactionStates"
+                    ]
+                else:
+                    groups = {"groups": [{"groupId": key, "topics": []}], "requireStable": False}
+                    (answer,) = connection.ask("OffsetFetch", 8, groups)["groups"]
             nodes.append(found["nodeId"])
-            return not told["errorCode"]
+            return answer["errorCode"] in (0, _TRANSACTIONAL_ID_NOT_FOUND)
 
-        _await(is_found, f"the coordinator of {group}")
+        _await(is_found, f"the coordinator of {key}")
         return nodes[-1]
 
 
@@ -274,9 +280,9 @@ class CasePlayer:
         """Returns the broker that a step asks: by its id, or the coordinator of a group, or one that is not."""
         if isinstance(broker, int):
             return broker
-        kind, _, group = broker.partition(":")
-        coordinator = self._cluster.coordinator(str(self._filled(group)))
-        if kind == "coord":
+        kind, _, key = broker.partition(":")
+        coordinator = self._cluster.coordinator(str(self._filled(key)), is_transactional=kind == "txcoord")
+        if kind in ("coord", "txcoord"):
             return coordinator
         return next(node for node in sorted(self._cluster.addresses) if node != coordinator)
 
@@ -413,6 +419,7 @@ def warm_up(cluster: Cluster) -> None:
     """Waits until there are coordinators: their topic is made when the first one is looked for."""
     for number in range(_GROUPS):
         cluster.coordinator(f"warm-up-{number}")
+        cluster.coordinator(f"warm-up-{number}", is_transactional=True)
 
 
 def _await(is_so: Any, what: str) -> None:

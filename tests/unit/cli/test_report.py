@@ -62,7 +62,7 @@ def test_mistakes_are_named(store: dict[str, Path], tmp_path: Path) -> None:
         laststand("show", tmp_path)
     with pytest.raises(UserError, match=r"-o .*missing/page\.html: cannot be written"):
         laststand("report", store["lost"], "-o", tmp_path / "missing" / "page.html")
-    with pytest.raises(ConfigError, match="a run directory"):
+    with pytest.raises(ConfigError, match="expected a directory: there is none"):
         laststand("export", tmp_path / "missing", tmp_path / "out", "--to", "perfetto")
     assert not (tmp_path / "out").exists()
     with pytest.raises(UserError, match="orders-7: unknown; partitions of this run: orders-0"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laststand.emulator.core import admin_messages, group_messages, messages, records
+from laststand.emulator.core import admin_messages, group_messages, messages, records, transaction_messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import (
@@ -23,6 +23,7 @@ from laststand.emulator.core.types import (
     Offset,
     ProducerId,
     TopicId,
+    TopicPartition,
 )
 from laststand.emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, UnaryApi, api_of
 from laststand.emulator.rpc.codec_error import CodecError
@@ -72,6 +73,8 @@ def values(annotation: object) -> st.SearchStrategy[object]:
     assert isinstance(annotation, type)
     if issubclass(annotation, Enum):
         return st.sampled_from(annotation)
+    if issubclass(annotation, TopicPartition):
+        return st.builds(TopicPartition, TEXTS, NUMBERS)
     if issubclass(annotation, msgspec.Struct):
         return structs(annotation)
     return {int: NUMBERS, str: TEXTS, bool: st.booleans()}[annotation]
@@ -85,7 +88,7 @@ def structs(struct: type[msgspec.Struct], *without: str) -> st.SearchStrategy[ty
 def _response_type(api: UnaryApi) -> type[msgspec.Struct]:
     name = f"{api.name}Response"
     response: type[msgspec.Struct] = next(
-        getattr(module, name) for module in (messages, admin_messages) if hasattr(module, name)
+        getattr(module, name) for module in (messages, admin_messages, transaction_messages) if hasattr(module, name)
     )
     return response
 
@@ -103,7 +106,11 @@ def test_unary_messages_survive(api: UnaryApi, data: st.DataObject) -> None:
 
 def test_every_request_between_nodes_has_an_api() -> None:
     unary = {api.request_type for api in (*CONTROLLER_APIS, *BROKER_APIS)}
-    of_clients_of_kafka = set(typing.get_args(group_messages.CoordinatorRequest))
+    of_clients_of_kafka = {
+        *typing.get_args(group_messages.CoordinatorRequest),
+        *typing.get_args(transaction_messages.TransactionalIdRequest),
+        transaction_messages.ListTransactionsRequest,
+    }
 
     sent = set(typing.get_args(messages.Request)) - of_clients_of_kafka
     assert unary | {messages.ProduceRequest, messages.FetchRequest} == sent

@@ -29,3 +29,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     previous_broker_epoch: BrokerEpoch | None = None
     properties: NodeProperties = NodeProperties()
     switches: Switches = Switches()
+
+    @property
+    def transaction_version(self) -> int:
+        """Level of ``transaction.version``: from 2 on the end of a transaction raises the producer epoch (KIP-890)."""
+        return 2 if self.switches.epoch_per_transaction else 1

@@ -146,7 +146,7 @@ class LeaderRecovery:
         They are appended in the new leader epoch, and commit as all records do. Their epochs are those of the
         coordinator's own markers, so that a later marker of it is taken, and changes nothing.
         """
-        raises_epoch = self._config.switches.epoch_per_transaction
+        raises_epoch = self._config.transaction_version >= 2
         for producer_id, entry in partition.log.producers.entries():
             if entry.transaction_first_offset is not None:
                 epoch = ProducerEpoch(entry.producer_epoch + raises_epoch)

@@ -107,7 +107,7 @@ class TransactionShard:
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
         self.transactions: dict[str, Transaction] = {}
         self._properties = config.properties
-        self._raises_epoch = config.switches.epoch_per_transaction
+        self._raises_epoch = config.transaction_version >= 2
         self._allocate = allocate
         self._send_markers = send_markers
         self.has_resigned = False
