@@ -392,7 +392,7 @@ def test_what_kafkas_tools_do_is_done(reader: Reader) -> None:
     """Each row stands alone: a topic is there, or not, as its command needs it."""
     *rows, up, stop, stop_broker, status, kill = documented_commands_beside_kafkas(f"docs/{FROM_KAFKA}")
     # A hundred partitions come and go: on a busy machine that may keep all brokers from a heartbeat for some seconds.
-    reader.paste(f"{up} --set broker.session.timeout.ms=30000 --set broker.heartbeat.interval.ms=250")
+    reader.paste(f"{up} --set broker.session.timeout.ms=6000 --set broker.heartbeat.interval.ms=250")
     for command in rows:
         reader.paste("laststand topics delete orders --if-exists" if _creates(command) else _MAKE_ORDERS)
         if _needs_ctrl_c(command):

@@ -53,7 +53,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
-        place="core/broker/replicas/delayed_produce.py::ProduceHandler",
+        place="core/broker/replicas/delayed_produce.py::ProduceHandler.append_verified",
         code="if request.acks == Acks.ALL:",
         instead="if True:",
         test="tests/interaction/test_scripts.py::test_script[high_watermark_waits_for_min_isr]",
@@ -78,8 +78,8 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-966",
         place="core/broker/replicas/fetch.py::visible_end_offset",
-        code="partition.log.log_end_offset if reader.replica_id is not None else partition.log.high_watermark",
-        instead="partition.log.log_end_offset",
+        code="if reader.replica_id is not None:",
+        instead="if True:",
         test=(
             "tests/unit/core/broker/replicas/test_delayed_fetch.py::test_a_high_watermark_answers_the_consumers_that_have_enough"
         ),

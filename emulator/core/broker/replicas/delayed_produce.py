@@ -113,7 +113,7 @@ class ProduceHandler:
         """Appends what may be appended, once its transaction is verified, and answers or waits."""
         operation = _Operation(next(self._numbers), request_id, request, turn.cause_id)
         if request.transactional_id is None or not self._begin_verification(turn, operation, request.transactional_id):
-            self._append(turn, operation)
+            self.append_verified(turn, operation)
 
     def _begin_verification(self, turn: Turn, operation: _Operation, transactional_id: str) -> bool:
         """Asks the coordinator about a transaction that has no records yet in some of the partitions (KIP-890)."""
@@ -143,7 +143,7 @@ class ProduceHandler:
         def done(turn: Turn, errors: Mapping[TopicPartition, ErrorCode]) -> None:
             turn.cause_id = operation.cause_id
             operation.refusals.update(errors)
-            self._append(turn, operation)
+            self.append_verified(turn, operation)
 
         question = AddPartitions(
             transactional_id=transactional_id,
@@ -157,7 +157,8 @@ class ProduceHandler:
         self._verify(turn, question, knows_abortable=request.knows_abortable, done=done)
         return True
 
-    def _append(self, turn: Turn, operation: _Operation) -> None:
+    def append_verified(self, turn: Turn, operation: _Operation) -> None:
+        """Appends the batches whose transaction needs no verification any more, and answers or waits."""
         request = operation.request
         waits: list[tuple[int, Offset]] = []
         # The bytes that came along are found by partition, so each may be named once.
