@@ -30,6 +30,10 @@ def test_the_judges_agree_on_a_deletion_by_a_broker_that_had_cut_off_what_was_ac
     assert compare(37, SweepOptions(era="kafka-0.10")).disagreements == ()
 
 
+def test_the_judges_agree_on_a_gap_in_the_log_of_a_topic_that_had_the_name_before() -> None:
+    assert compare(941, SweepOptions(era="kafka-0.10")).disagreements == ()
+
+
 def test_counts_close_each_era(capsys: pytest.CaptureFixture[str]) -> None:
     assert agreement.main(["--seeds", "1..2", "--era", "kip-966"]) == 0
     assert capsys.readouterr().out == "kip-966: 2 runs (2 valid, 0 violation, 0 unknown), 0 disagreements\n"
