@@ -427,6 +427,8 @@ def _is_played_elsewhere(command: tuple[str, ...]) -> bool:
     at a cluster, on free ports.
     """
     match command:
+        case ("run", _, "--driver", "kafka", "--kafka", _):
+            return True  # on Apache Kafka, as those of kafka-hazards.md
         case ("up", "--kafka-port", _) | ("topics", "create", "orders", "--replication-factor", "3"):
             return True
         case ("compose", *_):
