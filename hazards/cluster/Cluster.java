@@ -377,6 +377,24 @@ final class Cluster implements AutoCloseable {
         return CompletableFuture.allOf(answers).whenCompleteAsync((done, error) -> producer.close(Duration.ZERO));
     }
 
+    /** While broker 0 is down, broker 1, which never had its records, is elected, and 50 others are acknowledged by ISR 1, 2. */
+    void acknowledgeOthersWithoutBroker0() throws Exception {
+        start(1);
+        electLeader(ElectionType.UNCLEAN, 0);
+        awaitLeader(0, 1);
+        start(2);
+        awaitIsr(0, 1, 2);
+        setMinInSyncReplicas(2);
+        produce(0, 50, "all");
+    }
+
+    /** Broker 0, which runs again, joins the ISR, and leads by a preferred election. */
+    void haveBroker0LeadAgain() throws Exception {
+        awaitIsr(0, 0, 1, 2);
+        electLeader(ElectionType.PREFERRED, 0);
+        awaitLeader(0, 0);
+    }
+
     /** Fails if a consumer that reads the partition from its beginning does not get every record acknowledged with acks=all. */
     void assertAcknowledgedRecordsAreRead(int partition, String why) throws Exception {
         Set<String> lost = new LinkedHashSet<>(acknowledged.get(partition));

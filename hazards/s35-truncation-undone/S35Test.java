@@ -1,7 +1,5 @@
 package hazards;
 
-import org.apache.kafka.common.ElectionType;
-
 import org.junit.jupiter.api.Test;
 
 import java.nio.file.Path;
@@ -20,22 +18,14 @@ class S35Test {
             cluster.stop(0);
             Path synced = cluster.copySegments(0, 0);
 
-            cluster.start(1);
-            cluster.electLeader(ElectionType.UNCLEAN, 0); // broker 1 never had those records
-            cluster.awaitLeader(0, 1);
-            cluster.start(2);
-            cluster.awaitIsr(0, 1, 2);
-            cluster.setMinInSyncReplicas(2);
-            cluster.produce(0, 50, "all");
+            cluster.acknowledgeOthersWithoutBroker0();
 
             cluster.start(0); // it cuts off its 50 records, and copies what the leader has
             cluster.awaitIsr(0, 0, 1, 2);
             cluster.kill(0);
             cluster.restoreSegments(0, 0, synced); // no sync since then; the epochs' checkpoint was synced
             cluster.start(0);
-            cluster.awaitIsr(0, 0, 1, 2);
-            cluster.electLeader(ElectionType.PREFERRED, 0);
-            cluster.awaitLeader(0, 0);
+            cluster.haveBroker0LeadAgain();
             cluster.assertAcknowledgedRecordsAreRead(0, "a power loss undid a truncation of broker 0's log, but not the leader epoch "
                 + "that was written after it; it joined the ISR with other records, leads, and serves those");
         }

@@ -1,7 +1,5 @@
 package hazards;
 
-import org.apache.kafka.common.ElectionType;
-
 import org.junit.jupiter.api.Test;
 
 import java.util.List;
@@ -23,18 +21,10 @@ class S48Test {
             cluster.awaitWrittenEpochs(0, 0, 1);
             cluster.kill(0);
 
-            cluster.start(1);
-            cluster.electLeader(ElectionType.UNCLEAN, 0); // broker 1 never had those records
-            cluster.awaitLeader(0, 1);
-            cluster.start(2);
-            cluster.awaitIsr(0, 1, 2);
-            cluster.setMinInSyncReplicas(2);
-            cluster.produce(0, 50, "all");
+            cluster.acknowledgeOthersWithoutBroker0();
 
             cluster.start(0);
-            cluster.awaitIsr(0, 0, 1, 2);
-            cluster.electLeader(ElectionType.PREFERRED, 0);
-            cluster.awaitLeader(0, 0);
+            cluster.haveBroker0LeadAgain();
             cluster.assertAcknowledgedRecordsAreRead(0, "broker 0 has the records back that were deleted, without their leader "
                 + "epoch; it joined the ISR with them, leads, and serves them instead");
         }

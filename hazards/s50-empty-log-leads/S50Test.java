@@ -1,7 +1,5 @@
 package hazards;
 
-import org.apache.kafka.common.ElectionType;
-
 import org.junit.jupiter.api.Test;
 
 import java.util.List;
@@ -19,18 +17,10 @@ class S50Test {
             cluster.deleteRecords(0, 50); // the log of broker 0 is empty, and starts and ends at 50
             cluster.stop(0);
 
-            cluster.start(1);
-            cluster.electLeader(ElectionType.UNCLEAN, 0); // broker 1 never had those records
-            cluster.awaitLeader(0, 1);
-            cluster.start(2);
-            cluster.awaitIsr(0, 1, 2);
-            cluster.setMinInSyncReplicas(2);
-            cluster.produce(0, 50, "all");
+            cluster.acknowledgeOthersWithoutBroker0();
 
             cluster.start(0);
-            cluster.awaitIsr(0, 0, 1, 2);
-            cluster.electLeader(ElectionType.PREFERRED, 0);
-            cluster.awaitLeader(0, 0);
+            cluster.haveBroker0LeadAgain();
             cluster.produce(0, 50, "all");
             cluster.assertAcknowledgedRecordsAreRead(0, "broker 0 joined the ISR with an empty log that starts at offset 50 and led; "
                 + "its followers deleted what they had below 50");

@@ -1,7 +1,5 @@
 package hazards;
 
-import org.apache.kafka.common.ElectionType;
-
 import org.junit.jupiter.api.Test;
 
 import java.util.List;
@@ -20,13 +18,7 @@ class S51Test {
             cluster.deleteRecords(0, 50);
             cluster.stop(0); // and broker 0 has written that its log starts at 50
 
-            cluster.start(1);
-            cluster.electLeader(ElectionType.UNCLEAN, 0); // broker 1 never had those records
-            cluster.awaitLeader(0, 1);
-            cluster.start(2);
-            cluster.awaitIsr(0, 1, 2);
-            cluster.setMinInSyncReplicas(2);
-            cluster.produce(0, 50, "all");
+            cluster.acknowledgeOthersWithoutBroker0();
 
             cluster.start(0); // it cuts its log to 0, below its log start, and copies what the leader has
             cluster.awaitIsr(0, 0, 1, 2);
@@ -34,9 +26,7 @@ class S51Test {
             cluster.awaitLogEnd(0, 0, 100);
             cluster.kill(0);
             cluster.start(0);
-            cluster.awaitIsr(0, 0, 1, 2);
-            cluster.electLeader(ElectionType.PREFERRED, 0);
-            cluster.awaitLeader(0, 0);
+            cluster.haveBroker0LeadAgain();
             cluster.produce(0, 50, "all");
             cluster.assertAcknowledgedRecordsAreRead(0, "broker 0 had cut its log below its log start without writing that down; after "
                 + "a kill its log started at 50 again, it led, and all replicas deleted what they had below");
