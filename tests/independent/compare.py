@@ -7,16 +7,12 @@ module here that imports the project. Exits with 1 at a disagreement that no exe
 names.
 """
 
-import argparse
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from laststand.emulator.core.eras import ALL_ERAS
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.simulator.search.explorer import SweepOptions, explore
@@ -26,6 +22,7 @@ from laststand.emulator.verification.reading.run_plan import plan_run
 from laststand.emulator.verification.verdict.report import CheckStatus, VerdictReport
 from tests.independent.checks import CHECKS
 from tests.independent.judge import Verdict, judge
+from tests.verification.agreement import Compared, compare_eras, options_parser
 
 
 def differences(mine: Verdict, report: VerdictReport) -> Iterator[str]:
@@ -58,39 +55,17 @@ def compared(plan: Plan) -> tuple[str, tuple[str, ...]]:
     return mine.verdict, tuple(found)
 
 
-def compare(seed: int, era: str) -> tuple[int, str, tuple[str, ...]]:
-    """Draws a schedule and compares; returns the seed beside the outcome."""
-    plan = explore(seed, SweepOptions(era=era, switches=(), properties=(), profiles=())).plan
-    return seed, *compared(plan)
+def compare(seed: int, era: str) -> Compared:
+    """Draws a schedule and compares."""
+    schedule = explore(seed, SweepOptions(era=era))
+    verdict, disagreements = compared(schedule.plan)
+    return Compared(seed=seed, profile=schedule.profile, verdict=verdict, disagreements=disagreements)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compares in each era that is asked for; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="1..1000", help="A..B, both included")
-    parser.add_argument("--era", action="append", choices=ALL_ERAS, help="all eras by default; may be repeated")
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args(arguments)
-    first, _, last = options.seeds.partition("..")
-    seeds = range(int(first), int(last or first) + 1)
-    disagreeing = 0
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for era in options.era or ALL_ERAS:
-            counts: Counter[str] = Counter()
-            for seed, verdict, sentences in pool.map(partial(compare, era=era), seeds, chunksize=5):
-                counts[verdict] += 1
-                counts["disagreements"] += bool(sentences)
-                for sentence in sentences:
-                    _print(f"{era} seed {seed}: {sentence}")
-            verdicts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("valid", "violation", "unknown"))
-            _print(f"{era}: {len(seeds)} runs ({verdicts}), {counts['disagreements']} disagreements")
-            disagreeing += counts["disagreements"]
-    return 1 if disagreeing else 0
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    options = options_parser(__doc__).parse_args(arguments)
+    return compare_eras(options, lambda era: partial(compare, era=era))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -119,12 +119,12 @@ def different_verdicts(judgement: Judgement, report: VerdictReport) -> Iterator[
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """One schedule, judged twice.
+    """One schedule, and what its judges disagree on.
 
     Attributes:
         seed: of the schedule.
         profile: from which it was drawn.
-        verdict: of the simulator's oracle.
+        verdict: of the judge that others are compared with.
         disagreements: in words.
     """
 
@@ -158,34 +158,52 @@ def judged_twice(plan: Plan) -> tuple[str, tuple[str, ...]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compares the judges in each era that is asked for; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="1..1000", help="A..B, both included")
-    parser.add_argument("--era", action="append", choices=ALL_ERAS, help="all eras by default; may be repeated")
+    parser = options_parser(__doc__)
     parser.add_argument("--profile", action="append", default=[], help="of schedules; may be repeated")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a rule or a property")
-    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(arguments)
+    settings = tuple(tuple(each.split("=", 1)) for each in options.set)
+
+    def sweep(era: str) -> SweepOptions:
+        return SweepOptions(
+            era=era,
+            switches=tuple(each for each in settings if "." not in each[0]),
+            properties=tuple(each for each in settings if "." in each[0]),
+            profiles=tuple(name for name in options.profile if name in profiles_of(era)),
+        )
+
+    return compare_eras(options, lambda era: partial(compare, options=sweep(era)))
+
+
+def options_parser(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser of what every comparison of judges is asked for: seeds, eras and processes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="1..1000", help="A..B, both included")
+    parser.add_argument("--era", action="append", choices=ALL_ERAS, help="all eras by default; may be repeated")
+    parser.add_argument("--jobs", type=int, default=1)
+    return parser
+
+
+def compare_eras(options: argparse.Namespace, compare_in: Callable[[str], Callable[[int], Compared]]) -> int:
+    """Prints disagreements as they are found, and counts by era; returns the exit code.
+
+    Args:
+        options: by ``options_parser``.
+        compare_in: returns what compares the schedule of a seed in an era; other processes run it.
+    """
     first, _, last = options.seeds.partition("..")
     seeds = range(int(first), int(last or first) + 1)
-    settings = tuple(tuple(each.split("=", 1)) for each in options.set)
     disagreeing = 0
     with ProcessPoolExecutor(options.jobs) as pool:
         for era in options.era or ALL_ERAS:
-            profiles = tuple(name for name in options.profile if name in profiles_of(era))
-            sweep = SweepOptions(
-                era=era,
-                switches=tuple(each for each in settings if "." not in each[0]),
-                properties=tuple(each for each in settings if "." in each[0]),
-                profiles=profiles,
-            )
             counts: Counter[str] = Counter()
-            for compared in pool.map(partial(compare, options=sweep), seeds, chunksize=_CHUNK):
+            for compared in pool.map(compare_in(era), seeds, chunksize=_CHUNK):
                 counts[compared.verdict] += 1
                 counts["disagreements"] += bool(compared.disagreements)
                 for sentence in compared.disagreements:
                     _print(f"{era} seed {compared.seed} ({compared.profile}): {sentence}")
-            told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("valid", "violation", "unknown"))
-            _print(f"{era}: {len(seeds)} runs ({told}), {counts['disagreements']} disagreements")
+            verdicts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("valid", "violation", "unknown"))
+            _print(f"{era}: {len(seeds)} runs ({verdicts}), {counts['disagreements']} disagreements")
             disagreeing += counts["disagreements"]
     return 1 if disagreeing else 0
 

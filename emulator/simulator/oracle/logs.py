@@ -141,19 +141,18 @@ class LogChecks:
 
     def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
         """A batch was appended: D7, D8, D9, M15."""
-        former = log = self._logs.get((node_id, name))
+        known = log = self._logs.get((node_id, name))
         if log is None or log.topic_id != event.topic_id:
             log = self._logs[node_id, name] = _KnownLog(event.topic_id)
             log.log_end_offset = event.base_offset
         base_offset, leader_epoch, crc = event.base_offset, event.leader_epoch, event.crc
         previous = log.batches[-1] if log.batches else None
         self._check_topic(node_id, name, event.topic_id)
-        is_deleted = previous is not None and previous[1] < self._log_start_offset(node_id, name)
-        # A log that was cut within a batch may end above its last one (S49): what is appended there leaves a gap. That
-        # may be the log of a topic that had the name before (S27).
-        last_offset = former.batches[-1][1] if former is not None and former.batches else None
-        is_above_start = last_offset is not None and last_offset >= self._log_start_offset(node_id, name)
-        leaves_gap = last_offset is not None and is_above_start and base_offset > last_offset + 1
+        # What lies there may be of the topic that had the name before (S27).
+        last = known.batches[-1] if known is not None and known.batches else None
+        is_deleted = last is not None and last[1] < self._log_start_offset(node_id, name)
+        # A log that was cut within a batch may end above its last one (S49): what is appended there leaves a gap.
+        leaves_gap = last is not None and not is_deleted and base_offset > last[1] + 1
         overlaps = previous is not None and base_offset <= previous[1]
         if base_offset > log.log_end_offset or leaves_gap or overlaps:
             sentence = f"{name}: {base_offset} was appended on broker {node_id} to a log that ends at"
