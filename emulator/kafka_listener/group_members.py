@@ -1,9 +1,9 @@
 """Requests of members to the coordinator of their group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 import uuid
-from typing import Final, TypeVar
+from typing import Final
 
-from laststand.emulator.core import group_messages, messages
+from laststand.emulator.core import group_messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
@@ -17,17 +17,6 @@ _NAMED_PROTOCOL_VERSION: Final = 5
 """Version of SyncGroup from which a member has to say which protocol it was told (KIP-559)."""
 
 _SEVERAL_MEMBERS_VERSION: Final = 3
-
-_ResponseT = TypeVar("_ResponseT", bound=messages.Response)
-
-
-async def ask_coordinator(
-    served: Served, request: group_messages.CoordinatorRequest, expected: type[_ResponseT]
-) -> _ResponseT:
-    """Returns this broker's answer as a coordinator."""
-    response = (await served.core.ask(request)).response
-    assert isinstance(response, expected), "each request has its response"
-    return response
 
 
 async def join_group(served: Served, request: ClientRequest) -> Message:
@@ -57,7 +46,7 @@ async def join_group(served: Served, request: ClientRequest) -> Message:
             for protocol in body["protocols"]
         ),
     )
-    return _joined(await ask_coordinator(served, asked, group_messages.JoinGroupResponse), version)
+    return _joined(await served.ask(asked, group_messages.JoinGroupResponse), version)
 
 
 def _join_error(served: Served, body: Message) -> ErrorCode:
@@ -103,7 +92,7 @@ async def sync_group(served: Served, request: ClientRequest) -> Message:
         protocol_name=body["protocolName"],
         assignments=tuple((each["memberId"], each["assignment"]) for each in body["assignments"]),
     )
-    response = await ask_coordinator(served, asked, group_messages.SyncGroupResponse)
+    response = await served.ask(asked, group_messages.SyncGroupResponse)
     return {
         "errorCode": response.error,
         "protocolType": response.protocol_type,
@@ -123,7 +112,7 @@ async def heartbeat(served: Served, request: ClientRequest) -> Message:
         instance_id=body["groupInstanceId"],
         generation_id=body["generationId"],
     )
-    response = await ask_coordinator(served, asked, group_messages.HeartbeatResponse)
+    response = await served.ask(asked, group_messages.HeartbeatResponse)
     return {"errorCode": response.error}
 
 
@@ -140,7 +129,7 @@ async def leave_group(served: Served, request: ClientRequest) -> Message:
             for each in leaving
         ),
     )
-    response = await ask_coordinator(served, asked, group_messages.LeaveGroupResponse)
+    response = await served.ask(asked, group_messages.LeaveGroupResponse)
     if not has_members:
         (outcome,) = response.members or (response.error,)
         return {"errorCode": outcome}

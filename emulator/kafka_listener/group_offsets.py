@@ -9,7 +9,6 @@ from laststand.emulator.core import group_messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.kafka.numbers import leader_epoch_or_none, number_of
-from laststand.emulator.kafka_listener.group_members import ask_coordinator
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_entries import by_topic, in_topics, partitions_of
@@ -73,7 +72,7 @@ async def commit_offsets(
                 )
     if offsets:
         request = msgspec.structs.replace(asked, offsets=tuple(offsets))
-        outcomes = iter((await ask_coordinator(served, request, group_messages.OffsetCommitResponse)).errors)
+        outcomes = iter((await served.ask(request, group_messages.OffsetCommitResponse)).errors)
         errors = [next(outcomes) if error is ErrorCode.NONE else error for error in errors]
     told = iter(errors)
     return {
@@ -114,7 +113,7 @@ async def _fetched(served: Served, group: Message, version: int, body: Message) 
         ),
         require_stable=body["requireStable"],
     )
-    response = await ask_coordinator(served, asked, group_messages.OffsetFetchResponse)
+    response = await served.ask(asked, group_messages.OffsetFetchResponse)
     answer: Message = {"groupId": group["groupId"], "errorCode": response.error, "topics": []}
     if response.error is not ErrorCode.NONE and version >= _GROUP_ERROR_VERSION:
         return answer
@@ -182,7 +181,7 @@ async def offset_delete(served: Served, request: ClientRequest) -> Message:
     known = [partition for partition, error in zip(entries, errors, strict=True) if error is ErrorCode.NONE]
     if known:
         asked = group_messages.OffsetDeleteRequest(group_id=body["groupId"], partitions=tuple(known))
-        response = await ask_coordinator(served, asked, group_messages.OffsetDeleteResponse)
+        response = await served.ask(asked, group_messages.OffsetDeleteResponse)
         if response.error is not ErrorCode.NONE:
             return {"errorCode": response.error}
         outcomes = iter(response.errors)

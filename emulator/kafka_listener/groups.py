@@ -16,7 +16,6 @@ from laststand.emulator.core.types import TopicId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka_listener.authorized_operations import GROUP_OPERATIONS, authorized_operations
 from laststand.emulator.kafka_listener.group_members import (
-    ask_coordinator,
     heartbeat,
     join_group,
     leave_group,
@@ -107,7 +106,7 @@ async def _describe_groups(served: Served, request: ClientRequest) -> Message:
     groups: list[Message] = []
     for group_id in body["groups"]:
         asked = group_messages.DescribeGroupRequest(group_id=group_id)
-        found = await ask_coordinator(served, asked, group_messages.DescribeGroupResponse)
+        found = await served.ask(asked, group_messages.DescribeGroupResponse)
         is_unknown = found.error is ErrorCode.GROUP_ID_NOT_FOUND
         error = found.error if not is_unknown or request.version >= _UNKNOWN_GROUP_VERSION else ErrorCode.NONE
         is_shown = body["includeAuthorizedOperations"] and error is ErrorCode.NONE
@@ -139,7 +138,7 @@ async def _describe_groups(served: Served, request: ClientRequest) -> Message:
 async def _list_groups(served: Served, request: ClientRequest) -> Message:
     states = {state.lower() for state in request.body["statesFilter"]}
     types = {kind.lower() for kind in request.body["typesFilter"]}
-    response = await ask_coordinator(served, group_messages.ListGroupsRequest(), group_messages.ListGroupsResponse)
+    response = await served.ask(group_messages.ListGroupsRequest(), group_messages.ListGroupsResponse)
     return {
         "errorCode": response.error,
         "groups": [
@@ -159,7 +158,7 @@ async def _delete_groups(served: Served, request: ClientRequest) -> Message:
     results = []
     for group_id in dict.fromkeys(request.body["groupsNames"]):
         asked = group_messages.DeleteGroupRequest(group_id=group_id)
-        response = await ask_coordinator(served, asked, group_messages.DeleteGroupResponse)
+        response = await served.ask(asked, group_messages.DeleteGroupResponse)
         results.append({"groupId": group_id, "errorCode": response.error})
     return {"results": results}
 

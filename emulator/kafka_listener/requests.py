@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from laststand.emulator.core import events, messages
 from laststand.emulator.core.address import host_and_port
@@ -64,6 +64,9 @@ class BrokerView(Protocol):
         ...
 
 
+ResponseT = TypeVar("ResponseT", bound=messages.Response)
+
+
 class ClientRequest(NamedTuple):
     """A decoded request.
 
@@ -121,6 +124,12 @@ class Served(NamedTuple):
     history: ClientHistory
     note_order: Callable[[events.OrderRelayed], None]
     transaction_version: int = 2
+
+    async def ask(self, request: messages.Request, expected: type[ResponseT]) -> ResponseT:
+        """Returns this broker's own answer to a request of the core."""
+        response = (await self.core.ask(request)).response
+        assert isinstance(response, expected), "each request has its response"
+        return response
 
     def note(self, request: ClientRequest, asked: messages.Request, *, to: NodeId) -> None:
         """Puts an administrator's request on record, before a node gets it; questions are not."""

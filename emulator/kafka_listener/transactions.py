@@ -1,7 +1,7 @@
 """Transactions: what producers and administrators ask their coordinators, and what those ask leaders."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 from laststand.emulator.core import group_messages, messages, transaction_messages
 from laststand.emulator.core.batch import TransactionResult
@@ -27,15 +27,6 @@ _EPOCH_VERSION: Final = 5
 
 _DURATION_VERSION: Final = 1
 _STATES: Final = frozenset(state.title for state in TransactionState)
-_ResponseT = TypeVar("_ResponseT", bound=messages.Response)
-
-
-async def _ask(
-    served: Served, request: transaction_messages.TransactionRequest, expected: type[_ResponseT]
-) -> _ResponseT:
-    response = (await served.core.ask(request)).response
-    assert isinstance(response, expected), "each request has its response"
-    return response
 
 
 def _told(error: ErrorCode, *, knows_fenced: bool) -> ErrorCode:
@@ -60,7 +51,7 @@ async def init_producer_id(served: Served, request: ClientRequest) -> Message:
         producer_id=ProducerId(body["producerId"]) if has_producer else None,
         producer_epoch=ProducerEpoch(body["producerEpoch"]) if has_producer else None,
     )
-    response = await _ask(served, asked, transaction_messages.InitTransactionResponse)
+    response = await served.ask(asked, transaction_messages.InitTransactionResponse)
     return {
         "errorCode": _told(response.error, knows_fenced=request.version >= _FENCED_INIT_VERSION),
         "producerId": response.producer_id,
@@ -76,7 +67,7 @@ async def _added(served: Served, asked: transaction_messages.AddPartitions) -> t
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if each else ErrorCode.OPERATION_NOT_ATTEMPTED for each in unknown
         )
     request = transaction_messages.AddPartitionsToTxnRequest(transactions=(asked,))
-    response = await _ask(served, request, transaction_messages.AddPartitionsToTxnResponse)
+    response = await served.ask(request, transaction_messages.AddPartitionsToTxnResponse)
     return response.transactions[0].errors
 
 
@@ -145,7 +136,7 @@ async def _end_transaction(served: Served, request: ClientRequest) -> Message:
         result=TransactionResult.COMMIT if body["committed"] else TransactionResult.ABORT,
         client_version=2 if request.version >= _EPOCH_VERSION else 0,
     )
-    response = await _ask(served, asked, transaction_messages.EndTxnResponse)
+    response = await served.ask(asked, transaction_messages.EndTxnResponse)
     return {
         "errorCode": _told(response.error, knows_fenced=request.version >= _FENCED_VERSION),
         "producerId": response.producer_id,
@@ -182,7 +173,7 @@ async def _write_markers(served: Served, request: ClientRequest) -> Message:
         for each in request.body["markers"]
     )
     asked = transaction_messages.WriteTxnMarkersRequest(markers=markers)
-    response = await _ask(served, asked, transaction_messages.WriteTxnMarkersResponse)
+    response = await served.ask(asked, transaction_messages.WriteTxnMarkersResponse)
     return {
         "markers": [
             {
@@ -204,7 +195,7 @@ async def _describe_transactions(served: Served, request: ClientRequest) -> Mess
     states: list[Message] = []
     for transactional_id in request.body["transactionalIds"]:
         asked = transaction_messages.DescribeTransactionRequest(transactional_id=transactional_id)
-        found = await _ask(served, asked, transaction_messages.DescribeTransactionResponse)
+        found = await served.ask(asked, transaction_messages.DescribeTransactionResponse)
         topics: dict[str, list[int]] = {}
         for name in found.partitions:
             topics.setdefault(name.topic, []).append(name.partition)
@@ -225,8 +216,8 @@ async def _describe_transactions(served: Served, request: ClientRequest) -> Mess
 
 async def _list_transactions(served: Served, request: ClientRequest) -> Message:
     body = request.body
-    response = await _ask(
-        served, transaction_messages.ListTransactionsRequest(), transaction_messages.ListTransactionsResponse
+    response = await served.ask(
+        transaction_messages.ListTransactionsRequest(), transaction_messages.ListTransactionsResponse
     )
     states, producers = set(body["stateFilters"]), set(body["producerIdFilters"])
     longer_than_ms = body["durationFilter"] if request.version >= _DURATION_VERSION else -1

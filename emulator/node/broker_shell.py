@@ -88,18 +88,17 @@ class BrokerShell:
             switches=config.switches,
             topic_properties_of=lambda topic: self._broker.topic_properties(topic),
         )
-        self._broker = self._make_broker(
-            BrokerConfig(
-                broker_id=BrokerId(config.node_id),
-                controller_id=config.controller_id,
-                cluster_id=config.cluster_id,
-                incarnation_id=incarnation_id,
-                log_dirs=self._files.directory_ids,
-                previous_broker_epoch=self._files.previous_broker_epoch(),
-                properties=properties,
-                switches=config.switches,
-            )
+        self._core_config = BrokerConfig(
+            broker_id=BrokerId(config.node_id),
+            controller_id=config.controller_id,
+            cluster_id=config.cluster_id,
+            incarnation_id=incarnation_id,
+            log_dirs=self._files.directory_ids,
+            previous_broker_epoch=self._files.previous_broker_epoch(),
+            properties=properties,
+            switches=config.switches,
         )
+        self._broker = self._make_broker(self._core_config)
         self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
         self._requests = RequestTable()
         self._clock = NodeClock()
@@ -269,7 +268,7 @@ class BrokerShell:
                 incarnation=self._config.incarnation,
             ),
             note_order=self._record_between_turns,
-            transaction_version=2 if self._config.switches.epoch_per_transaction else 1,
+            transaction_version=self._core_config.transaction_version,
         )
         endpoints = {
             each.client_id: {broker_id: Endpoint.parse(address) for broker_id, address in each.advertised.items()}

@@ -260,10 +260,16 @@ class Partition:
 
     # --- Leader ---------------------------------------------------------------------------------------------------
 
-    def append_as_leader(self, turn: Turn, batch: BatchDescriptor, request_id: RequestId | None = None) -> None:
+    def append_as_leader(
+        self,
+        turn: Turn,
+        batch: BatchDescriptor,
+        request_id: RequestId | None = None,
+        contents: tuple[bytes, ...] | None = None,
+    ) -> None:
         """Appends a batch stamped with this epoch, and applies the high watermark rule.
 
-        ``request_id`` is as of ``effects.AppendToLog``.
+        ``request_id`` and ``contents`` are as of ``effects.AppendToLog``.
         """
         append_batches(
             turn,
@@ -271,6 +277,7 @@ class Partition:
             (batch,),
             role=events.AppendRole.LEADER,
             current_leader_epoch=self.leader_epoch,
+            contents=contents,
             request_id=request_id,
         )
         self.advance_high_watermark(turn)
@@ -278,15 +285,7 @@ class Partition:
     def append_own(self, turn: Turn, made: EncodedBatch) -> Offset:
         """Appends a batch that this broker made itself, as leader; returns its base offset."""
         batch = made.header.stamped(self.log.log_end_offset, self.leader_epoch)
-        append_batches(
-            turn,
-            self.log,
-            (batch,),
-            role=events.AppendRole.LEADER,
-            current_leader_epoch=self.leader_epoch,
-            contents=(made.content,),
-        )
-        self.advance_high_watermark(turn)
+        self.append_as_leader(turn, batch, contents=(made.content,))
         return batch.base_offset
 
     def advance_high_watermark(self, turn: Turn) -> HighWatermarkReason:
