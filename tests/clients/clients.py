@@ -9,8 +9,8 @@ from typing import Final, Literal, Self
 
 from tests.clients.programs import go_client, java_client, needed, python_client
 
-Action = Literal["create", "produce", "consume"]
-Kind = Literal["created", "acked", "failed", "read", "error", "written", "batch", "stream"]
+Action = Literal["create", "produce", "consume", "pipe"]
+Kind = Literal["created", "acked", "failed", "read", "piped", "error", "written", "batch", "stream"]
 
 PATIENCE_S: Final = 240.0
 """The time that a client may take for what is waited for: a busy machine starts Spark in minutes."""
@@ -58,7 +58,8 @@ def start(client: str, action: Action, servers: str, topic: str) -> "Running":
 
     Args:
         client: its name in ``CLIENTS``.
-        action: ``create``, ``produce`` (each line of its input is a record) or ``consume`` (from the beginning on).
+        action: ``create``, ``produce`` (each line of its input is a record), ``consume`` (from the beginning on) or
+            ``pipe`` (to ``TOPIC-out``, in transactions).
         servers: its ``bootstrap.servers``.
         topic: of which it uses partition 0.
     """

@@ -1,9 +1,12 @@
 """Clients that write no history: they are named, and only what they may have been told is held against a cluster."""
 
 from pathlib import Path
+from typing import cast
 
+import msgspec
 import pytest
 
+from laststand.emulator.client.records import UNKNOWN_PRODUCER
 from laststand.emulator.core import events
 from laststand.emulator.core.history import ForeignProcess
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
@@ -66,3 +69,31 @@ def test_what_coordinators_write_no_producer_has_to_have_sent(tmp_path: Path, to
     run.advance(10, topic)
     report = judge_here(run.finish()).report
     assert next(check.count for check in report.checks if check.check_id == "D10") == findings
+
+
+@pytest.mark.parametrize(("crc_change", "findings"), [(0, 0), (1, 1)])
+def test_a_client_may_be_given_what_a_producer_of_the_project_sent(
+    tmp_path: Path, crc_change: int, findings: int
+) -> None:
+    run = healthy(tmp_path)
+    batch = run.send()
+    run.poll([batch], process=str(ForeignProcess("app", APP, NodeId(0), 0, 1)), position=batch.base_offset, seek=True)
+    (given,) = cast("list[dict[str, object]]", run.history[-1]["batches"])
+    given.update(producer=UNKNOWN_PRODUCER, first_record_id=0, crc=batch.crc + crc_change)
+    report = judge_here(run.finish()).report
+    assert next(check.count for check in report.checks if check.check_id == "D10") == findings
+
+
+@pytest.mark.parametrize(("topic", "findings"), [(OFFSETS_TOPIC, 0), ("payments", 1)])
+def test_positions_of_transactions_that_share_an_epoch_are_no_duplicates(
+    tmp_path: Path, topic: str, findings: int
+) -> None:
+    run = healthy(tmp_path)
+    run.create_topic(topic)
+    first = run.new_batch(topic)
+    for batch in (first, msgspec.structs.replace(first, base_offset=first.last_offset + 1)):
+        for node in (0, 1, 2):
+            run.append(node, batch, topic, leader=node == 0)
+    run.advance(20, topic)
+    report = judge_here(run.finish()).report
+    assert next(check.count for check in report.checks if check.check_id == "D12") == findings

@@ -1,4 +1,4 @@
-// A client of the tests, see README.md: franz SERVERS create|produce|consume TOPIC.
+// A client of the tests, see README.md: franz SERVERS create|produce|consume|pipe TOPIC.
 package main
 
 import (
@@ -24,6 +24,9 @@ func main() {
 	if os.Args[2] == "consume" {
 		options = append(options, kgo.ConsumePartitions(
 			map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
+	}
+	if os.Args[2] == "pipe" {
+		pipe(options, topic)
 	}
 	client, err := kgo.NewClient(options...)
 	if err != nil {
@@ -75,5 +78,42 @@ func consume(client *kgo.Client) {
 		fetches := client.PollFetches(context.Background())
 		fetches.EachError(func(_ string, _ int32, err error) { fmt.Println("error", err) })
 		fetches.EachRecord(func(record *kgo.Record) { fmt.Println("read", string(record.Value), record.Offset) })
+	}
+}
+
+func pipe(options []kgo.Opt, topic string) {
+	session, err := kgo.NewGroupTransactSession(append(options,
+		kgo.TransactionalID(topic),
+		kgo.ConsumerGroup(topic),
+		kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.RequireStableFetchOffsets(),
+		kgo.DefaultProduceTopic(topic+"-out"))...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	for {
+		records := session.PollRecords(ctx, 5).Records()
+		if len(records) == 0 {
+			continue
+		}
+		if err := session.Begin(); err != nil {
+			log.Fatal(err)
+		}
+		promise := kgo.AbortingFirstErrPromise(session.Client())
+		for _, record := range records {
+			session.Produce(ctx, kgo.StringRecord(string(record.Value)), promise.Promise())
+		}
+		committed, err := session.End(ctx, promise.Err() == nil)
+		if err != nil {
+			fmt.Println("error", err)
+		}
+		if committed {
+			for _, record := range records {
+				fmt.Println("piped", string(record.Value))
+			}
+		}
 	}
 }

@@ -7,14 +7,18 @@ import java.util.Properties;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** A client of the tests, see README.md: Client SERVERS create|produce|consume TOPIC. */
+/** A client of the tests, see README.md: Client SERVERS create|produce|consume|pipe TOPIC. */
 public class Client {
     public static void main(String[] arguments) throws Exception {
         Properties properties = new Properties();
@@ -25,6 +29,7 @@ public class Client {
             case "create" -> create(properties, topic);
             case "produce" -> produce(properties, topic);
             case "consume" -> consume(properties, topic);
+            case "pipe" -> pipe(properties, topic);
             default -> throw new IllegalArgumentException(arguments[1]);
         }
     }
@@ -68,6 +73,56 @@ public class Client {
             say("error " + error);
             System.exit(1);
         }
+    }
+
+    private static void pipe(Properties properties, String topic) {
+        properties.put("enable.auto.commit", "false");
+        properties.put("auto.offset.reset", "earliest");
+        properties.put("isolation.level", "read_committed");
+        properties.put("group.id", topic);
+        properties.put("max.poll.records", "5");
+        properties.put("transactional.id", topic);
+        try (KafkaProducer<String, String> producer =
+                        new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer());
+                KafkaConsumer<String, String> consumer =
+                        new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer())) {
+            producer.initTransactions();
+            consumer.subscribe(List.of(topic));
+            while (true) {
+                ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));
+                if (records.isEmpty()) {
+                    continue;
+                }
+                producer.beginTransaction();
+                try {
+                    for (ConsumerRecord<String, String> record : records) {
+                        producer.send(new ProducerRecord<>(topic + "-out", record.value()));
+                    }
+                    producer.sendOffsetsToTransaction(records.nextOffsets(), consumer.groupMetadata());
+                    producer.commitTransaction();
+                    records.forEach(record -> say("piped " + record.value()));
+                } catch (ProducerFencedException error) {
+                    throw error;
+                } catch (KafkaException error) {
+                    producer.abortTransaction();
+                    rewind(consumer);
+                }
+            }
+        } catch (RuntimeException error) {
+            say("error " + error);
+            System.exit(1);
+        }
+    }
+
+    private static void rewind(KafkaConsumer<String, String> consumer) {
+        Map<TopicPartition, OffsetAndMetadata> committed = consumer.committed(consumer.assignment());
+        committed.forEach((partition, position) -> {
+            if (position == null) {
+                consumer.seekToBeginning(List.of(partition));
+            } else {
+                consumer.seek(partition, position);
+            }
+        });
     }
 
     private static synchronized void say(String line) {

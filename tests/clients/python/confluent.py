@@ -1,8 +1,8 @@
-"""A client of the tests, see README.md: python confluent.py SERVERS create|produce|consume TOPIC."""
+"""A client of the tests, see README.md: python confluent.py SERVERS create|produce|consume|pipe TOPIC."""
 
 import sys
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 
@@ -48,5 +48,35 @@ def consume(servers: str, topic: str) -> None:
             print("read", record.value().decode(), record.offset(), flush=True)
 
 
+def pipe(servers: str, topic: str) -> None:
+    # librdkafka forgets a coordinator that it has not asked for so long. If the broker dies and leaves the metadata
+    # within that time, it waits for it without end (its issues 5511 and 5456).
+    settings = {"bootstrap.servers": servers, "client.id": "confluent-kafka", "metadata.max.age.ms": 1000}
+    producer = Producer({**settings, "transactional.id": topic, "linger.ms": 0})
+    producer.init_transactions()
+    consumer = Consumer({**settings, "group.id": topic, "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    while True:
+        records = [record for record in consumer.consume(5, 0.2) if not record.error()]
+        if not records:
+            continue
+        producer.begin_transaction()
+        try:
+            for record in records:
+                producer.produce(f"{topic}-out", record.value())
+            positions = consumer.position(consumer.assignment())
+            producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata())
+            producer.commit_transaction()
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            producer.abort_transaction()
+            for position in consumer.committed(consumer.assignment()):
+                consumer.seek(TopicPartition(position.topic, position.partition, max(position.offset, 0)))
+            continue
+        for record in records:
+            print("piped", record.value().decode(), flush=True)
+
+
 if __name__ == "__main__":
-    {"create": create, "produce": produce, "consume": consume}[sys.argv[2]](sys.argv[1], sys.argv[3])
+    {"create": create, "produce": produce, "consume": consume, "pipe": pipe}[sys.argv[2]](sys.argv[1], sys.argv[3])

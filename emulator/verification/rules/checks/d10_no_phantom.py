@@ -48,16 +48,20 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         # A consumer that starts within a batch is given the rest of it.
         is_of_batch = (sent.crcs == consumed.crc) & (sent.first_record_ids + sent.record_counts == end)
         found = facts.sent.rows(sent.places[is_of_batch & (sent.first_record_ids <= consumed.first_record_id)])
-        if all(batch.process != consumed.producer for batch in found) and not _is_foreign(facts, sent, consumed):
+        if all(batch.process != consumed.producer for batch in found) and not _is_of_client(facts, sent, consumed):
             yield finding(
                 consumed.process, consumed.base_offset, consumed.last_offset, consumed.crc, consumed.record_count
             )
 
 
-def _is_foreign(facts: PartitionFacts, sent: Tried, consumed: ConsumedBatch) -> bool:
-    """Returns whether a client without record ids sent the batch, whose records may be given in parts."""
+def _is_of_client(facts: PartitionFacts, sent: Tried, consumed: ConsumedBatch) -> bool:
+    """Returns whether a client of Kafka sent the batch, or received one that was sent: its records have no ids."""
     is_of_batch = (sent.crcs == consumed.crc) & (sent.record_counts >= consumed.record_count)
-    return any(batch.process.startswith(FOREIGN_CLIENT) for batch in facts.sent.rows(sent.places[is_of_batch]))
+    return any(
+        process.startswith(FOREIGN_CLIENT)
+        for batch in facts.sent.rows(sent.places[is_of_batch])
+        for process in (batch.process, consumed.process)
+    )
 
 
 def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:

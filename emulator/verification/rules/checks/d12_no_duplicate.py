@@ -1,9 +1,13 @@
-"""D12 NoDuplicate: an idempotent batch is in the log once; another one at most as often as it was sent."""
+"""D12 NoDuplicate: an idempotent batch is in the log once; another one at most as often as it was sent.
+
+Positions that a group coordinator writes for transactions all have sequence number 0 (``CoordinatorPartitionWriter``).
+"""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.client_history import tried
@@ -15,7 +19,7 @@ from laststand.emulator.verification.tables.matching import groups_of, keys_of
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     batches = facts.settled_batches
     is_idempotent = batches["producer_id"] != NONE
-    own = batches.only(is_idempotent & (batches["is_control"] == 0))
+    own = batches.only(is_idempotent & (batches["is_control"] == 0) & (facts.topic != OFFSETS_TOPIC))
     for batch, offsets in _repeated(own, "topic_id", "producer_id", "producer_epoch", "base_sequence"):
         yield Finding(
             max(offsets),
