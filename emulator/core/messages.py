@@ -17,6 +17,7 @@ from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,
     BrokerId,
+    CauseId,
     IncarnationId,
     IsolationLevel,
     LeaderEpoch,
@@ -256,12 +257,16 @@ class InitProducerIdResponse(Message, frozen=True, kw_only=True):
 
 
 class ProducePartition(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch for one partition; ``topic_id`` says of which topic of that name, if it is there (KIP-516)."""
+    """One batch for one partition; ``topic_id`` says of which topic of that name, if it is there (KIP-516).
+
+    What follows of the batch has the request's cause, or ``cause_id`` if it is there.
+    """
 
     topic: str
     topic_id: TopicId | None = None
     partition: int
     batch: BatchDescriptor | InvalidBatch
+    cause_id: CauseId | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -67,9 +67,7 @@ class CoreGateway:
         self._name = name
         self._numbers = count()
 
-    def ask(
-        self, request: messages.Request, attachments: tuple[bytes, ...] = (), *, cause_id: CauseId | None = None
-    ) -> "asyncio.Future[Answered]":
+    def ask(self, request: messages.Request, attachments: tuple[bytes, ...] = ()) -> "asyncio.Future[Answered]":
         """Hands over a request, and returns what the core's answer is awaited by.
 
         It fails with ``RefusedError`` if the core closes the connection.
@@ -77,29 +75,22 @@ class CoreGateway:
         Args:
             request: of a client.
             attachments: for a produce request the batch of each partition.
-            cause_id: of all that follows; a new one by default.
         """
         waiting = _Waiting()
-        self._on_request(request, cause_id or self._cause_id(), attachments, waiting)
+        self._on_request(request, self._cause_id(), attachments, waiting)
         return waiting.outcome
 
     def give(
-        self,
-        request: messages.Request,
-        attachments: tuple[bytes, ...],
-        *,
-        cause_id: CauseId | None,
-        on_failure: Callable[[], None],
+        self, request: messages.Request, attachments: tuple[bytes, ...], *, on_failure: Callable[[], None]
     ) -> None:
         """Hands over a produce request with acks=0, which has no answer.
 
         Args:
             request: of a client.
             attachments: the batch of each partition.
-            cause_id: of all that follows; a new one by default.
             on_failure: called if the core could not append it.
         """
-        self._on_request(request, cause_id or self._cause_id(), attachments, _Unanswered(on_failure))
+        self._on_request(request, self._cause_id(), attachments, _Unanswered(on_failure))
 
     def _cause_id(self) -> CauseId:
         return CauseId(f"kafka-{self._name}-{next(self._numbers)}")

@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+import msgspec
+
 from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.errors import ErrorCode
@@ -80,50 +82,34 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
         entry = messages.ProducePartition(topic=name, partition=index, batch=batch.header)
         asked[place] = _Asked(entry, batch)
     sent = _on_record(served, request, asked.values())
-    # Each batch is a request of its own: what follows of it has its operation as its cause. Those of a transaction go
-    # together, because its coordinator is asked once about all of them.
-    together = [[each] for each in asked.values()]
-    if has_transaction:
-        together = [list(asked.values())] if asked else []
-    core_requests = [
-        (
-            messages.ProduceRequest(
-                acks=body["acks"],
-                timeout_ms=body["timeoutMs"],
-                partitions=tuple([each.entry for each in several]),
-                transactional_id=body["transactionalId"] if has_transaction else None,
-                transaction_version=2 if request.version >= _ADDING_VERSION else 0,
-                knows_abortable=request.version >= _ABORTABLE_VERSION,
-            ),
-            tuple([each.batch.records for each in several]),
-            sent[several[0].entry.topic_partition].operation_id if several[0].entry.topic_partition in sent else None,
-        )
-        for several in together
-    ]
+    core_request = messages.ProduceRequest(
+        acks=body["acks"],
+        timeout_ms=body["timeoutMs"],
+        partitions=tuple([_with_cause(each.entry, sent) for each in asked.values()]),
+        transactional_id=body["transactionalId"] if has_transaction else None,
+        transaction_version=2 if request.version >= _ADDING_VERSION else 0,
+        knows_abortable=request.version >= _ABORTABLE_VERSION,
+    )
+    records = tuple([each.batch.records for each in asked.values()])
     if body["acks"] == Acks.NONE:
-        for core_request, block, cause_id in core_requests:
-            served.core.give(core_request, block, cause_id=cause_id, on_failure=connection.close)
+        if asked:
+            served.core.give(core_request, records, on_failure=connection.close)
         served.history.complete_unanswered(connection, sent.values())
         if answers:
             connection.close()
         return None
-    try:
-        answered = await asyncio.gather(
-            *(
-                served.core.ask(core_request, block, cause_id=cause_id)
-                for core_request, block, cause_id in core_requests
-            )
-        )
-    except (asyncio.CancelledError, RefusedError):
-        served.history.complete(connection, sent, {}, is_written=False)
-        raise
+    answered: Iterable[messages.ProducePartitionResponse] = ()
+    if asked:
+        try:
+            response, _ = await served.core.ask(core_request, records)
+        except (asyncio.CancelledError, RefusedError):
+            served.history.complete(connection, sent, {}, is_written=False)
+            raise
+        assert isinstance(response, messages.ProduceResponse), "a produce request has this response"
+        answered = response.partitions
     outcomes: dict[TopicPartition, messages.ProducePartitionResponse] = {}
     leaders: set[int] = set()
-    answered_partitions: list[messages.ProducePartitionResponse] = []
-    for response, _ in answered:
-        assert isinstance(response, messages.ProduceResponse), "a produce request has this response"
-        answered_partitions += response.partitions
-    for (place, each), outcome in zip(asked.items(), answered_partitions, strict=True):
+    for (place, each), outcome in zip(asked.items(), answered, strict=True):
         outcomes[outcome.topic_partition] = outcome
         _note_earlier_time(sent, each.batch, outcome)
         answers[place] = _outcome(outcome, each.batch, version=request.version)
@@ -190,6 +176,12 @@ def _on_record(served: Served, request: ClientRequest, asked: Iterable[_Asked]) 
         if isinstance(each.entry.batch, BatchDescriptor)
     ]
     return served.history.invoke(request.connection, batches, Acks(request.body["acks"])) if batches else {}
+
+
+def _with_cause(entry: messages.ProducePartition, sent: dict[TopicPartition, Sent]) -> messages.ProducePartition:
+    """Has what follows of a batch know the operation that is on record, if one is."""
+    operation = sent.get(entry.topic_partition)
+    return entry if operation is None else msgspec.structs.replace(entry, cause_id=operation.operation_id)
 
 
 def _note_earlier_time(

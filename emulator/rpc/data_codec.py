@@ -153,7 +153,12 @@ def encode_produce_request(
         knows_abortable=request.knows_abortable,
     )
     partitions = [
-        broker_pb2.ProducePartition(topic=partition.topic, topic_id=partition.topic_id, partition=partition.partition)
+        broker_pb2.ProducePartition(
+            topic=partition.topic,
+            topic_id=partition.topic_id,
+            partition=partition.partition,
+            cause_id=partition.cause_id,
+        )
         for partition in request.partitions
     ]
     return _payload_with_records(message, partitions, attachments)
@@ -181,6 +186,7 @@ def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed
                         topic_id=TopicId(entry.topic_id) if entry.HasField("topic_id") else None,
                         partition=entry.partition,
                         batch=parse(records),
+                        cause_id=CauseId(entry.cause_id) if entry.HasField("cause_id") else None,
                     )
                     for entry, records in zip(message.partitions, attachments, strict=True)
                 ]

@@ -51,10 +51,10 @@ def test_each_input_has_one_output_through_a_failover(clients: Sequence[str], cl
         for pipe in pipes:
             pipe.wait_for("piped", BEFORE)
         for coordinators in ("__consumer_offsets", "__transaction_state"):
-            cluster.until(f"partition: {coordinators}-0, leader: 0, isr: [0, 1, 2]", within="60 s")
+            cluster.until(f"partition: {coordinators}-0, isr: [0, 1, 2]", within="60 s")
         for topic in topics.values():
             produce(cluster, topic, values[BEFORE:])
-        cluster.chaos("kill: {node: 0}")
+        cluster.chaos("kill: {node: leader(__transaction_state-0)}")
         for pipe in pipes:
             assert pipe.wait_for("piped", COUNT) == values
             assert pipe.said("error") == []

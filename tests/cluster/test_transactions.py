@@ -19,6 +19,8 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "100",
 }
+PARTITIONS = 6
+"""Two for each broker, so that a request has several batches."""
 _WITHIN_S = 30.0
 
 
@@ -77,22 +79,22 @@ def produce(producer: Producer, topic: str, values: list[str], partitions: int) 
 
 def test_readers_of_committed_records_see_what_was_committed(tmp_path: Path) -> None:
     with StandingCluster(store=tmp_path, kafka=True, settings=SETTINGS) as cluster:
-        cluster.create_topic("orders", partitions=3, replication_factor=3)
+        cluster.create_topic("orders", partitions=PARTITIONS, replication_factor=3)
         servers = cluster.bootstrap_servers
         producer = transactional(servers, "shop")
         producer.begin_transaction()
-        produce(producer, "orders", [f"kept-{number}" for number in range(10)], 3)
+        produce(producer, "orders", [f"kept-{number}" for number in range(10)], PARTITIONS)
         producer.commit_transaction(_WITHIN_S)
         producer.begin_transaction()
-        produce(producer, "orders", [f"dropped-{number}" for number in range(10)], 3)
+        produce(producer, "orders", [f"dropped-{number}" for number in range(10)], PARTITIONS)
         producer.flush(_WITHIN_S)
         producer.abort_transaction(_WITHIN_S)
         producer.begin_transaction()
-        produce(producer, "orders", [f"after-{number}" for number in range(10)], 3)
+        produce(producer, "orders", [f"after-{number}" for number in range(10)], PARTITIONS)
         producer.commit_transaction(_WITHIN_S)
         expected = [*(f"kept-{number}" for number in range(10)), *(f"after-{number}" for number in range(10))]
-        assert sorted(read_all(servers, "orders", 3, 20)) == sorted(map(str.encode, expected))
-        assert len(read_all(servers, "orders", 3, 30, "read_uncommitted")) == 30
+        assert sorted(read_all(servers, "orders", PARTITIONS, 20)) == sorted(map(str.encode, expected))
+        assert len(read_all(servers, "orders", PARTITIONS, 30, "read_uncommitted")) == 30
         zombie = producer
         successor = transactional(servers, "shop")
         zombie.begin_transaction()
@@ -103,6 +105,6 @@ def test_readers_of_committed_records_see_what_was_committed(tmp_path: Path) -> 
         successor.begin_transaction()
         successor.produce("orders", value="last", partition=0)
         successor.commit_transaction(_WITHIN_S)
-        assert sorted(read_all(servers, "orders", 3, 21)) == sorted(map(str.encode, [*expected, "last"]))
+        assert sorted(read_all(servers, "orders", PARTITIONS, 21)) == sorted(map(str.encode, [*expected, "last"]))
         report = cluster.verify()
     assert (report.verdict, report.lost_records) == (Verdict.VALID, 0), report.unknown_reasons

@@ -127,15 +127,22 @@ def test_the_destination_tells_the_service() -> None:
     request=structs(messages.ProduceRequest, "partitions", "acks"),
     acks=st.sampled_from((-1, 0, 1, 7)),
     topic_id=st.none() | st.just(TopicId("T" * 22)),
+    cause_id=st.none() | st.just(CAUSE),
     blocks=st.lists(st.binary(max_size=100), max_size=3),
 )
 @settings(deadline=None)
 def test_produce_requests_survive_with_their_bytes(
-    request: messages.ProduceRequest, acks: int, topic_id: TopicId | None, blocks: list[bytes]
+    request: messages.ProduceRequest,
+    acks: int,
+    topic_id: TopicId | None,
+    cause_id: CauseId | None,
+    blocks: list[bytes],
 ) -> None:
     read = {block: BATCH if len(block) % 2 else INVALID for block in blocks}
     partitions = tuple(
-        messages.ProducePartition(topic="orders", topic_id=topic_id, partition=number, batch=read[block])
+        messages.ProducePartition(
+            topic="orders", topic_id=topic_id, partition=number, batch=read[block], cause_id=cause_id
+        )
         for number, block in enumerate(blocks)
     )
     request = msgspec.structs.replace(request, acks=acks, partitions=partitions)

@@ -81,6 +81,10 @@ class _Operation:
         self.refusals: dict[TopicPartition, ErrorCode] = {}
         self.is_late = False
 
+    def cause_of(self, asked: messages.ProducePartition) -> CauseId:
+        """Returns the cause of what follows of a batch."""
+        return asked.cause_id or self.cause_id
+
 
 class ProduceHandler:
     """Takes produce requests, keeps those that wait, answers them all.
@@ -164,6 +168,7 @@ class ProduceHandler:
         # The bytes that came along are found by partition, so each may be named once.
         repeats = len({asked.topic_partition for asked in request.partitions}) < len(request.partitions)
         for index, asked in enumerate(request.partitions):
+            turn.cause_id = operation.cause_of(asked)
             host = self._hosted.get(asked.topic_partition)
             operation.hosts.append(host)
             if not request.is_acks_valid:
@@ -195,6 +200,7 @@ class ProduceHandler:
             operation.errors.append(error)
             if error is None and isinstance(outcome, Appended):
                 waits.append((index, outcome.required_offset))
+        turn.cause_id = operation.cause_id
         if waits:
             self._wait(turn, operation, waits)
         else:
@@ -296,7 +302,7 @@ class ProduceHandler:
         topic_id = self._hosted.image.topics.get(asked.topic, TopicId(""))
         turn.record(
             events.ProduceAnswered(
-                cause_id=operation.cause_id,
+                cause_id=operation.cause_of(asked),
                 topic=asked.topic,
                 partition=asked.partition,
                 topic_id=topic_id if partition is None else partition.log.topic_id,

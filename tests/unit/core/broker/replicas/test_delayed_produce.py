@@ -1,5 +1,6 @@
 """Delayed produce requests (Kafka's ``DelayedProduce``): which wait, what ends their wait, and what is told of it."""
 
+import msgspec
 import pytest
 
 from laststand.emulator.core import effects, events, messages
@@ -8,7 +9,7 @@ from laststand.emulator.core.broker.replicas import delayed_produce
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.core.types import Acks, RequestId, TopicId, TopicPartition
+from laststand.emulator.core.types import Acks, CauseId, RequestId, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, batch, events_of
 
 MISSING = TopicPartition("payments", 0)
@@ -90,3 +91,11 @@ def test_an_answer_tells_of_which_topic_the_log_is_and_how_many_records_came() -
         (TOPIC_ID, 1),
         ("id-of-payments", 0),
     ]
+
+
+def test_what_follows_of_a_batch_has_its_own_cause() -> None:
+    producing = Producing()
+    producing.produce(msgspec.structs.replace(asked(), cause_id=CauseId("send-1")), asked(MISSING), acks=Acks.LEADER)
+    appended = [event.cause_id for event in events_of(producing.turn) if isinstance(event, events.BatchAppended)]
+    assert appended == ["send-1"]
+    assert [event.cause_id for event in producing.told()] == ["send-1", producing.turn.cause_id]
