@@ -19,6 +19,9 @@ from tests.wire.batches import make_batch, summarize
 ANSWER_TIMEOUT_S: Final = 15.0
 SILENCE_S: Final = 1.5
 _ATTEMPT_S: Final = 0.1
+_COMMIT_S: Final = 5.0
+_ANSWERED_BY_COMMITTED: Final = frozenset({"DescribeGroups", "ListGroups"})
+"""Kafka joins a new group before the group's first record is committed, and describes it only afterwards."""
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _GROUPS: Final = 12
 """So many that each partition of ``__consumer_offsets`` has one."""
@@ -242,7 +245,8 @@ class CasePlayer:
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def _exchange(self, step: dict[str, Any]) -> dict[str, Any] | None:
-        deadline = time.monotonic() + step.get("withinMs", 0) / 1000
+        wait_s = _COMMIT_S if step.get("api") in _ANSWERED_BY_COMMITTED else step.get("withinMs", 0) / 1000
+        deadline = time.monotonic() + wait_s
         while True:
             answer = self._once(step)
             if answer is None or self._is_final(step, answer) or time.monotonic() > deadline:
@@ -254,11 +258,20 @@ class CasePlayer:
         return answer
 
     def _is_final(self, step: dict[str, Any], answer: dict[str, Any]) -> bool:
+        if step.get("api") in _ANSWERED_BY_COMMITTED and not self._is_expected(step, answer):
+            return False
         codes = set(_errors_in(answer))
         if codes & set(step.get("retry", ())):
             return False
         until = step.get("until")
         return until is None or bool(_at(answer, until["path"]) == self._filled(until["is"]))
+
+    def _is_expected(self, step: dict[str, Any], answer: dict[str, Any]) -> bool:
+        try:
+            self._match(step.get("expect", {"$any": None}), answer, "", step)
+        except MismatchError:
+            return False
+        return True
 
     def _once(self, step: dict[str, Any]) -> dict[str, Any] | None:
         name = step.get("recv") or step.get("conn") or ("broker", step.get("broker", 1))
