@@ -3,7 +3,9 @@
 ``kafka-producer-perf-test`` of Kafka 4.2.0 writes the same load to both clusters in turn: acks=all, idempotent, RF 3,
 min ISR 2, 1 KB records, 3 partitions whose leaders are three brokers. Kafka's brokers run with the options of its own
 start script, so that their code is compiled as in production. The project's own producer takes a turn at the two larger
-batch sizes. ``listener_first_list_s`` is the time that ``kcat -L`` takes once brokers are unfenced.
+batch sizes, with one batch in flight for each partition: brokers read no further request of a connection until the
+last one is answered, so that a client of Kafka has no more here. ``listener_first_list_s`` is the time that ``kcat -L``
+takes once brokers are unfenced.
 """
 
 import asyncio
@@ -180,7 +182,7 @@ async def _tool(brokers: Brokers, name: str, *arguments: str) -> str:
 
 async def _own_client(cluster: BenchmarkCluster, batch_records: int) -> float:
     """Returns the throughput of the project's own producer, in MB/s."""
-    load = Load(partitions=PARTITIONS, batch_records=batch_records, buffer_records=30 * batch_records)
+    load = Load(partitions=PARTITIONS, batch_records=batch_records, buffer_records=30 * batch_records, max_in_flight=1)
     with tempfile.TemporaryDirectory(prefix="laststand-benchmark-") as name:
         directory = Path(name)
         shutil.copy(cluster.processes.layout.token_file, token_file(directory))

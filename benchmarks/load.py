@@ -2,7 +2,7 @@
 
 The history has a line for each batch that was made and one for each that was acknowledged, with the machine's monotonic
 clock, so throughput and latency need no probe of their own. A batch counts from the moment that it is made, so its
-latency includes encoding and waiting for one of the five places in flight.
+latency includes encoding and waiting for a place in flight.
 """
 
 import asyncio
@@ -41,6 +41,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
         partitions: take turns.
         batch_records: records of one batch at most.
         buffer_records: records made and not yet acknowledged at most.
+        max_in_flight: unanswered batches of a partition at most.
         rate: records per second; ``None`` for as many as are taken.
         tick_ms: how often records are made.
     """
@@ -48,6 +49,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[TopicPartition, ...]
     batch_records: int = 1
     buffer_records: int = 1000
+    max_in_flight: int = 5
     rate: int | None = None
     tick_ms: int = 1
 
@@ -164,5 +166,7 @@ def _producer(load: Load) -> ProducerConfig:
         batch_size=load.batch_records * RECORD_SIZE,
         tick_ms=load.tick_ms,
         partitions=load.partitions,
-        settings=ProducerSettings(acks=Acks.ALL, buffer_records_max=load.buffer_records),
+        settings=ProducerSettings(
+            acks=Acks.ALL, buffer_records_max=load.buffer_records, max_in_flight=load.max_in_flight
+        ),
     )
