@@ -21,6 +21,7 @@ class OffsetCommitted(msgspec.Struct, frozen=True, kw_only=True):
         leader_epoch: of the last record that was read, if the client said so (KIP-320).
         metadata: the client's text.
         topic_id: of the topic, if the client named it by id.
+        committed_ms: when, by the coordinator's clock.
         retention_ms: how long it is valid, if the client said so (OffsetCommit up to version 4).
         producer: whose transaction it is part of, and counts with.
     """
@@ -31,6 +32,7 @@ class OffsetCommitted(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: LeaderEpoch | None = None
     metadata: str = ""
     topic_id: TopicId | None = None
+    committed_ms: int
     retention_ms: int | None = None
     producer: ProducerIdentity | None = None
 
@@ -78,6 +80,7 @@ class GroupMetadata(msgspec.Struct, frozen=True, kw_only=True):
         protocol_name: the selected assignor; ``None`` without members.
         leader: the member that assigns; ``None`` without members.
         members: in the order in which they joined.
+        state_ms: when it reached its state, by the coordinator's clock, if that is known.
     """
 
     group_id: str
@@ -86,6 +89,7 @@ class GroupMetadata(msgspec.Struct, frozen=True, kw_only=True):
     protocol_name: str | None = None
     leader: str | None = None
     members: tuple[MemberMetadata, ...] = ()
+    state_ms: int | None = None
 
 
 class GroupRemoved(msgspec.Struct, frozen=True, kw_only=True):

@@ -90,6 +90,8 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     offsets_topic_replication_factor: Positive = 3
     offsets_commit_timeout_ms: Positive = 5000
     offset_metadata_max_bytes: Natural = 4096
+    offsets_retention_minutes: Positive = 7 * 24 * 60
+    offsets_retention_check_interval_ms: Positive = 600_000
     transaction_state_log_num_partitions: Positive = 3
     transaction_state_log_replication_factor: Positive = 3
     transaction_state_log_min_isr: Positive = 2

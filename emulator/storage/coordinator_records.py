@@ -37,7 +37,7 @@ def encode_records(records: Sequence[CoordinatorRecord], *, timestamp_ms: int) -
                 raise ValueError("a marker is a batch of its own")
             case _:
                 key = group_records.encode_key(record)
-                value = group_records.encode_value(record, timestamp_ms=timestamp_ms)
+                value = group_records.encode_value(record)
         parts += encode_record(number, key, value)
     producer = first.producer if isinstance(first, OffsetCommitted) else None
     content = seal_batch(

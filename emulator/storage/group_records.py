@@ -61,7 +61,7 @@ def encode_key(record: KeyedRecord) -> bytes:
             return INT16.pack(_GROUP) + _string(group_id)
 
 
-def encode_value(record: KeyedRecord, *, timestamp_ms: int) -> bytes | None:
+def encode_value(record: KeyedRecord) -> bytes | None:
     """Returns the value of a record, ``None`` for a tombstone."""
     match record:
         case OffsetRemoved() | GroupRemoved():
@@ -74,10 +74,11 @@ def encode_value(record: KeyedRecord, *, timestamp_ms: int) -> bytes | None:
             if topic_id is not None:
                 tags = bytes((1, _TOPIC_ID_TAG, _UUID_BYTES)) + uuid_bytes(topic_id)
             head = _OFFSET_HEAD.pack(_CURRENT_OFFSET, record.offset, leader_epoch)
-            return b"".join((head, varint(len(metadata) + 1), metadata, INT64.pack(timestamp_ms), tags))
+            return b"".join((head, varint(len(metadata) + 1), metadata, INT64.pack(record.committed_ms), tags))
         case OffsetCommitted(retention_ms=retention_ms):
             head = _EXPIRING_HEAD.pack(_EXPIRING, record.offset)
-            return head + _string(record.metadata) + _TIMES.pack(timestamp_ms, timestamp_ms + (retention_ms or 0))
+            expires_ms = record.committed_ms + (retention_ms or 0)
+            return head + _string(record.metadata) + _TIMES.pack(record.committed_ms, expires_ms)
         case GroupMetadata():
             return b"".join(
                 (
@@ -86,7 +87,7 @@ def encode_value(record: KeyedRecord, *, timestamp_ms: int) -> bytes | None:
                     INT32.pack(record.generation_id),
                     _string(record.protocol_name),
                     _string(record.leader),
-                    INT64.pack(timestamp_ms),
+                    INT64.pack(-1 if record.state_ms is None else record.state_ms),
                     INT32.pack(len(record.members)),
                     *(_member(member) for member in record.members),
                 )
@@ -168,6 +169,7 @@ def _offset(group_id: str, partition: TopicPartition, reader: FieldReader) -> Of
             partition=partition,
             offset=offset,
             metadata=metadata,
+            committed_ms=committed_ms,
             retention_ms=expires_ms - committed_ms,
         )
     if version not in (_LEGACY_OFFSET, _CURRENT_OFFSET):
@@ -176,9 +178,10 @@ def _offset(group_id: str, partition: TopicPartition, reader: FieldReader) -> Of
     topic_id: TopicId | None = None
     if version == _LEGACY_OFFSET:
         metadata = _text(reader)
+        committed_ms = reader.int64()
     else:
         metadata = reader.utf8(reader.varint() - 1)
-        reader.int64()
+        committed_ms = reader.int64()
         for tag, content in reader.tagged():
             if tag == _TOPIC_ID_TAG:
                 topic_id = TopicId(content.uuid())
@@ -189,6 +192,7 @@ def _offset(group_id: str, partition: TopicPartition, reader: FieldReader) -> Of
         leader_epoch=None if leader_epoch < 0 else LeaderEpoch(leader_epoch),
         metadata=metadata,
         topic_id=topic_id,
+        committed_ms=committed_ms,
     )
 
 
@@ -197,7 +201,7 @@ def _group(group_id: str, reader: FieldReader) -> GroupMetadata | None:
         return None
     protocol_type, generation_id = _text(reader), reader.int32()
     protocol_name, leader = _text_or_null(reader), _text_or_null(reader)
-    reader.int64()
+    state_ms = reader.int64()
     members: list[MemberMetadata] = []
     for _ in range(reader.int32()):
         member_id, instance_id = _text(reader), _text_or_null(reader)
@@ -224,6 +228,7 @@ def _group(group_id: str, reader: FieldReader) -> GroupMetadata | None:
         protocol_name=protocol_name,
         leader=leader,
         members=tuple(members),
+        state_ms=None if state_ms < 0 else state_ms,
     )
 
 

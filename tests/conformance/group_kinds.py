@@ -96,6 +96,7 @@ class _World:
             group_max_size=given.get("max_size", NodeProperties().group_max_size),
             offset_metadata_max_bytes=given.get("max_metadata", NodeProperties().offset_metadata_max_bytes),
             offsets_commit_timeout_ms=1 << 30,
+            offsets_retention_minutes=10,
         )
         self.epoch = 0
         self.load()
@@ -387,6 +388,7 @@ def _offsets(vector: Vector) -> list[str]:
     seen: list[dict[str, Any]] = []
     for index, step in enumerate(vector.steps):
         before = len(world.records)
+        may_go: bool | None = None
         match step["op"]:
             case "commit" | "txn_commit":
                 world.ask(index, _commit(step))
@@ -409,10 +411,15 @@ def _offsets(vector: Vector) -> list[str]:
                 world.shard.forget_partitions(world.turn(), _partitions(step["partitions"]))
             case "commit_log":
                 world.commit()
+            case "expire":
+                world.now_ms += step["ms"]
+                assert world.group is not None, "vectors have a group expire that there is"
+                may_go = world.shard.offsets.expire(world.turn(), world.group)
             case other:
                 raise ValueError(f"unknown operation {other}")
         seen.append(
             {
+                "group_may_go": may_go,
                 "appended": [
                     _appended(record, world.now_ms)
                     for record in world.records[before:]
@@ -510,7 +517,7 @@ def _offsets_answer(step: Fields, response: Any) -> dict[str, Any]:
 def _record_bytes(vector: Vector) -> list[str]:
     given = vector.raw["given"]
     record = _given_record(given)
-    value = encode_value(record, timestamp_ms=given.get("commit_ms", given.get("state_ms", 0)))
+    value = encode_value(record)
     observed = {"key_hex": encode_key(record).hex(), "value_hex": None if value is None else value.hex()}
     return mismatches(vector.expect, observed)
 
@@ -531,6 +538,7 @@ def _given_record(given: Fields) -> KeyedRecord:
                 offset=given["offset"],
                 leader_epoch=None if leader_epoch < 0 else LeaderEpoch(leader_epoch),
                 metadata=given.get("metadata", ""),
+                committed_ms=given.get("commit_ms", 0),
                 retention_ms=None if expires_ms is None else expires_ms - given["commit_ms"],
             )
         case other:
@@ -546,6 +554,8 @@ KINDS: Final[Mapping[str, Handler]] = {
     "offset_commit": _offsets,
     "offset_fetch": _offsets,
     "offset_delete": _offsets,
+    "offset_expiration": _offsets,
+    "offset_expiration.transactional": _offsets,
     "txn_offset_commit": _offsets,
     "txn_offset_commit.transactional": _offsets,
     "offset_fetch.transactional": _offsets,

@@ -109,6 +109,7 @@ class Group:
         group_id: of the group.
         state: of the group.
         previous_state: the state before it.
+        state_ms: when it reached the state, by the coordinator's clock; ``None`` if it has had no other.
         generation_id: of the newest generation.
         protocol_type: of its members, or of its last ones; ``None`` before the first.
         protocol_name: selected for the generation.
@@ -124,6 +125,7 @@ class Group:
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.EMPTY
+        self.state_ms: int | None = None
         self.generation_id = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
@@ -159,6 +161,7 @@ class Group:
             )
         group.leader = record.leader
         group.state = GroupState.STABLE if group.members else GroupState.EMPTY
+        group.state_ms = record.state_ms
         return group
 
     def record(self, assignments: Mapping[str, bytes] | None = None) -> GroupMetadata:
@@ -184,11 +187,12 @@ class Group:
                 for member in self.members.values()
                 for protocol in (member.protocol(self.protocol_name),)
             ),
+            state_ms=self.state_ms,
         )
 
     # --- States ---------------------------------------------------------------------------------------------------
 
-    def become(self, state: GroupState) -> None:
+    def become(self, state: GroupState, *, now_ms: int) -> None:
         """Changes the state.
 
         Raises:
@@ -198,6 +202,7 @@ class Group:
             raise InvariantError(f"group {self.group_id!r} cannot become {state.value} out of {self.state.value}")
         self.previous_state = self.state
         self.state = state
+        self.state_ms = now_ms
 
     @property
     def may_rebalance(self) -> bool:
@@ -215,12 +220,12 @@ class Group:
         """The longest of the members' rebalance timeouts."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    def begin_generation(self) -> None:
+    def begin_generation(self, *, now_ms: int) -> None:
         """Begins the next generation, of the members that there are."""
         self.generation_id += 1
         self.pending_syncs.clear()
         self.protocol_name = self.selected_protocol() if self.members else None
-        self.become(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY)
+        self.become(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms=now_ms)
 
     # --- Members --------------------------------------------------------------------------------------------------
 

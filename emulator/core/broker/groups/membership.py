@@ -115,7 +115,7 @@ class Membership:
             for member in group.members.values():
                 _answer_join(turn, member, JoinGroupResponse(error=ErrorCode.NOT_COORDINATOR))
                 _answer_sync(turn, member, SyncGroupResponse(error=ErrorCode.NOT_COORDINATOR))
-            group.become(GroupState.DEAD)
+            group.become(GroupState.DEAD, now_ms=turn.now_ms)
         self.groups.clear()
 
     # --- Join -----------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class Membership:
             self._fail_syncs(turn, group, ErrorCode.REBALANCE_IN_PROGRESS)
         self.timers.cancel(SyncTimer(group.group_id))
         is_first = group.state is GroupState.EMPTY
-        group.become(GroupState.PREPARING_REBALANCE)
+        group.become(GroupState.PREPARING_REBALANCE, now_ms=turn.now_ms)
         if is_first:
             # More members may be about to join.
             delay_ms = self._properties.group_initial_rebalance_delay_ms
@@ -313,7 +313,7 @@ class Membership:
             # Static members only, and none has joined: their sessions decide.
             self.timers.set(JoinTimer(group.group_id), at_ms=turn.now_ms + group.rebalance_timeout_ms)
             return
-        group.begin_generation()
+        group.begin_generation(now_ms=turn.now_ms)
         if group.state is GroupState.EMPTY:
             self._log.append(turn, (group.record(),), _ignore)
             return
@@ -357,7 +357,7 @@ class Membership:
                 self._fail_syncs(turn, group, error)
                 self._rebalance_or_go_on(turn, group)
                 return
-            group.become(GroupState.STABLE)
+            group.become(GroupState.STABLE, now_ms=turn.now_ms)
             for member in group.members.values():
                 member.assignment = assignments.get(member.member_id, b"")
                 if _answer_sync(turn, member, _synced(group, member)):

@@ -2,7 +2,7 @@
 
 A commit is checked against what is written. A fetch is answered by what is committed, so that nobody is told a position
 which a failover takes back; one that wants stable positions is answered by what is written, once that is committed
-(Kafka's ``OffsetMetadataManager``). Positions never expire here.
+(Kafka's ``OffsetMetadataManager``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -105,16 +105,20 @@ class Offsets:
         log: of the partition.
         membership: the groups whose positions they are.
         metadata_bytes_max: of one position (``offset.metadata.max.bytes``).
+        retention_ms: for how long a position stays that nobody uses (``offsets.retention.minutes``).
 
     Attributes:
         written: what is in the log.
         committed: what is in the log and committed.
     """
 
-    def __init__(self, log: CoordinatorLog, membership: Membership, *, metadata_bytes_max: int) -> None:
+    def __init__(
+        self, log: CoordinatorLog, membership: Membership, *, metadata_bytes_max: int, retention_ms: int
+    ) -> None:
         self._log = log
         self._membership = membership
         self._metadata_bytes_max = metadata_bytes_max
+        self._retention_ms = retention_ms
         self.written = OffsetTable()
         self.committed = OffsetTable()
 
@@ -136,6 +140,7 @@ class Offsets:
                 leader_epoch=each.leader_epoch,
                 metadata=each.metadata,
                 topic_id=each.topic_id,
+                committed_ms=turn.now_ms,
                 retention_ms=request.retention_ms,
                 producer=request.producer,
             )
@@ -219,6 +224,45 @@ class Offsets:
         """Removes the positions in partitions that exist no more."""
         records = [record for partition in partitions for record in self.written.tombstones(partition)]
         self._write(turn, records, lambda _turn, _error: None)
+
+    def expire(self, turn: Turn, group: Group) -> bool:
+        """Removes the positions of a group that nobody has used for too long (``cleanupExpiredOffsets``).
+
+        Returns:
+            Whether none is left, also in no transaction.
+        """
+        positions = self.written.of_group(group.group_id)
+        pending = self.written.pending_of_group(group.group_id)
+        expired = [
+            partition
+            for partition, position in positions.items()
+            if partition not in pending and self._is_expired(position, group, now_ms=turn.now_ms)
+        ]
+        is_all = len(expired) == len(positions) and not pending
+        records = [OffsetRemoved(group_id=group.group_id, partition=partition) for partition in expired]
+        if records:
+            self._write(turn, records, lambda _turn, _error: None)
+        return is_all
+
+    def _is_expired(self, position: OffsetCommitted, group: Group, *, now_ms: int) -> bool:
+        """Judges a position (``ClassicGroup.offsetExpirationCondition``).
+
+        One in a group whose members left has its time from then on. Members keep those in the topics that they
+        subscribe to.
+        """
+        since_ms = position.committed_ms
+        match group.state:
+            case GroupState.EMPTY if group.protocol_type is not None and group.state_ms is not None:
+                since_ms = group.state_ms
+            case GroupState.EMPTY:
+                pass
+            case GroupState.STABLE if group.is_of_consumers and not group.subscribes_to(position.partition.topic):
+                pass
+            case _:
+                return False
+        if position.retention_ms is not None:
+            return now_ms >= position.committed_ms + position.retention_ms
+        return now_ms - since_ms >= self._retention_ms
 
     def _write(self, turn: Turn, records: Sequence[GroupRecord], done: Done) -> None:
         if not records:

@@ -79,7 +79,14 @@ class GroupShard:
             on_committed=self._take_committed,
         )
         self.membership = Membership(self.log, properties)
-        self.offsets = Offsets(self.log, self.membership, metadata_bytes_max=properties.offset_metadata_max_bytes)
+        self.offsets = Offsets(
+            self.log,
+            self.membership,
+            metadata_bytes_max=properties.offset_metadata_max_bytes,
+            retention_ms=properties.offsets_retention_minutes * 60_000,
+        )
+        self._expiry_interval_ms = properties.offsets_retention_check_interval_ms
+        self._expiry_due_ms = turn.now_ms + self._expiry_interval_ms
         self._verify = verify
         self._committed_groups: set[str] = set()
         for loaded in records:
@@ -106,13 +113,16 @@ class GroupShard:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``handle_timer`` is due."""
-        deadlines = (self.membership.timers.earliest_ms, self.log.next_deadline_ms)
+        deadlines = (self.membership.timers.earliest_ms, self.log.next_deadline_ms, self._expiry_due_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def handle_timer(self, turn: Turn) -> None:
         """Does what is due."""
         self.log.time_out(turn)
         self.membership.handle_timer(turn)
+        if turn.now_ms >= self._expiry_due_ms:
+            self._expiry_due_ms = turn.now_ms + self._expiry_interval_ms
+            self._expire(turn)
 
     def settle(self, turn: Turn) -> None:
         """Answers those who waited for the high watermark."""
@@ -216,11 +226,19 @@ class GroupShard:
             return
         positions = self.offsets.written.of_group(group_id)
         records: list[GroupRecord] = [OffsetRemoved(group_id=group_id, partition=name) for name in positions]
-        records.append(GroupRemoved(group_id=group_id))
 
         def done(turn: Turn, error: ErrorCode) -> None:
             caller.answer(turn, DeleteGroupResponse(error=error))
 
+        self._write(turn, (*records, GroupRemoved(group_id=group_id)), done)
+
+    def _expire(self, turn: Turn) -> None:
+        """Removes positions that nobody has used for too long, and empty groups that have none."""
+        for group_id, group in list(self.membership.groups.items()):
+            if self.offsets.expire(turn, group) and group.state is GroupState.EMPTY:
+                self._write(turn, (GroupRemoved(group_id=group_id),), lambda _turn, _error: None)
+
+    def _write(self, turn: Turn, records: Sequence[GroupRecord], done: Done) -> None:
         base_offset = self.log.append(turn, records, done)
         if base_offset is not None:
             for next_offset, record in enumerate(records, start=base_offset + 1):

@@ -13,6 +13,7 @@ from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodedBatch, LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.group_records import GroupRemoved
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.properties import NodeProperties, topic_properties
@@ -35,6 +36,8 @@ NAME = TopicPartition(OFFSETS_TOPIC, 0)
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 ORDERS = TopicPartition("orders", 0)
 PROPERTIES = NodeProperties(group_initial_rebalance_delay_ms=0)
+RETENTION_MS = PROPERTIES.offsets_retention_minutes * 60_000
+CHECK_MS = PROPERTIES.offsets_retention_check_interval_ms
 SESSION_MS = 10_000
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -129,6 +132,15 @@ class Coordinator:
         (found,) = self.ask(request, asked.OffsetFetchResponse).offsets
         return found.offset
 
+    def positions(self) -> int:
+        request = asked.OffsetFetchRequest(group_id="g", partitions=None, require_stable=True)
+        return len(self.ask(request, asked.OffsetFetchResponse).offsets)
+
+    def leave(self) -> None:
+        members = (asked.LeavingMember(member_id="m", instance_id=None),)
+        self.ask(asked.LeaveGroupRequest(group_id="g", members=members), asked.LeaveGroupResponse)
+        self.sleep(1)
+
 
 def with_a_stable_group() -> tuple[Coordinator, int]:
     """Returns a coordinator, and the generation of its group of one member, ``m``."""
@@ -196,3 +208,28 @@ def test_members_have_a_whole_session_from_the_failover_on() -> None:
     assert second.heartbeat("m", generation) is ErrorCode.NONE
     second.sleep(SESSION_MS)
     assert second.heartbeat("m", generation) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_positions_expire_when_the_group_has_been_empty_for_the_retention_whoever_coordinates_it() -> None:
+    first, generation = with_a_stable_group()
+    first.commit_position("m", generation, 7)
+    first.now_ms += RETENTION_MS
+    assert first.heartbeat("m", generation) is ErrorCode.NONE
+    first.leave()
+    second = Coordinator(1, first.records, now_ms=first.now_ms + RETENTION_MS - CHECK_MS - 2)
+    second.commit()
+    second.sleep(CHECK_MS)
+    assert second.positions() == 1
+    second.sleep(CHECK_MS)
+    assert second.positions() == 0
+    assert second.records[-1] == GroupRemoved(group_id="g")
+    assert second.shard.listed() == []
+
+
+def test_members_keep_the_positions_of_the_topics_that_they_subscribe_to() -> None:
+    coordinator, generation = with_a_stable_group()
+    coordinator.commit_position("m", generation, 7)
+    coordinator.now_ms += RETENTION_MS
+    assert coordinator.heartbeat("m", generation) is ErrorCode.NONE
+    coordinator.sleep(1)
+    assert coordinator.positions() == 1
