@@ -5,7 +5,7 @@ The controller never answers the client. Where it gives no answer within the req
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from laststand.emulator.core import admin_messages, messages
@@ -24,6 +24,9 @@ from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _TIMEOUT_MS: Final = 30_000
 """Of requests that bring none."""
+
+_CONFIGS_OF_TOPIC_VERSION: Final = 5
+"""Version of CreateTopics from which an answer has the topics' configuration (KIP-525)."""
 
 _SOURCES: Final = {
     admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG: 1,
@@ -89,6 +92,9 @@ def _result(error: ErrorCode, message: str = "") -> Message:
 
 _TIMED_OUT: Final = _result(ErrorCode.REQUEST_TIMED_OUT, "the controller did not answer in time")
 _DUPLICATE: Final = _result(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+_NAMED_BY_ID_TOO: Final = _result(
+    ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
+)
 _NO_ASSIGNMENT: Final = _result(
     ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment is of no partition."
 )
@@ -117,7 +123,30 @@ async def _create_topics(served: Served, request: ClientRequest) -> Message:
         results = {} if response is None else {result.name: result for result in response.topics}
         for name, topic in topics.items():
             answers[name] = _created(served, topic, results.get(name))
+        if request.version >= _CONFIGS_OF_TOPIC_VERSION and not body["validateOnly"]:
+            made = [name for name in topics if answers[name]["errorCode"] == ErrorCode.NONE]
+            for name, configs in (await _configs_of(served, request, made)).items():
+                answers[name]["configs"] = configs
     return {"topics": [answers[name] for name in counts]}
+
+
+async def _configs_of(served: Served, request: ClientRequest, topics: Sequence[str]) -> dict[str, list[Message]]:
+    """Returns the effective configuration of topics that are there."""
+    if not topics:
+        return {}
+    resources = tuple(
+        admin_messages.DescribeConfigsResource(resource=ConfigResource.TOPIC, resource_name=name) for name in topics
+    )
+    response = await _forward(
+        served,
+        request,
+        admin_messages.DescribeConfigsRequest(resources=resources),
+        admin_messages.DescribeConfigsResponse,
+    )
+    return {
+        found.resource_name: [_config(config, has_synonyms=False) for config in found.configs]
+        for found in (() if response is None else response.resources)
+    }
 
 
 def _refusal_of_topic(topic: Message) -> Message | None:
@@ -190,6 +219,10 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
         else:
             names[place] = image.topic_names[topic_id] if name is None else name
     ids = {name: image.topics.get(name, ZERO_UUID) for name in names.values()}
+    for place in [place for place, name in names.items() if place[0] is not None and (None, ids[name]) in counts]:
+        topic_id = ids[names.pop(place)]
+        names.pop((None, topic_id), None)
+        answers[place] = {**_NAMED_BY_ID_TOO, "topicId": topic_id}
     if names:
         response = await _forward(
             served,
@@ -202,7 +235,9 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
             result = None if response is None else response.topics[number]
             answer = _TIMED_OUT if result is None else _result(result.error, result.error_message)
             answers[place] = {**answer, "name": name, "topicId": ids[name]}
-    return {"responses": [{"name": place[0], "topicId": place[1], **answers[place]} for place in counts]}
+    return {
+        "responses": [{"name": place[0], "topicId": place[1], **answers[place]} for place in counts if place in answers]
+    }
 
 
 async def _create_partitions(served: Served, request: ClientRequest) -> Message:
@@ -489,13 +524,18 @@ def _changes_problem(resource: Message) -> Message | None:
 
 async def _update_features(served: Served, request: ClientRequest) -> Message:
     body = request.body
+    for each in body["featureUpdates"]:
+        if each["upgradeType"] not in UPGRADES:
+            return _feature_problem(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"Invalid update version {each['maxVersionLevel']} for feature {each['feature']}. "
+                "The controller does not support the given upgrade type.",
+            )
     updates = [
         admin_messages.FeatureUpdate(
             feature=each["feature"],
             max_version_level=each["maxVersionLevel"],
-            upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE
-            if each["allowDowngrade"]
-            else UPGRADES.get(each["upgradeType"], FeatureUpgradeType.UPGRADE),
+            upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE if each["allowDowngrade"] else UPGRADES[each["upgradeType"]],
         )
         for each in {each["feature"]: each for each in body["featureUpdates"]}.values()
     ]
@@ -509,13 +549,14 @@ async def _update_features(served: Served, request: ClientRequest) -> Message:
     if response is None:
         return _TIMED_OUT
     if response.error is not ErrorCode.NONE:
-        reason = (
-            f"The update failed for all features since the following feature had an error: {response.error_message}"
-        )
-        return _result(response.error, reason)
+        return _feature_problem(response.error, response.error_message)
     done = {"errorCode": ErrorCode.NONE, "errorMessage": "NONE"}
     results = [{**done, "feature": update.feature} for update in updates]
     return {"errorCode": ErrorCode.NONE, "results": results if request.version < _RESULTS_OF_FEATURES_BELOW else []}
+
+
+def _feature_problem(error: ErrorCode, message: str) -> Message:
+    return _result(error, f"The update failed for all features since the following feature had an error: {message}")
 
 
 async def _unregister_broker(served: Served, request: ClientRequest) -> Message:
