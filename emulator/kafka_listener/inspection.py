@@ -1,5 +1,6 @@
 """A broker's answers about its own logs and the metadata quorum: producers, log directories, DescribeQuorum."""
 
+import shutil
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,7 +17,6 @@ from laststand.emulator.kafka_listener.topic_entries import by_topic
 _TIMEOUT_MS: Final = 30_000
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _MESSAGE_VERSION: Final = 2
-_UNKNOWN_BYTES: Final = -1
 _ANY_RESOURCE_VERSION: Final = 1
 """Version of ListConfigResources that is about more than the metrics of clients."""
 
@@ -73,15 +73,9 @@ async def _describe_log_dirs(served: Served, request: ClientRequest) -> Message:
         if wanted is None or (partition.name.topic, partition.name.partition) in wanted
     )
     listed = [{"name": topic, "partitions": partitions} for topic, partitions in sorted(topics.items())]
+    disk = shutil.disk_usage(served.log_dir)
     return {
-        "results": [
-            {
-                "logDir": served.log_dir,
-                "topics": listed,
-                "totalBytes": _UNKNOWN_BYTES,
-                "usableBytes": _UNKNOWN_BYTES,
-            }
-        ]
+        "results": [{"logDir": served.log_dir, "topics": listed, "totalBytes": disk.total, "usableBytes": disk.free}]
     }
 
 
