@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -93,12 +94,15 @@ public class Client {
                 if (records.isEmpty()) {
                     continue;
                 }
+                Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
                 producer.beginTransaction();
                 try {
                     for (ConsumerRecord<String, String> record : records) {
                         producer.send(new ProducerRecord<>(topic + "-out", record.value()));
+                        TopicPartition partition = new TopicPartition(record.topic(), record.partition());
+                        positions.put(partition, new OffsetAndMetadata(record.offset() + 1));
                     }
-                    producer.sendOffsetsToTransaction(records.nextOffsets(), consumer.groupMetadata());
+                    producer.sendOffsetsToTransaction(positions, consumer.groupMetadata());
                     producer.commitTransaction();
                     records.forEach(record -> say("piped " + record.value()));
                 } catch (ProducerFencedException error) {
