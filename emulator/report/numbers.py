@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from laststand.emulator.plan.nouns import noun
+
 _THIN_SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
 
 
@@ -12,4 +14,4 @@ def number(value: int) -> str:
 
 def plural(count: int, word: str) -> str:
     """Returns a number of things."""
-    return f"{number(count)} {word}{'' if count == 1 else 's'}"
+    return f"{number(count)} {noun(count, word)}"

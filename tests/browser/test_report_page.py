@@ -1,5 +1,6 @@
 """The page of a run in a real browser: what its first screen shows, keyboard, script, colours, accessibility."""
 
+import dataclasses
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -275,3 +276,25 @@ def test_a_policy_that_is_broken_would_be_noticed(browser: Browser, pages: dict[
         page.write_text(spoil(pages["lost"].read_text()))
         with pytest.raises(AssertionError), opened(browser, page):
             pass
+
+
+def test_a_long_era_fits_a_narrow_screen_and_an_unmet_expectation_is_on_the_first(
+    browser: Browser, runs: dict[str, ReportedRun], tmp_path: Path
+) -> None:
+    names = (
+        "broker.heartbeat.interval.ms",
+        "broker.session.timeout.ms",
+        "min.insync.replicas",
+        "replica.lag.time.max.ms",
+    )
+    verdict = msgspec.structs.replace(
+        runs["kept"].verdict, changed=tuple(f"{name}=1500" for name in names), misses=("none acked for 10 s",)
+    )
+    page = tmp_path / "page.html"
+    page.write_text(render(dataclasses.replace(runs["kept"], verdict=verdict)))
+    with opened(browser, page) as tab:
+        assert tab.locator(".verdict").first.evaluate("e => e.getClientRects()[0].height") < 30
+        tab.get_by_role("link", name="not as expected").click()
+        expect(tab.locator("#expected")).to_be_in_viewport()
+        tab.set_viewport_size({"width": 400, "height": 900})
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 400
