@@ -162,7 +162,13 @@ class ContainerProcess:
         try:
             code = int(self.container.wait()["StatusCode"])
             lines = self._collect()
-            explanation = _OUT_OF_MEMORY if self.container.attrs["State"]["OOMKilled"] else None
+            if self._asked_for is None:
+                attributes = self.container.attrs
+                explanation = explain_kill(
+                    code,
+                    is_reported=attributes["State"]["OOMKilled"],
+                    memory_limit=attributes["HostConfig"]["Memory"],
+                )
         except (DockerException, requests.RequestException) as error:
             code, explanation = None, f"the Docker engine went away: {reason_of(error)}"
         with suppress(RuntimeError):  # the event loop is closed: nobody wants to know
@@ -192,6 +198,24 @@ class ContainerProcess:
         )
         self._ended.set_result(end)
         self._on_end(end)
+
+
+def explain_kill(code: int, *, is_reported: bool, memory_limit: int) -> str | None:
+    """Returns the reason of an end that nobody asked for, where it is memory or may be.
+
+    Args:
+        code: the container's exit code.
+        is_reported: whether the engine noticed that memory ran out. On a busy machine with control groups of version 1,
+            the group can be gone before the engine reads the kernel's notice of it.
+        memory_limit: in bytes; 0 is none.
+    """
+    if is_reported:
+        return _OUT_OF_MEMORY
+    if code == _SIGNALLED + signal.SIGKILL and memory_limit > 0:
+        return (
+            f"signal 9, which no step sent; the kernel sends it where {memory_limit >> 20} MiB of memory are not enough"
+        )
+    return None
 
 
 def _cause(asked_for: EndCause | None, code: int) -> EndCause:
