@@ -30,6 +30,7 @@ from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, Offset, TopicPartition
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.nodes import NodeRef
+from laststand.emulator.plan.nouns import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +90,11 @@ def observe(condition: Condition, view: View) -> Observation:
             return Observation(reached=found == level, text=f"{feature} is at level {found}")
         case ClientSaw(error=error, count=count):
             seen = _errors(view.counts, error) - _errors(view.counts_at_start, error)
-            return Observation(reached=seen >= count, text=f"{seen} answers to clients were {error.name}")
+            return Observation(reached=seen >= count, text=f"{counted(seen, 'answer')} to clients: {error.name}")
         case Consumed(count=count, since=since):
             before = view.counts_at_start.consumed if since is Since.STEP else 0
             consumed = view.counts.consumed - before
-            return Observation(reached=consumed >= count, text=f"{consumed} records consumed")
+            return Observation(reached=consumed >= count, text=f"{counted(consumed, 'record')} consumed")
         case Intercepted(channel=channel, count=count):
             return _intercepted(channel, count, view)
         case Elapsed(duration_ms=duration_ms, steps=steps):
@@ -113,7 +114,7 @@ def _intercepted(channel: Channel[NodeRef], count: int, view: View) -> Observati
         return Observation(reached=False, text=missing(channel.source if source is None else channel.target))
     found = Channel(source, target, channel.api, channel.way)
     touched = view.intercepted(found)
-    return Observation(reached=touched >= count, text=f"{touched} messages {found} were touched")
+    return Observation(reached=touched >= count, text=f"{counted(touched, 'message')} touched: {found}")
 
 
 def _records(counts: ClientCounts, acks: Acks | None, partition: TopicPartition) -> int:
@@ -137,7 +138,7 @@ def _acked(condition: Acked, view: View) -> Observation:
     match condition.per:
         case CountPer.TOTAL:
             total = sum(acked.values())
-            return Observation(reached=total >= condition.count, text=f"{total} records acked{level}")
+            return Observation(reached=total >= condition.count, text=f"{counted(total, 'record')} acked{level}")
         case CountPer.PARTITION:
             text = ", ".join(f"{partition}: {records}" for partition, records in acked.items())
             return Observation(

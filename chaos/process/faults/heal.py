@@ -10,6 +10,7 @@ from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nouns import counted
 
 
 @executes(actions.HealAll)
@@ -49,4 +50,5 @@ async def _restore(target: ProcessTarget, links: Iterable[Link[NodeId]]) -> acti
     silent = [link for link, outcome in zip(answering, outcomes, strict=True) if outcome is not ProbeOutcome.PASSES]
     if silent:
         return actions.Outcome(took_effect=True, bit=False, seen=f"no answer through {', '.join(map(str, silent))}")
-    return actions.effective(f"{len(changed)} links restored, {len(answering)} of them answer")
+    answers = "answers" if len(answering) == 1 else "answer"
+    return actions.effective(f"{counted(len(changed), 'link')} restored, {len(answering)} of them {answers}")

@@ -12,6 +12,7 @@ from laststand.emulator.cluster.node_files import LosePower
 from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
+from laststand.emulator.plan.nouns import counted
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.storage.power_loss import PowerLossReport
 from laststand.emulator.storage.segment import INDEX_SUFFIXES
@@ -36,8 +37,9 @@ async def power_loss(target: ProcessTarget, action: actions.PowerLoss[NodeId]) -
     names = sum(len(report.lost_names) for report in reports)
     if not killed and not any(report.has_losses for report in reports):
         return actions.no_op("nothing ran, and everything was synced")
-    seen = f"{len(killed)} processes killed, {lost} unsynced bytes and {names} unsynced names lost"
-    return actions.Outcome(took_effect=True, bit=True, seen=seen)
+    down = f"{counted(len(killed), 'process')} killed"
+    gone = f"{counted(lost, 'unsynced byte')} and {counted(names, 'unsynced name')} lost"
+    return actions.Outcome(took_effect=True, bit=True, seen=f"{down}, {gone}")
 
 
 def _bytes_lost(report: PowerLossReport) -> int:

@@ -7,6 +7,7 @@ from laststand.emulator.core.types import MessageFate, NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Direction, Link
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.nouns import counted
 from laststand.emulator.simulator.actions.targets import UNKNOWN_NODE, find_process
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.network.network import Interference
@@ -101,7 +102,7 @@ def flap(cluster: SimulatedCluster, action: actions.Flap[NodeId]) -> actions.Out
         cluster.run(action.down_ms)
         cluster.links.mend(link.source, link.target)
         cluster.run(action.up_ms)
-    return actions.effective(f"cut {action.times} times")
+    return actions.effective(f"cut {counted(action.times, 'time')}")
 
 
 def reset(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
@@ -109,7 +110,9 @@ def reset(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     ended = cluster.links.reset(link.source, link.target)
-    return actions.effective(f"{ended} requests ended") if ended else actions.no_op("no request was under way")
+    if not ended:
+        return actions.no_op("no request was under way")
+    return actions.effective(f"{counted(ended, 'request')} ended")
 
 
 def slow(
@@ -131,7 +134,7 @@ def heal_all(cluster: SimulatedCluster) -> actions.Outcome:
         return actions.no_op("nothing is wrong with the network")
     count = len(cluster.network.broken)
     cluster.links.heal()
-    return actions.effective(f"{count} links restored")
+    return actions.effective(f"{counted(count, 'link')} restored")
 
 
 def heal_node(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
@@ -139,7 +142,7 @@ def heal_node(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     count = _mend(cluster, (link for link in cluster.network.broken if node_id in link))
-    return actions.Outcome(took_effect=True, bit=count > 0, seen=f"{count} links restored")
+    return actions.Outcome(took_effect=True, bit=count > 0, seen=f"{counted(count, 'link')} restored")
 
 
 def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
@@ -148,7 +151,8 @@ def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
         return _UNKNOWN_LINK
     if link not in cluster.network.broken:
         return actions.no_op("it is whole")
-    return actions.effective(f"{_mend(cluster, [link])} links restored")
+    count = _mend(cluster, [link])
+    return actions.effective(f"{counted(count, 'link')} restored")
 
 
 def _mend(cluster: SimulatedCluster, links: Iterable[Link[NodeId]]) -> int:

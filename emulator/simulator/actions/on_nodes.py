@@ -7,6 +7,7 @@ from typing import Final
 
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
+from laststand.emulator.plan.nouns import counted
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.actions.targets import UNKNOWN_NODE, Process, find_broker, find_process
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -104,7 +105,11 @@ def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: DiskLos
     if not took_effect:
         return _NOT_RUNNING
     bit = killed > 0 or lost > 0
-    return actions.Outcome(took_effect=True, bit=bit, seen=f"{killed} processes killed, {lost} unsynced batches lost")
+    return actions.Outcome(
+        took_effect=True,
+        bit=bit,
+        seen=f"{counted(killed, 'process')} killed, {counted(lost, 'unsynced batch')} lost",
+    )
 
 
 def _lose_unsynced(cluster: SimulatedCluster, node: Process, loss: DiskLoss) -> int:

@@ -14,6 +14,7 @@ from laststand.cli.output.output import Output, json_option
 from laststand.cli.program.exit_codes import ExitCode
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import directory_option, locate, partitions_of, working
+from laststand.emulator.plan.nouns import counted
 
 if TYPE_CHECKING:
     from laststand.chaos.standing.client_session import ClientSession
@@ -255,7 +256,7 @@ def records_of(lines: Sequence[bytes], separator: bytes | None) -> list[tuple[by
 
 
 def _print_summary(tally: "Tally") -> None:
-    text = f"{tally.acked} records acknowledged"
+    text = f"{counted(tally.acked, 'record')} acknowledged"
     if tally.failed:
         text += f", {tally.failed} not written"
     if tally.unknown:

@@ -79,7 +79,7 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
                 (True, True, "1 of 1 links silent"),
                 (False, False, "no-op: it is half open"),
                 (True, False, "no effect was seen: nothing passed there before"),
-                (True, True, "1 links restored"),
+                (True, True, "1 link restored"),
             ],
         ),
         (
@@ -114,7 +114,7 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         ),
         (("rejoin 1",), [(True, False, "0 links restored")]),
         (("heal",), [(False, False, "no-op: nothing is wrong with the network")]),
-        (("cut 0->1", "mend 0->1"), [(True, True, "1 of 1 links silent"), (True, True, "1 links restored")]),
+        (("cut 0->1", "mend 0->1"), [(True, True, "1 of 1 links silent"), (True, True, "1 link restored")]),
         (("release 0->1 Fetch request",), [(False, False, "no-op: they are not held")]),
         (
             ("delay 1->0 Fetch request ms=5", "delay 1->0 Fetch request ms=5", "release 1->0 Fetch request"),
@@ -209,7 +209,7 @@ def test_what_is_exact_is_not_drawn() -> None:
     simulation = with_unsynced(5)
     exact = ExactLoss(kept=2, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
     outcome = perform(simulation.cluster, lose(0, DiskLoss(keep=Keep.PREFIX, seed=1, exact=exact)))
-    assert outcome.seen == "1 processes killed, 3 unsynced batches lost"
+    assert outcome.seen == "1 process killed, 3 unsynced batches lost"
     assert len(simulation.cluster.stored(BrokerId(NodeId(0)), NAME)) == 2
 
 
