@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from laststand.chaos.standing import messages
-from laststand.chaos.standing.names import registered
+from laststand.chaos.standing.names import all_registered, registered
 from laststand.chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING, read_order
 from laststand.chaos.standing.socket import short_path
 from laststand.chaos.standing.state import Ended, read_state
 from laststand.chaos.standing.status import StatusReport
-from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.errors import EmulatorError, suggestion
 from laststand.emulator.core.types import BrokerId, TopicPartition
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.path_words import LATEST
@@ -52,7 +52,10 @@ def find_standing(place: Path) -> Path:
     elsewhere = registered(str(place))
     if elsewhere is not None and (elsewhere / ORDER_FILE).is_file():
         return elsewhere
-    raise NoClusterError(f"no standing cluster in {place}; start one with: laststand up (laststand ps lists them)")
+    near = suggestion(str(place), [each.parent.name for each in all_registered()])
+    raise NoClusterError(
+        f"no standing cluster in {place}; start one with: laststand up (laststand ps lists them){near}"
+    )
 
 
 def find_all(store: Path) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ import msgspec
 
 from laststand.cli.output.output import Output, json_option
 from laststand.cli.program.user_error import UserError
+from laststand.emulator.core.errors import suggestion
 
 
 class _CheckListing(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,11 +28,12 @@ def checks(check_id: str | None, output: Output) -> None:
     """Print every check that a run is judged by, or explain the one with this ID, such as D1."""
     from laststand.cli.output.tables import print_json, print_listing
 
-    listings = _checks()
+    listings = known = _checks()
     if check_id is not None:
-        listings = [each for each in listings if each.check_id.lower() == check_id.lower()]
+        listings = [each for each in known if each.check_id.lower() == check_id.lower()]
         if not listings:
-            raise UserError(f"there is no check {check_id!r}; laststand checks lists them")
+            near = suggestion(check_id.upper(), [each.check_id for each in known])
+            raise UserError(f"there is no check {check_id!r}; laststand checks lists them{near}")
     if output is Output.JSON:
         print_json(listings)
     elif check_id is not None:

@@ -8,6 +8,7 @@ from laststand.cli.output.output import Output, json_option
 from laststand.cli.output.tables import print_json, print_listing
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import directory_option, locate
+from laststand.emulator.core.errors import suggestion
 
 
 @click.command(short_help="List clients of Kafka, and what they were told.")
@@ -25,8 +26,9 @@ def clients(name: str | None, place: Path, output: Output) -> None:
     found = client_connections(place if (place / "events").is_dir() else locate(place))
     chosen = [each for each in found if name is None or name in (each.client_id, each.link)]
     if name is not None and not chosen:
-        there = ", ".join(sorted({each.client_id for each in found})) or "none"
-        raise UserError(f"no client of Kafka is called {name}; on record: {there}")
+        known = sorted({each.client_id for each in found})
+        near = suggestion(name, known)
+        raise UserError(f"no client of Kafka is called {name}; on record: {', '.join(known) or 'none'}{near}")
     if output is Output.JSON:
         print_json(chosen)
         return

@@ -20,6 +20,7 @@ from laststand.cli.standing.connections import (
     status_of,
     status_when_noticed,
 )
+from laststand.emulator.core.errors import suggestion
 
 if TYPE_CHECKING:
     from laststand.chaos.standing.election_cost import Candidate
@@ -162,9 +163,11 @@ async def _costs(
     from laststand.chaos.standing.inspection import inspect_partition
 
     wanted = None if chosen is None else {(each.topic, each.partition) for each in chosen}
-    missing = (wanted or set()) - {(each.topic, each.partition) for each in report.partitions}
+    known = [(each.topic, each.partition) for each in report.partitions]
+    missing = [f"{topic}-{number}" for topic, number in sorted((wanted or set()) - {*known})]
     if missing:
-        raise UserError(f"no partition {' '.join(f'{name}-{number}' for name, number in sorted(missing))}")
+        near = suggestion(missing[0], [f"{topic}-{number}" for topic, number in known])
+        raise UserError(f"no partition {' '.join(missing)}{near}")
     return [
         ElectionCost(partition=status, candidates=candidates(await inspect_partition(admin, report, status)))
         for status in report.partitions

@@ -12,6 +12,7 @@ from laststand.cli.output.tables import print_json, print_listing
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import administer, directory_option, locate, status_of
 from laststand.cli.standing.znodes import print_znodes
+from laststand.emulator.core.errors import suggestion
 
 if TYPE_CHECKING:
     from laststand.chaos.standing.inspection import InspectedPartition
@@ -39,8 +40,9 @@ def inspect(partition: str, place: Path, output: Output) -> None:
     report = status_of(directory)
     found = [each for each in report.partitions if (each.topic, each.partition) == (wanted.topic, wanted.partition)]
     if not found:
-        known = ", ".join(f"{each.topic}-{each.partition}" for each in report.partitions) or "none"
-        raise UserError(f"no partition {partition}, there is: {known}")
+        known = [f"{each.topic}-{each.partition}" for each in report.partitions]
+        there = ", ".join(known) or "none"
+        raise UserError(f"no partition {partition}, there is: {there}{suggestion(partition, known)}")
     inspected = administer(directory, lambda admin: inspect_partition(admin, report, found[0]))
     if output is Output.JSON:
         print_json(inspected)

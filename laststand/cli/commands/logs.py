@@ -14,6 +14,7 @@ from laststand.cli.options.completion import complete_nodes
 from laststand.cli.output.output import Output, json_option
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import directory_option, locate
+from laststand.emulator.core.errors import suggestion
 from laststand.emulator.core.packed.reading import LineReader, is_packed
 from laststand.emulator.storage.line_file import line_files
 from laststand.emulator.user_files import open_file
@@ -69,7 +70,8 @@ class Source:
         name = str(CONTROLLER) if node == "controller" else node
         known = sorted(path.name for path in (directory / "nodes").glob("*"))
         if name is not None and name not in known:
-            raise UserError(f"no node {node}, there is: {', '.join(known) or 'none'}")
+            near = suggestion(name, ["controller", *known])
+            raise UserError(f"no node {node}, there is: {', '.join(known) or 'none'}{near}")
         self._directory = directory
         self._name = _HARNESS if name is None else name
         self._wants_events = wants_events

@@ -10,8 +10,10 @@ from laststand.cli.output.output import Output, json_option
 from laststand.cli.program.user_error import UserError
 
 _LEGEND: Final = """\
-leader: a digit is a broker, . nobody       broker: L leads, i in the ISR, e in the ELR, . in neither, x no process
-no ack: # nothing was acknowledged          copies E: logs with the last lost or acknowledged record of epoch E"""
+leader: a digit is a broker, . nobody
+broker: L leads, i in the ISR, e in the ELR, . in neither, x no process
+no ack: # nothing was acknowledged
+copies E: logs with the last lost or acknowledged record of epoch E"""
 
 
 @click.command(short_help="Show the picture of a run as text.")

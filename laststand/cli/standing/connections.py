@@ -14,7 +14,7 @@ from laststand.cli.options.completion import complete_clusters
 from laststand.cli.program.exit_codes import ExitCode
 from laststand.cli.program.failure import CommandFailedError
 from laststand.cli.program.user_error import UserError
-from laststand.emulator.core.errors import ConfigError, EmulatorError
+from laststand.emulator.core.errors import ConfigError, EmulatorError, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -218,7 +218,8 @@ def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[
     if counts.get(topic) == 0:
         raise CommandFailedError(f"topic {topic} was created, and has no partition after {_CREATED_WITHIN_S:.0f} s")
     if topic not in counts:
-        raise UserError(f"no topic {topic!r}, there is: {', '.join(sorted(counts)) or 'none'}")
+        there = ", ".join(sorted(counts)) or "none"
+        raise UserError(f"no topic {topic!r}, there is: {there}{suggestion(topic, counts)}")
     if partition is None:
         return tuple(TopicPartition(topic, index) for index in range(counts[topic]))
     if partition >= counts[topic]:

@@ -46,6 +46,8 @@ def test_a_check_is_explained() -> None:
 def test_a_check_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UserError, match="no check 'D99'"):
         typed("checks", "D99")
+    with pytest.raises(UserError, match="did you mean 'D1'"):
+        typed("checks", "d1x")
 
 
 def test_every_era_is_listed() -> None:

@@ -80,6 +80,7 @@ def test_show_prints_a_picture(store: dict[str, Path], capsys: pytest.CaptureFix
     picture, _, legend = text.partition("\norders-0\n")[2].partition("\n\n")
     assert document["pictures"]["orders-0"] == picture.splitlines()
     assert "L leads" in legend
+    assert max(map(len, legend.splitlines())) <= 80
 
 
 def test_a_report_that_cannot_be_written_is_a_line_and_no_failure(

@@ -31,6 +31,8 @@ def test_a_name_is_found_from_everywhere_and_by_every_command_that_takes_a_run(t
     assert find_standing(Path("blue")) == directory
     assert RUN.convert("blue", None, None) == directory
     assert RUN.convert("green", None, None) == Path("green")
+    with pytest.raises(NoClusterError, match="did you mean 'blue'"):
+        find_standing(Path("bleu"))
     assert all_registered() == (directory,)
 
 
