@@ -27,7 +27,6 @@ def build_class_archive() -> bool:
     archive = find_class_archive(find_java())
     if archive is None or archive.is_there:
         return archive is not None
-    sys.stderr.write("writing an archive of Spark's classes, once; this takes up to half a minute\n")
     with tempfile.TemporaryDirectory(prefix="laststand-") as directory:
         log_path = Path(directory, "spark.log")
         starter = SparkSessionStarter(log_path=log_path, rehearsal=rehearse, archive_use=ArchiveUse.WRITE)

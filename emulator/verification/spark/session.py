@@ -21,6 +21,7 @@ importing this module.
 import contextlib
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -57,6 +58,9 @@ _END_TIMEOUT_S: Final = 0.5
 
 _NO_ROOM: Final = "No space left on device"
 
+_WRITING: Final = (
+    "at the end an archive of Spark's classes is written, once: half a minute, minutes on a busy machine\n"
+)
 _JVM_END_TIMEOUT_S: Final = 120.0
 """Longest wait for a JVM that ends in order, which may write the class archive first, on such a machine."""
 
@@ -171,6 +175,7 @@ class SparkSessionStarter:
         options = () if archive is None else archive.options_to_use()
         if archive is not None and not archive.is_there and self._archive_use is ArchiveUse.WRITE:
             self._written_archive = archive
+            sys.stderr.write(_WRITING)
             options = archive.options_to_write()
         settings = self._settings(address)
         self._gateway = SparkGateway.start(
