@@ -31,8 +31,8 @@ class AnswerCache:
             self._offset = offset
         return self._answers.get(request)
 
-    def put(self, offset: MetadataOffset, request: Hashable, answer: Buffers) -> None:
-        """Keeps an answer that was made after ``get``; past a limit the oldest one is dropped."""
+    def store(self, offset: MetadataOffset, request: Hashable, answer: Buffers) -> None:
+        """Stores an answer that was made after ``get``; past a limit the oldest one is dropped."""
         if offset != self._offset:
             return
         if len(self._answers) >= _ANSWERS_MAX:

@@ -18,7 +18,7 @@ _PRODUCE: Final = api_named("Produce").key
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_VERSION: Final = 3
 _ALL_FEATURES_VERSION: Final = 4
-"""From here on features whose lowest level is 0 are told, too (KIP-1022)."""
+"""From here on features whose lowest level is 0 are reported, too (KIP-1022)."""
 
 _TRANSACTION_VERSIONS: Final = FeatureRange(
     name="transaction.version", min_supported_version=0, max_supported_version=2

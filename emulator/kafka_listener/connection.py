@@ -97,11 +97,11 @@ class KafkaConnection(asyncio.Protocol):
             self._transport.abort()
 
     def when_written(self, callback: Callable[[bool], None]) -> None:
-        """Has a callback told whether the next answer was handed to the socket of a connection that stood."""
+        """Registers what is called with whether the next answer was handed to the socket of an open connection."""
         self._awaiting_write.append(callback)
 
-    def give_up_answer(self) -> None:
-        """Tells those who wait for the next answer that it was not handed to the socket."""
+    def report_unwritten(self) -> None:
+        """Reports to those who wait for the next answer that it was not handed to the socket."""
         self._report_written(is_written=False)
 
     def close(self) -> None:
@@ -160,7 +160,7 @@ class KafkaConnection(asyncio.Protocol):
         """Gives up what is not answered."""
         if self._task is not None:
             self._task.cancel()
-        self.give_up_answer()
+        self.report_unwritten()
         self._on_end(self)
 
     # --- Requests -------------------------------------------------------------------------------------------------

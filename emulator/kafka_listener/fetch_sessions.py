@@ -48,16 +48,16 @@ class FetchSession:
 
         A partition that gave records comes last in the next request, so that each gets its share of the bytes.
         """
-        told = answer["highWatermark"], answer["logStartOffset"]
+        reported = answer["highWatermark"], answer["logStartOffset"]
         is_news = bool(
             len(answer["records"])
             or answer["errorCode"]
             or answer.get("divergingEpoch") is not None
             or answer["preferredReadReplica"] >= 0
-            or self.reported.get(place) != told
+            or self.reported.get(place) != reported
         )
         # An error is sent with every answer.
-        self.reported[place] = told
+        self.reported[place] = reported
         if len(answer["records"]) and place in self.partitions:
             self.partitions[place] = self.partitions.pop(place)
         return is_news

@@ -80,7 +80,7 @@ class CoreGateway:
         self._on_request(request, self._cause_id(), attachments, waiting)
         return waiting.outcome
 
-    def give(
+    def append_without_answer(
         self, request: messages.Request, attachments: tuple[bytes, ...], *, on_failure: Callable[[], None]
     ) -> None:
         """Hands over a produce request with acks=0, which has no answer.

@@ -14,7 +14,7 @@ _NULL_PROTOCOL_VERSION: Final = 7
 """Version of JoinGroup from which an answer without a protocol has none, where it had an empty name before."""
 
 _NAMED_PROTOCOL_VERSION: Final = 5
-"""Version of SyncGroup from which a member has to say which protocol it was told (KIP-559)."""
+"""Version of SyncGroup from which a member has to repeat the protocol that was chosen (KIP-559)."""
 
 _SEVERAL_MEMBERS_VERSION: Final = 3
 

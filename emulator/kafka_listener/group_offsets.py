@@ -74,14 +74,15 @@ async def commit_offsets(
         request = msgspec.structs.replace(asked, offsets=tuple(offsets))
         outcomes = iter((await served.ask(request, group_messages.OffsetCommitResponse)).errors)
         errors = [next(outcomes) if error is ErrorCode.NONE else error for error in errors]
-    told = iter(errors)
+    error_of_each = iter(errors)
     return {
         "topics": [
             {
                 "name": topic.get("name"),
                 "topicId": topic.get("topicId"),
                 "partitions": [
-                    {"partitionIndex": each["partitionIndex"], "errorCode": next(told)} for each in topic["partitions"]
+                    {"partitionIndex": each["partitionIndex"], "errorCode": next(error_of_each)}
+                    for each in topic["partitions"]
                 ],
             }
             for topic in topics

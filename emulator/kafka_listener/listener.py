@@ -221,7 +221,7 @@ class KafkaListener:
     async def _handle_unanswered(self, served: Served, connection: KafkaConnection, frame: bytes) -> None:
         with suppress(RefusedError):
             await self._handle(served, connection, frame)
-        connection.give_up_answer()
+        connection.report_unwritten()
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
@@ -260,13 +260,13 @@ class KafkaListener:
         parts = [b"\0" if version in api.flexible else b"", *_encoded(answer, key, version)]
         # Without a metadata log, as beside ZooKeeper, nothing says that the metadata is still the same.
         if question is not None and served.broker.image.next_offset > 0:
-            self._cache.put(served.broker.image.next_offset, question, parts)
+            self._cache.store(served.broker.image.next_offset, question, parts)
         return [correlation_id, *parts]
 
 
 def _client_id(reader: FieldReader, *, is_flexible: bool) -> str:
     size = reader.int16()
-    client_id = "" if size < 0 else reader.take(size).decode(errors="replace")
+    client_id = "" if size < 0 else reader.raw_bytes(size).decode(errors="replace")
     if is_flexible:
         reader.tagged()
     return client_id

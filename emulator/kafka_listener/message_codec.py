@@ -36,7 +36,7 @@ class Writer:
         self._done: Buffers = []
         self._open = bytearray()
 
-    def put(self, data: bytes) -> None:
+    def append(self, data: bytes) -> None:
         """Appends bytes."""
         self._open += data
 
@@ -214,7 +214,7 @@ def _value_reader(kind: str, *, is_flexible: bool) -> _Read:
     if kind == "uuid":
         return FieldReader.uuid
     length = _length_reader(INT16 if kind == "string" else INT32, is_flexible=is_flexible)
-    content = FieldReader.utf8 if kind == "string" else FieldReader.take
+    content = FieldReader.utf8 if kind == "string" else FieldReader.raw_bytes
 
     def read(reader: FieldReader) -> Any:
         size = length(reader)
@@ -255,7 +255,7 @@ def _struct_writer(fields: Sequence[FieldDefinition], version: int, *, is_flexib
                 data = b"".join(content.buffers())
                 writer.varint(tag)
                 writer.varint(len(data))
-                writer.put(data)
+                writer.append(data)
 
     return write
 
@@ -277,7 +277,7 @@ def _array_writer(element: _Write, *, is_flexible: bool) -> _Write:
 
 def _nullable_struct_writer(structure: _Write) -> _Write:
     def write(writer: Writer, value: Message | None) -> None:
-        writer.put(b"\xff" if value is None else b"\x01")
+        writer.append(b"\xff" if value is None else b"\x01")
         if value is not None:
             structure(writer, value)
 
@@ -287,17 +287,17 @@ def _nullable_struct_writer(structure: _Write) -> _Write:
 def _length_writer(form: struct.Struct, *, is_flexible: bool) -> Callable[[Writer, int], None]:
     if is_flexible:
         return lambda writer, size: writer.varint(size + 1)
-    return lambda writer, size: writer.put(form.pack(size))
+    return lambda writer, size: writer.append(form.pack(size))
 
 
 def _value_writer(kind: str, *, is_flexible: bool) -> _Write:
     if kind in _NUMBERS:
         pack = _NUMBERS[kind].pack
-        return lambda writer, value: writer.put(pack(value))
+        return lambda writer, value: writer.append(pack(value))
     if kind == "bool":
-        return lambda writer, value: writer.put(b"\x01" if value else b"\x00")
+        return lambda writer, value: writer.append(b"\x01" if value else b"\x00")
     if kind == "uuid":
-        return lambda writer, value: writer.put(uuid_bytes(value or ZERO_UUID))
+        return lambda writer, value: writer.append(uuid_bytes(value or ZERO_UUID))
     length = _length_writer(INT16 if kind == "string" else INT32, is_flexible=is_flexible)
 
     def write_string(writer: Writer, value: str | None) -> None:
@@ -306,7 +306,7 @@ def _value_writer(kind: str, *, is_flexible: bool) -> _Write:
     def write_bytes(writer: Writer, value: bytes | None) -> None:
         length(writer, -1 if value is None else len(value))
         if value:
-            writer.put(value)
+            writer.append(value)
 
     def write_records(writer: Writer, value: bytes | None) -> None:
         length(writer, -1 if value is None else len(value))

@@ -93,7 +93,7 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
     records = tuple([each.batch.records for each in asked.values()])
     if body["acks"] == Acks.NONE:
         if asked:
-            served.core.give(core_request, records, on_failure=connection.close)
+            served.core.append_without_answer(core_request, records, on_failure=connection.close)
         served.history.complete_unanswered(connection, sent.values())
         if answers:
             connection.close()

@@ -98,9 +98,9 @@ class FieldReader:
 
     def uuid(self) -> str:
         """Reads a UUID, and returns it as Kafka prints it."""
-        return uuid_text(self.take(_UUID_BYTES))
+        return uuid_text(self.raw_bytes(_UUID_BYTES))
 
-    def take(self, size: int) -> bytes:
+    def raw_bytes(self, size: int) -> bytes:
         """Reads so many bytes."""
         end = self.position + size
         if size < 0 or end > len(self._content):
@@ -112,7 +112,7 @@ class FieldReader:
     def utf8(self, size: int) -> str:
         """Reads a text of so many bytes."""
         try:
-            return self.take(size).decode()
+            return self.raw_bytes(size).decode()
         except UnicodeDecodeError as error:
             raise FieldError(f"a text is not UTF-8: {error.reason}") from None
 
@@ -141,7 +141,7 @@ class FieldReader:
 
     def tagged(self) -> "list[tuple[int, FieldReader]]":
         """Reads the tagged fields that end a structure: tag and content of each; Kafka reads a repeated tag again."""
-        return [(self.varint(), FieldReader(self.take(self.varint()))) for _ in range(self.count(self.varint()))]
+        return [(self.varint(), FieldReader(self.raw_bytes(self.varint()))) for _ in range(self.count(self.varint()))]
 
     def _too_short(self, size: int) -> FieldError:
         return FieldError(f"{size} bytes expected at {self.position} of {len(self._content)}")

@@ -132,7 +132,7 @@ def _text(reader: FieldReader) -> str:
 
 
 def _content(reader: FieldReader) -> bytes:
-    return reader.take(max(0, reader.int32()))
+    return reader.raw_bytes(max(0, reader.int32()))
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> GroupRecord | None:

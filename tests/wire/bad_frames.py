@@ -37,9 +37,9 @@ def frame_of(step: dict[str, Any]) -> bytes:
     """Returns a request of a case; names that only a play of it knows are as they are, and batches are empty."""
     api = api_named(step["api"])
     writer = Writer()
-    writer.put(struct.pack(">hhih", api.key, step["version"], 1, 3) + b"vec")
+    writer.append(struct.pack(">hhih", api.key, step["version"], 1, 3) + b"vec")
     if step["version"] in api.flexible:
-        writer.put(b"\0")
+        writer.append(b"\0")
     head = b"".join(writer.buffers())
     with contextlib.suppress(struct.error, TypeError, ValueError, AttributeError, KeyError):
         request_codec(api.key, step["version"]).write(_without_batches(step["request"]), writer)

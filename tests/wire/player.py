@@ -73,9 +73,9 @@ class Connection:
         api = api_named(name)
         self._next += 1
         writer = Writer()
-        writer.put(struct.pack(">hhih", api.key, version, self._next, len(client_id)) + client_id.encode())
+        writer.append(struct.pack(">hhih", api.key, version, self._next, len(client_id)) + client_id.encode())
         if version in api.flexible:
-            writer.put(b"\0")
+            writer.append(b"\0")
         request_codec(api.key, version).write(_as_bytes(body), writer)
         frame = b"".join(writer.buffers())
         self.send_bytes(struct.pack(">i", len(frame)) + frame)
@@ -133,7 +133,7 @@ def decode(api: Api, version: int, frame: bytes) -> dict[str, Any]:
     reader = Reader(frame)
     reader.position = 4
     if version in api.flexible and api.name != "ApiVersions":
-        assert reader.take(1) == b"\0", "no header has tagged fields"
+        assert reader.raw_bytes(1) == b"\0", "no header has tagged fields"
     message = response_codec(api.key, version).read(reader)
     assert reader.position == len(frame), "nothing follows an answer"
     return _present(api.response, message, version)

@@ -205,10 +205,10 @@ async def test_a_handler_that_fails_ends_its_connection_only() -> None:
 def test_answers_are_kept_as_long_as_the_metadata_stays_as_it_is() -> None:
     cache, offset = AnswerCache(), cast(Any, 5)
     assert cache.get(offset, "a") is None
-    cache.put(offset, "a", [b"1"])
+    cache.store(offset, "a", [b"1"])
     assert cache.get(offset, "a") == [b"1"]
     assert cache.get(offset, "b") is None
-    cache.put(cast(Any, 4), "b", [b"2"])
+    cache.store(cast(Any, 4), "b", [b"2"])
     assert cache.get(offset, "b") is None
     assert cache.get(cast(Any, 6), "a") is None
 
@@ -217,6 +217,6 @@ def test_the_oldest_answer_makes_room() -> None:
     cache, offset = AnswerCache(), cast(Any, 1)
     for number in range(65):
         cache.get(offset, number)
-        cache.put(offset, number, [b""])
+        cache.store(offset, number, [b""])
     assert cache.get(offset, 0) is None
     assert cache.get(offset, 1) == [b""]
