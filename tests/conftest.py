@@ -9,6 +9,7 @@ handed out test by test, so that nobody waits at the end for the last of them.
 import contextlib
 import gc
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -148,6 +149,15 @@ def library(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 
     base = tmp_path_factory.getbasetemp()
     return Library((base.parent if hasattr(request.config, "workerinput") else base) / "library")
+
+
+@pytest.fixture
+def judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has ``StandingCluster.verify`` judge without Spark; ``tests/cluster/test_pytest_plugin.py`` has a session."""
+    from laststand import standing_cluster
+    from laststand.emulator.verification.verify import verify_runs
+
+    monkeypatch.setattr(standing_cluster, "judge", partial(verify_runs, spark=None))
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
-from tests.cluster.test_kafka_clients import QUICK, produce
+from tests.cluster.settings import QUICK
+from tests.cluster.test_kafka_clients import produce
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180), pytest.mark.usefixtures("judged_here")]
 
 ORDERS = TopicPartition("orders", 0)
 SETTINGS = {

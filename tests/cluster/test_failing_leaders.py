@@ -4,25 +4,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from laststand import standing_cluster
 from laststand.emulator.verification.verdict.report import Verdict
-from laststand.emulator.verification.verify import verify_runs
 from laststand.standing_cluster import NotReadError, StandingCluster
+from tests.cluster.settings import QUICK
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300), pytest.mark.usefixtures("judged_here")]
 
 DEADLINE_S = 30
-QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250", "replica.lag.time.max.ms": "1500"}
-
-
-@pytest.fixture(autouse=True)
-def _judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing_cluster, "judge", partial(verify_runs, spark=None))
 
 
 @contextmanager

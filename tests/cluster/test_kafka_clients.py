@@ -10,11 +10,10 @@ from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from laststand.standing_cluster import StandingCluster
+from tests.cluster.settings import PATIENT, QUICK
 from tests.wire.player import Connection
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
-
-QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250", "replica.lag.time.max.ms": "2000"}
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180), pytest.mark.usefixtures("judged_here")]
 
 SOFTWARE = {"clientSoftwareName": "test", "clientSoftwareVersion": "1"}
 FETCH, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS = 1, 19, 75
@@ -41,7 +40,7 @@ async def consume(servers: str, count: int) -> list[bytes]:
 
 
 def test_a_client_produces_and_consumes_and_is_judged(tmp_path: Path) -> None:
-    with StandingCluster(store=tmp_path, kafka=True, settings=QUICK) as cluster:
+    with StandingCluster(store=tmp_path, kafka=True, settings=PATIENT) as cluster:
         cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
         servers = cluster.bootstrap_servers
         asyncio.run(produce(servers, 20))
@@ -86,7 +85,7 @@ def test_the_era_decides_what_a_client_loses(tmp_path: Path) -> None:
 
 
 def test_beside_zookeeper_a_client_meets_brokers_of_that_era(tmp_path: Path) -> None:
-    with StandingCluster(store=tmp_path, kafka=True, settings=QUICK, era="kafka-2.5-zk") as cluster:
+    with StandingCluster(store=tmp_path, kafka=True, settings=PATIENT, era="kafka-2.5-zk") as cluster:
         cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
         asyncio.run(produce(cluster.bootstrap_servers, 20))
         assert len(asyncio.run(consume(cluster.bootstrap_servers, 20))) == 20

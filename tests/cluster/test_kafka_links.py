@@ -13,16 +13,22 @@ from aiokafka.errors import KafkaError
 from laststand.chaos.standing.kafka_clients import client_connections
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
-from tests.cluster.test_kafka_clients import QUICK, consume
+from tests.cluster.settings import PATIENT
+from tests.cluster.test_kafka_clients import consume
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180), pytest.mark.xdist_group("kafka-links")]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("kafka-links"),
+    pytest.mark.usefixtures("judged_here"),
+]
 
 FULL_ISR = "until: {partition: orders-0, leader: 0, isr: [0, 1, 2]}"
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[StandingCluster]:
-    with StandingCluster(store=tmp_path, kafka_clients=("app", "spark"), settings=QUICK) as cluster:
+    with StandingCluster(store=tmp_path, kafka_clients=("app", "spark"), settings=PATIENT) as cluster:
         cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
         cluster.chaos(FULL_ISR)
         yield cluster

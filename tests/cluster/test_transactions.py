@@ -8,12 +8,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
-from tests.cluster.test_kafka_clients import QUICK
+from tests.cluster.settings import PATIENT
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180), pytest.mark.usefixtures("judged_here")]
 
 SETTINGS = {
-    **QUICK,
+    **PATIENT,
     "min.insync.replicas": "2",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
