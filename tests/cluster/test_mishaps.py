@@ -58,7 +58,7 @@ def played(scenario: str, tmp_path: Path) -> Path:
 
 
 def test_a_run_whose_output_nobody_reads_is_judged_and_ends_like_sigpipe(scenario: str, tmp_path: Path) -> None:
-    arguments = ("run", scenario, "--driver", "simulator", "--out", str(tmp_path / "store"))
+    arguments = ("run", scenario, "--driver", "simulator", "--judge", "here", "--out", str(tmp_path / "store"))
     with start(*arguments, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -1,7 +1,8 @@
 """Last replica standing, end to end: played and judged; and its controls.
 
-The story goes through the command line as a user would call it. Its controls are played here, side by side, and judged
-together. What becomes of a verdict when files are missing or altered is asked in ``test_altered_runs``.
+The story goes through the command line as a user would call it; ``tests/packaging`` has Spark judge it. Its controls
+are played here, side by side, and judged together. What becomes of a verdict when files are missing or altered is asked
+in ``test_altered_runs``.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from laststand.emulator.verification.verdict.report import CheckStatus, Expected
 from laststand.emulator.verification.verify import verify_runs
 from tests.library import Library
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 STORY = "kip-966/last-replica-standing"
@@ -76,7 +77,8 @@ def laststand(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Told:
     store = tmp_path_factory.mktemp("story") / "store"
-    result = laststand("run", STORY, "--era", ISR_ONLY, "--era", ELR, "--out", str(store), "--seed", str(SEED))
+    eras = ("--era", ISR_ONLY, "--era", ELR)
+    result = laststand("run", STORY, *eras, "--judge", "here", "--out", str(store), "--seed", str(SEED))
     assert result.returncode in (ExitCode.VALID, ExitCode.VIOLATION, ExitCode.UNKNOWN), result.stderr
     return Told(exit_code=result.returncode, lines=result.stdout.splitlines(), store=store)
 

@@ -155,4 +155,4 @@ def test_the_example_project_for_ci_passes_as_it_stands(programs: Path, tmp_path
     assert " 4 passed" in said
     assert (project / "junit.xml").is_file()
     run = next(project.rglob("history.packed")).parent
-    assert "VALID" in output_of(programs / "laststand", "verify", run, cwd=project)
+    assert "VALID" in output_of(programs / "laststand", "verify", "--judge", "here", run, cwd=project)

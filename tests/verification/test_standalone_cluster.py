@@ -149,8 +149,15 @@ def test_a_cluster_without_the_code_writes_the_verdicts_that_this_process_writes
     for run in runs:
         (run / "verdict.json").unlink()
     unseen = [healthy(hidden / str(number) / "1").finish() for number in range(6)]
-    options = ("--master", cluster.master, *BOTH_WORKERS, "--work-dir", str(hidden / "work"))
-    result = laststand("verify", *map(str, [*runs, *unseen]), *options, temporary=hidden, python=base_python())
+    # Runs at URIs are copied to the work directory, which both workers see: the driver's own for temporary files, one
+    # of them does not.
+    away, work = tmp_path / "away", tmp_path / "work"
+    healthy(away / "kept" / "1").finish()
+    last_replica_standing(away / "lost" / "1", era="kafka-3.9").finish()
+    uris = [f"viewfs://evidence/runs/{name}/1" for name in ("kept", "lost")]
+    mount = f"spark.hadoop.fs.viewfs.mounttable.evidence.link./runs={away.as_uri()}"
+    options = ("--master", cluster.master, *BOTH_WORKERS, "--conf", mount, "--work-dir", str(work))
+    result = laststand("verify", *map(str, [*runs, *unseen]), *uris, *options, temporary=hidden, python=base_python())
     assert result.returncode == 1, result.stderr
     assert [(run / "verdict.json").read_bytes() for run in runs] == expected
     executors = [path.parent.parent.parent.name for path in cluster.directory.rglob("laststand-code.zip")]
@@ -159,6 +166,9 @@ def test_a_cluster_without_the_code_writes_the_verdicts_that_this_process_writes
     doubts = [json.loads((run / "verdict.json").read_bytes())["doubts"] for run in unseen]
     assert {len(each) for each in doubts} == {0, 1}
     assert all("sees no file of it" in doubt["sentence"] for each in doubts for doubt in each)
+    verdicts = [json.loads((away / name / "1/verdict.json").read_bytes()) for name in ("kept", "lost")]
+    assert [(each["verdict"], each["run"]) for each in verdicts] == [("valid", uris[0]), ("violation", uris[1])]
+    assert [path.name for path in work.iterdir()] == ["spark.log"]
 
 
 def without_speed(told: str) -> str:
@@ -226,21 +236,6 @@ def test_a_script_that_is_submitted_writes_the_verdicts(cluster: Cluster, hidden
     verdicts = [json.loads((run / "verdict.json").read_bytes())["verdict"] for run in runs]
     assert verdicts == ["valid", "violation"]
     assert [(run / "junit.xml").exists() for run in runs] == [True, True]
-
-
-@pytest.mark.timeout(500)
-def test_a_run_at_a_uri_is_copied_to_where_executors_see_it(cluster: Cluster, hidden: Path, tmp_path: Path) -> None:
-    """The directory of both workers: the driver's own, for temporary files, one of them does not see."""
-    store = tmp_path / "runs"
-    healthy(store / "kept" / "1").finish()
-    last_replica_standing(store / "lost" / "1", era="kafka-3.9").finish()
-    mount = f"spark.hadoop.fs.viewfs.mounttable.evidence.link./runs={store.as_uri()}"
-    uris = [f"viewfs://evidence/runs/{name}/1" for name in ("kept", "lost")]
-    options = ("--master", cluster.master, *BOTH_WORKERS, "--conf", mount, "--work-dir", str(tmp_path / "work"))
-    result = laststand("verify", *uris, *options, temporary=hidden, python=base_python())
-    assert result.returncode == 1, result.stderr
-    verdicts = [json.loads((store / name / "1/verdict.json").read_bytes()) for name in ("kept", "lost")]
-    assert [(each["verdict"], each["run"]) for each in verdicts] == [("valid", uris[0]), ("violation", uris[1])]
 
 
 @pytest.mark.timeout(500)

@@ -14,7 +14,7 @@ from laststand.emulator.verification.verdict.report import VerdictReport
 from tests.verification.agreement import different_verdicts
 from tests.verification.conftest import Judge
 
-SEEDS: Final = range(1, 101)
+SEEDS: Final = range(1, 51)
 """Of all profiles, each in the era of its number; ``make soak`` has 1,000 in each era."""
 
 BATCH: Final = 25
