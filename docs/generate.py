@@ -148,6 +148,8 @@ def _check_entry(check_id: str, documentation: str | None, finding: str | None) 
     if check is not None:
         lines.append(f"- Source: {check.source}.\n")
         lines.append(f"- Not asked where {'; or '.join(sorted(each.value for each in check.premises))}.\n")
+        if check.is_of_clients:
+            lines.append("- Asked of clusters of which only clients tell, too.\n")
         if check.needs:
             lines.append(
                 f"- Unknown where one of these is not whole: {', '.join(sorted(n.value for n in check.needs))}.\n"
@@ -702,6 +704,12 @@ def verdict_page() -> str:
             "unclean leader, and by the topic's or the cluster's settings; nobody accepts that "
             "the last known leader is "
             "elected where neither is so."
+        ),
+        "\n",
+        _prose(
+            "Of a cluster of which only clients tell (an external one, or one behind a tap) nobody knows which "
+            "replicas were outstanding. There a loss is `broken` if the plan broke nothing and asked for no unclean "
+            "election, else `not known`."
         ),
     ]
     return "".join([*parts, *_form(VerdictReport)])

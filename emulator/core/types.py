@@ -167,6 +167,9 @@ class Witness(StrEnum):
     HARNESS = "harness"
     """The harness, of a node of Apache Kafka: what nobody could see from outside is absent."""
 
+    CLIENTS = "clients"
+    """Nobody: the harness writes its own file, and all else that is known of the run is what clients were told."""
+
 
 class BrokerState(StrEnum):
     """Life cycle of a broker process (Kafka's ``org.apache.kafka.metadata.BrokerState``)."""

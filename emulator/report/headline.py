@@ -23,6 +23,7 @@ _LEFT: Final = {
     LossClass.ONLY_UNELECTABLE: ("is only where nobody may lead", "are only where nobody may lead"),
     LossClass.NOT_ON_LEADER: ("is not in the leader's log", "are not in the leader's log"),
     LossClass.GONE_FOR_A_TIME: ("was gone for a time", "were gone for a time"),
+    LossClass.GONE_FOR_CONSUMERS: ("is no longer given to consumers", "are no longer given to consumers"),
     LossClass.UNREAD: ("was not read", "were not read"),
 }
 """The words for the state of lost records, of one and of several."""

@@ -137,6 +137,8 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
     premises = premises_of_cluster(cluster).union(*(partition.premises for partition in judged))
 
     def ask(check: PartitionCheck | ClusterCheck) -> CheckResult:
+        if Premise.NODES not in premises and not check.is_of_clients:
+            return _result(check, CheckStatus.NOT_ASKED, missing=Premise.NODES)
         if not is_promised(check.check_id, switches):
             return _result(check, CheckStatus.NOT_PROMISED)
         if check.needs & doubtful:
@@ -290,7 +292,7 @@ def _gone(losses: Sequence[Loss]) -> Iterator[GoneRange]:
     """Yields the records that no final log has, by epoch and offset."""
     ranges: dict[tuple[str, int | None], list[OffsetRange]] = {}
     for loss in losses:
-        if loss.loss_class is LossClass.GONE_EVERYWHERE:
+        if loss.loss_class in (LossClass.GONE_EVERYWHERE, LossClass.GONE_FOR_CONSUMERS):
             ranges.setdefault((loss.topic_id, loss.leader_epoch), []).extend(loss.offsets)
     for topic_id, leader_epoch in sorted(ranges, key=lambda key: (key[0], -1 if key[1] is None else key[1])):
         for span in merged(ranges[topic_id, leader_epoch]):

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from laststand.emulator.core import events
-from laststand.emulator.core.types import NodeRole
+from laststand.emulator.core.types import NodeRole, Witness
 from laststand.emulator.verification.doubts.accounts import (
     contradictions_of_cluster,
     contradictions_of_partition,
@@ -28,7 +28,7 @@ from laststand.emulator.verification.doubts.fencings import unexplained_fencings
 from laststand.emulator.verification.doubts.message_faults import HOLD, faults_without_message
 from laststand.emulator.verification.doubts.orders import unknown_orders
 from laststand.emulator.verification.doubts.seals import alterations, seal_doubts
-from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.partition import NO_ACKS, PartitionFacts
 from laststand.emulator.verification.reading.census import FileCensus, HistoryCensus
 from laststand.emulator.verification.reading.metadata_log import contradictions_of_log
 from laststand.emulator.verification.reading.run import RunEvidence
@@ -37,8 +37,6 @@ from laststand.emulator.verification.rules.check import Evidence
 from laststand.emulator.verification.tables.timeline import Timeline
 from laststand.emulator.verification.tables.vocabulary import tag
 
-_NO_ACKS: Final = 0
-"""Nothing is known of records that nobody acknowledges."""
 _SHOWN_CHARACTERS: Final = 80
 _LEAVES_METADATA_LOGS: Final = ("process", "docker")
 """Drivers whose controllers write a log to disk."""
@@ -53,6 +51,8 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
         contradictions: accounts of it that do not agree; ``answers``: those of brokers that the history contradicts.
         is_unread: whether records were acknowledged and not read at the end; ``error`` is why.
         has_unclear_id: whether something is recorded under its topic's name only, and several topics had that name.
+        deleted: acknowledged records that may have been deleted without the plan's asking for it, where clients alone
+            tell.
     """
 
     topic: str
@@ -63,6 +63,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     contradictions: tuple[str, ...]
     answers: tuple[str, ...]
     has_unclear_id: bool
+    deleted: int
 
 
 def readings_of(facts: PartitionFacts) -> Readings:
@@ -72,11 +73,12 @@ def readings_of(facts: PartitionFacts) -> Readings:
         topic=facts.topic,
         partition=facts.partition,
         missing=missing,
-        is_unread=not facts.is_all_read and bool(np.any(facts.acked["acks"] != _NO_ACKS)),
+        is_unread=not facts.is_all_read and bool(np.any(facts.acked["acks"] != NO_ACKS)),
         error=max((read.error for read in facts.final_reads if read.error is not None), default=None),
         contradictions=tuple(contradictions_of_partition(facts)),
         answers=tuple(unknown_to_history(facts)),
         has_unclear_id=facts.has_unclear_id,
+        deleted=facts.unexplained_deletions if facts.cluster.is_told_by_clients_alone else 0,
     )
 
 
@@ -111,7 +113,8 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
 def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doubt]:
     started = list(timeline.of(events.IncarnationStarted))
     ended = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(events.IncarnationEnded)}
-    if not started:
+    is_told = any(node.witness is Witness.CLIENTS for node in timeline.of(events.NodeStarted))
+    if not started and not is_told:
         yield Doubt(about=Evidence.EVENTS, sentence="the harness's event file is missing or names no process")
         return
     finish = list(timeline.of(events.RunEnded))
@@ -279,7 +282,7 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
             about=Evidence.HISTORY,
             sentence=f"{len(census.invoked)} sends were begun and {len(census.completed)} completed",
         )
-    if not any(records for stream, records in census.acked.items() if stream.acks != _NO_ACKS):
+    if not any(records for stream, records in census.acked.items() if stream.acks != NO_ACKS):
         yield Doubt(about=None, sentence="no record was acknowledged")
 
 
@@ -339,6 +342,14 @@ def _about_reads(readings: Sequence[Readings]) -> Iterator[Doubt]:
             yield Doubt(
                 about=None,
                 sentence=f"the final consumer did not read {each.topic}-{each.partition}{why}",
+                topic=each.topic,
+                partition=each.partition,
+            )
+        if each.deleted:
+            yield Doubt(
+                about=None,
+                sentence=f"{each.deleted} acknowledged records of {each.topic}-{each.partition} are below its log "
+                "start or of another topic of that name, and no step asked for their deletion",
                 topic=each.topic,
                 partition=each.partition,
             )

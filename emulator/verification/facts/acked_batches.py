@@ -109,7 +109,7 @@ def _answered_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tu
     incarnations = np.where(
         is_plain & (named_epochs != NONE), np.append(answered["incarnation"], 0)[place], incarnations
     )
-    last = max(facts.states, default=None)
+    last = facts.last_topic_id
     rest = np.flatnonzero(~is_plain & ((end > begin) | sent.has("topic_id", None)))
     for number, batch in zip(rest.tolist(), sent.rows(rest), strict=True):
         found = list(answered.rows(order[begin[number] : end[number]]))

@@ -128,8 +128,18 @@ class ClusterFacts:
 
     @cached_property
     def is_seen_from_outside(self) -> bool:
-        """The harness wrote the events of nodes, which may have done more than it saw."""
-        return any(start.event.witness is Witness.HARNESS for start in self.started.values())
+        """Nodes did not write events themselves, and may have done more than anybody saw."""
+        return any(start.event.witness is not Witness.PROCESS for start in self.started.values())
+
+    @cached_property
+    def is_told_by_clients_alone(self) -> bool:
+        """No node has events or logs here: a partition holds what its final consumer was given."""
+        return any(start.event.witness is Witness.CLIENTS for start in self.started.values())
+
+    @cached_property
+    def has_plan(self) -> bool:
+        """A harness played a scenario, and made the topics that its clients wrote to."""
+        return any(start.event.ending is not None for start in self.started.values())
 
     @cached_property
     def last_incarnation(self) -> Mapping[int, int]:

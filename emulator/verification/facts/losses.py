@@ -27,6 +27,9 @@ class LossClass(Enum):
     GONE_FOR_A_TIME = "back at the end, though a leader was without it"
     """Readers of that leader missed it."""
 
+    GONE_FOR_CONSUMERS = "no longer given to consumers"
+    """The final consumer did not get it, and nobody tells what any log holds."""
+
     UNREAD = "acked but unread"
     """The leader holds it, and the final consumer did not get it."""
 

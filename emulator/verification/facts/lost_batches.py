@@ -7,7 +7,7 @@ import numpy as np
 from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.batches import AckedBatch, LeaderTerm, LostBatch, TermPlace
-from laststand.emulator.verification.facts.losses import classify_settled, classify_unsettled
+from laststand.emulator.verification.facts.losses import LossClass, classify_settled, classify_unsettled
 from laststand.emulator.verification.facts.partition_evidence import PartitionEvidence
 from laststand.emulator.verification.tables.columns import Mask, Table
 from laststand.emulator.verification.tables.matching import are_among
@@ -22,6 +22,9 @@ def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator
     Where a replica's directory is missing and there is no settled leader, nothing is called lost: that evidence is
     incomplete, not bad.
     """
+    if facts.cluster.is_told_by_clients_alone:
+        yield from _lost_to_consumers(facts, acked)
+        return
     final = facts.final_batches
     is_read = _are_read(facts, acked)
     is_suspect = ~(_are_kept(facts, acked) & is_read)
@@ -65,6 +68,28 @@ def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator
                 settled=settled,
                 exempted_by=_exemption_of(state, lacking) if holders else None,
             )
+
+
+def _lost_to_consumers(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator[LostBatch]:
+    """Yields the acknowledged batches that the final consumer came past, and was not given.
+
+    What lies below the log start may have been deleted.
+    """
+    if not facts.is_known_what_was_read:
+        return
+    topics = facts.topics(acked)
+    is_come_past = np.zeros(len(acked), np.bool_)
+    for log in facts.final_logs:
+        is_of_log = (topics == facts.topic_number(log.topic_id)) & (acked["last_offset"] >= log.log_start_offset)
+        is_come_past |= is_of_log if facts.read_up_to is None else is_of_log & (acked["last_offset"] < facts.read_up_to)
+    for lost in acked.rows(is_come_past & ~_are_read(facts, acked)):
+        yield LostBatch(
+            batch=lost,
+            loss_class=LossClass.GONE_FOR_CONSUMERS,
+            holders=(),
+            lacking=None,
+            settled=facts.settled.get(lost.topic_id or ""),
+        )
 
 
 def _exemption_of(state: events.PartitionChanged, lacking: LeaderTerm | None) -> Exemption | None:

@@ -9,12 +9,15 @@ import numpy as np
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.acked_batches import acked_batches
 from laststand.emulator.verification.facts.batches import AckedBatch, ConsumedBatch, LostBatch
+from laststand.emulator.verification.facts.deletions import wanted_log_start
 from laststand.emulator.verification.facts.lost_batches import lost_batches
 from laststand.emulator.verification.facts.partition_evidence import PartitionEvidence
 from laststand.emulator.verification.tables.columns import Mask, Table
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 ACKS_ALL: Final = -1
+NO_ACKS: Final = 0
+"""Nothing is known of records that nobody acknowledges."""
 
 
 class PartitionFacts(PartitionEvidence):
@@ -36,6 +39,18 @@ class PartitionFacts(PartitionEvidence):
         return tuple(each for each in self.missing if each.exempted_by is None)
 
     @cached_property
+    def unexplained_deletions(self) -> int:
+        """Acknowledged records below every final log's start, or of a topic without one, that no step had deleted."""
+        acked = self.acked.only(self.acked["acks"] != NO_ACKS)
+        topics, wanted = self.topics(acked), wanted_log_start(self.cluster, str(self))
+        is_explained = np.full(len(acked), bool(not self.is_all_read))
+        for log in self.final_logs:
+            is_there = acked["last_offset"] >= log.log_start_offset
+            is_wanted = np.ones_like(is_there) if wanted is None else acked["last_offset"] < wanted
+            is_explained |= (topics == self.topic_number(log.topic_id)) & (is_there | is_wanted)
+        return int(acked["record_count"][~is_explained].sum())
+
+    @cached_property
     def answers(self) -> Mapping[tuple[int, int], list[CollectedEvent[events.ProduceAnswered]]]:
         """Answers without error to what was lost, by node and base offset."""
         answers: dict[tuple[int, int], list[CollectedEvent[events.ProduceAnswered]]] = {}
@@ -47,7 +62,7 @@ class PartitionFacts(PartitionEvidence):
 
     def consumed(self, places: Mask) -> tuple[ConsumedBatch, ...]:
         """Batches of ``received``, once per consumer and epoch."""
-        last_id = max(self.states, default=None)
+        last_id = self.last_topic_id
         return tuple(
             dict.fromkeys(
                 ConsumedBatch(

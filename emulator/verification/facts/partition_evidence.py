@@ -27,7 +27,7 @@ from laststand.emulator.verification.facts.deletions import may_expire, wanted_l
 from laststand.emulator.verification.tables.client_history import Poll
 from laststand.emulator.verification.tables.columns import NONE, Mask, Table
 from laststand.emulator.verification.tables.events import EventRows, PartitionEventTable
-from laststand.emulator.verification.tables.final_logs import FinalBatch, FinalLog
+from laststand.emulator.verification.tables.final_logs import FinalBatch, FinalLog, batches_read
 from laststand.emulator.verification.tables.integers import Ints
 from laststand.emulator.verification.tables.late_topic_ids import id_by_name
 from laststand.emulator.verification.tables.matching import groups_of
@@ -37,6 +37,8 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent
 NO_ERROR: Final = "NONE"
 UNCLEAN: Final = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 _MIN_ISR: Final = "min.insync.replicas"
+UNKNOWN_NODE: Final = -1
+"""Stands for a broker that nothing names."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +122,26 @@ class PartitionEvidence:
         self.events.append_rows(rows.events)
         self.sent, self.received = rows.sent, rows.received
 
+    def add_final_reads(self) -> None:
+        """Adds what the final consumer was given as a final log of who served it, for want of any other."""
+        given = self.received.only(self.received.has("phase", "final"))
+        for read in self.final_reads:
+            if read.type is not OperationType.OK or read.start_offset is None or read.end_offset is None:
+                continue
+            own = given.only(given.has("topic_id", read.topic_id))
+            log = FinalLog(
+                node=int(own["node"][-1]) if len(own) else UNKNOWN_NODE,
+                topic=self.topic,
+                partition=self.partition,
+                topic_id=read.topic_id,
+                log_start_offset=read.start_offset,
+                log_end_offset=read.end_offset,
+                is_clean=True,
+                problem=None,
+            )
+            self.final_logs.append(log)
+            self.final_batches = self.final_batches.joined([batches_read(log, own)])
+
     def replace_late_ids(self) -> None:
         """Replaces placeholders by the topic ids that became known late; the cluster's facts are complete by then."""
         ids = self.cluster.late_topic_ids
@@ -165,12 +187,22 @@ class PartitionEvidence:
         return {change.new.topic_id: change.new for change in self.changes}
 
     @cached_property
+    def last_topic_id(self) -> str | None:
+        """The id of the last topic of that name; ``None`` where nothing names one."""
+        if self.cluster.is_told_by_clients_alone:
+            return next((log.topic_id for log in reversed(self.final_logs)), None)
+        return max(self.states, default=None)
+
+    @cached_property
     def settled(self) -> Mapping[str, SettledLeader]:
         """The settled leader by topic id: the last elected one that acted on it.
 
         It settles the partition only if its process lived to an orderly end, and, where an election came after it
-        (brokers that stop one by one), if the final consumer could read.
+        (brokers that stop one by one), if the final consumer could read. Where clients alone tell, it is who served
+        the final consumer.
         """
+        if self.cluster.is_told_by_clients_alone:
+            return self._served_at_the_end()
         if self.cluster.is_seen_from_outside:
             acted = self._led_when_settled()
         else:
@@ -196,6 +228,17 @@ class PartitionEvidence:
             and (leader, incarnation) not in self.cluster.killed
             and (self.is_all_read or self.states[topic_id].leader_epoch == leader_epoch)
         }
+
+    def _served_at_the_end(self) -> dict[str, SettledLeader]:
+        if not self.cluster.events.of(events.ClusterSettled):
+            return {}
+        served = self.received.only(self.received.has("phase", "final"))
+        found: dict[str, SettledLeader] = {}
+        for log in self.final_logs:
+            epochs = served["served_epoch"][served.has("topic_id", log.topic_id)]
+            if log.topic_id is not None:
+                found[log.topic_id] = SettledLeader(leader=log.node, leader_epoch=int(epochs.max(initial=0)))
+        return found
 
     def _led_when_settled(self) -> dict[tuple[str, int, int], int]:
         """Returns the leaders at settlement: topic id, epoch and leader, and its incarnation.
@@ -400,12 +443,16 @@ class PartitionEvidence:
     def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:
         """Returns whether a batch was deleted by a replica that had it, before a later leader had it again.
 
+        Where clients alone tell, whether it may have been: whether it lies below the log start.
+
         Args:
             topic_id: of the partition's topic then.
             last_offset: of the batch.
             crc: of the batch; ``None`` where that is not known.
             leader_epoch: in which it was appended; ``None`` where that is not known.
         """
+        if self.cluster.is_told_by_clients_alone:
+            return any(log.topic_id == topic_id and last_offset < log.log_start_offset for log in self.final_logs)
         return any(
             deletion.is_of(last_offset, crc)
             and (deletion.leader_epoch is None or leader_epoch is None or leader_epoch <= deletion.leader_epoch)

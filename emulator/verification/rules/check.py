@@ -32,6 +32,7 @@ class Premise(Enum):
     Values say what is missing from a run without it.
     """
 
+    NODES = "nothing is known of its nodes but what clients were told"
     OWN_WORD = "its nodes are Apache Kafka's, which write no events of their own"
     ACKED_ALL = "no record was acknowledged with acks=all"
     SENT_AFTER_ACK = "no batch was sent after another one of its partition was acknowledged with acks=all"
@@ -119,6 +120,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
             needs nothing judges each line for itself.
         premises: what must have happened for ``ok`` to mean that something was looked at; otherwise the check is
             ``not asked``.
+        is_of_clients: it can be judged by what clients were told alone; every other check has the premise ``NODES``.
     """
 
     check_id: str
@@ -126,6 +128,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     needs: frozenset[Evidence] = frozenset()
     premises: frozenset[Premise]
+    is_of_clients: bool = False
 
 
 class PartitionCheck(Check, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core import events
-from laststand.emulator.core.types import ChangeReason, FenceReason
+from laststand.emulator.core.types import ChangeReason, FenceReason, Witness
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.tables.timeline import Timeline
 
@@ -44,6 +44,9 @@ class Guarantee(Enum):
 
     BROKEN = "broken"
     """Lost although the guarantee held: the protocol is wrong."""
+
+    NOT_KNOWN = "not known"
+    """Lost, and nobody tells which replicas were outstanding."""
 
     EXCEEDED = "exceeded"
     """Lost after more went wrong than the guarantee covers."""
@@ -107,6 +110,9 @@ def judge_guarantee(
         unelected_at: where that leader was started after its election, the metadata (exclusive) by which it led:
             then everything up to that counts.
     """
+    harness = next((each for each in timeline.of(events.NodeStarted) if each.witness is Witness.CLIENTS), None)
+    if harness is not None:
+        return _told_by_clients_alone(timeline, has_plan=harness.ending is not None)
     changes = sorted(
         (c for c in timeline.of(events.PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
         key=lambda c: c.metadata_offset,
@@ -130,6 +136,23 @@ def judge_guarantee(
             )
     worst = _worst_outage(timeline, configuration, changes, acked_at=acked_at, last=last)
     return _judgement(worst, unaccepted=within)
+
+
+def _told_by_clients_alone(timeline: Timeline, *, has_plan: bool) -> GuaranteeJudgement:
+    """Judges a loss of which it is known only what the plan broke: whose logs went with that, nobody tells."""
+    asked = any(step.unclean_elections for step in timeline.of(events.StepReached))
+    broken = [fault.fault for fault in timeline.of(events.FaultInjected)]
+    if has_plan and not broken and not asked:
+        return GuaranteeJudgement(
+            guarantee=Guarantee.BROKEN, reason="no step broke anything, or asked for an unclean election"
+        )
+    what = (
+        f"steps broke something ({', '.join(dict.fromkeys(broken))})" if broken else "an unclean election was asked for"
+    )
+    why = what if has_plan else "no plan says what was broken"
+    return GuaranteeJudgement(
+        guarantee=Guarantee.NOT_KNOWN, reason=f"{why}, and nobody tells which replicas were outstanding"
+    )
 
 
 def _judgement(worst: _Outage, *, unaccepted: Sequence[events.PartitionChanged]) -> GuaranteeJudgement:

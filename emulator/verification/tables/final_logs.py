@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from laststand.emulator.verification.tables.client_history import ReceivedBatch
 from laststand.emulator.verification.tables.columns import NONE, Table
 from laststand.emulator.verification.tables.matching import groups_of
 
@@ -78,6 +79,24 @@ class ReadLog(NamedTuple):
             },
         }
         return Table.built(FinalBatch, columns, {"topic": {log.topic: 0}, "topic_id": {log.topic_id: 0}})
+
+
+def batches_read(log: FinalLog, given: Table[ReceivedBatch]) -> Table[FinalBatch]:
+    """Returns the batches of a log by what a consumer was given of it: nothing says who produced them, or controls."""
+    count = len(given)
+    none = np.full(count, NONE)
+    columns = {
+        "node": np.full(count, log.node),
+        "topic": np.zeros(count, np.int64),
+        "partition": np.full(count, log.partition),
+        "topic_id": np.zeros(count, np.int64),
+        "producer_id": none,
+        "producer_epoch": none,
+        "base_sequence": none,
+        "is_control": np.zeros(count, np.int64),
+        **{name: given[name] for name in ("base_offset", "last_offset", "leader_epoch", "crc", "record_count")},
+    }
+    return Table.built(FinalBatch, columns, {"topic": {log.topic: 0}, "topic_id": {log.topic_id: 0}})
 
 
 def successive(batches: Table[FinalBatch]) -> Iterator[tuple[Table[FinalBatch], Table[FinalBatch]]]:

@@ -75,15 +75,15 @@ class PartitionAvailability(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
-        leaderless_s: seconds without a leader.
-        below_min_isr_s: seconds with a leader, and with fewer replicas in the ISR than acks=all needs.
+        leaderless_s: seconds without a leader; ``None`` where no committed state is known.
+        below_min_isr_s: seconds with a leader, and with fewer replicas in the ISR than acks=all needs; likewise.
         workloads: by acks.
     """
 
     topic: str
     partition: int
-    leaderless_s: float
-    below_min_isr_s: float
+    leaderless_s: float | None
+    below_min_isr_s: float | None
     workloads: tuple[WorkloadAvailability, ...]
 
 
@@ -95,11 +95,12 @@ def partition_availability(facts: PartitionFacts) -> PartitionAvailability:
     spent = dict.fromkeys(PartitionState, 0)
     for each in committed_states(facts, end_ns=end_ns):
         spent[each.state] += max(min(each.end_ns, end_ns) - each.begin_ns, 0)
+    is_known = not facts.cluster.is_told_by_clients_alone
     return PartitionAvailability(
         topic=facts.topic,
         partition=facts.partition,
-        leaderless_s=spent[PartitionState.LEADERLESS] / _S,
-        below_min_isr_s=spent[PartitionState.BELOW_MIN_ISR] / _S,
+        leaderless_s=spent[PartitionState.LEADERLESS] / _S if is_known else None,
+        below_min_isr_s=spent[PartitionState.BELOW_MIN_ISR] / _S if is_known else None,
         workloads=tuple(_workloads(facts, sent)),
     )
 

@@ -115,8 +115,9 @@ def _availability_in_words(report: VerdictReport) -> str:
     parts = [f"at most {longest.longest_without_ack_s:.2f} s without an ack ({where})"]
     if report.p99_ack_s is not None:
         parts.append(f"99 % acked within {report.p99_ack_s:.3f} s")
-    parts.append(f"{max(each.leaderless_s for each in report.availability):.2f} s without a leader")
-    parts.append(f"{max(each.below_min_isr_s for each in report.availability):.2f} s below min ISR")
+    if report.leaderless_s is not None and report.below_min_isr_s is not None:
+        parts.append(f"{report.leaderless_s:.2f} s without a leader")
+        parts.append(f"{report.below_min_isr_s:.2f} s below min ISR")
     after = [workload.slowest_after_fault for workload, _ in waited if workload.slowest_after_fault is not None]
     if after:
         slowest = max(after, key=lambda each: inf if each.seconds is None else each.seconds)

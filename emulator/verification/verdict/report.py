@@ -198,7 +198,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         era: its era, where ``cluster.yaml`` names one.
         switches: the rules that its controller had.
         verdict: the verdict.
-        guarantee: ``broken`` if any loss is, else ``exceeded`` if any is, else ``None``.
+        guarantee: ``broken`` if any loss is, else ``not known`` or ``exceeded`` if any is, else ``None``.
         doubts: what is missing or went wrong with the run itself.
         checks: every check.
         counts: records by acks.
@@ -281,13 +281,15 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leaderless_s(self) -> float | None:
-        """The longest time in seconds that a partition had no leader; ``None`` if there is no partition."""
-        return max((each.leaderless_s for each in self.availability), default=None)
+        """The longest time in seconds that a partition had no leader; ``None`` if of none it is known."""
+        return max((each.leaderless_s for each in self.availability if each.leaderless_s is not None), default=None)
 
     @property
     def below_min_isr_s(self) -> float | None:
-        """The longest time in seconds that a partition was below min ISR; ``None`` if there is no partition."""
-        return max((each.below_min_isr_s for each in self.availability), default=None)
+        """The longest time in seconds that a partition was below min ISR; ``None`` if of none it is known."""
+        return max(
+            (each.below_min_isr_s for each in self.availability if each.below_min_isr_s is not None), default=None
+        )
 
     @property
     def fault_to_ack_s(self) -> float | None:

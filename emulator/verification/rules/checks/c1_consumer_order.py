@@ -40,4 +40,5 @@ CHECK = PartitionCheck(
     source="Jepsen's Kafka workload, nonmonotonic-poll and poll-skip",
     premises=frozenset({Premise.CONSUMED}),
     find=_find,
+    is_of_clients=True,
 )

@@ -47,4 +47,5 @@ CHECK = PartitionCheck(
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.ACKED_ALL, Premise.READ_AT_THE_END}),
     find=_find,
+    is_of_clients=True,
 )

@@ -61,4 +61,5 @@ CHECK = PartitionCheck(
     needs=frozenset({Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.POLLED_AGAIN}),
     find=_find,
+    is_of_clients=True,
 )

@@ -75,4 +75,5 @@ CHECK = PartitionCheck(
     needs=frozenset({Evidence.HISTORY, Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.TOPIC_SUCCEEDED}),
     find=_find,
+    is_of_clients=True,
 )

@@ -90,4 +90,5 @@ CHECK = PartitionCheck(
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.STORED}),
     find=_find,
+    is_of_clients=True,
 )

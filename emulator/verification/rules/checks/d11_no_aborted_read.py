@@ -55,4 +55,5 @@ CHECK = PartitionCheck(
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.REFUSED}),
     find=_find,
+    is_of_clients=True,
 )

@@ -57,4 +57,5 @@ CHECK = PartitionCheck(
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.SETTLED_RECORDS}),
     find=_find,
+    is_of_clients=True,
 )

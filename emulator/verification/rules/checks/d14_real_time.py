@@ -62,4 +62,5 @@ CHECK = PartitionCheck(
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.SENT_AFTER_ACK}),
     find=_find,
+    is_of_clients=True,
 )

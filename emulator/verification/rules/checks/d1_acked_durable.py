@@ -36,4 +36,5 @@ CHECK = PartitionCheck(
     source="Kafka documentation, Replication: a committed message is not lost; Jepsen's Kafka workload, lost-write",
     premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
     find=_find,
+    is_of_clients=True,
 )

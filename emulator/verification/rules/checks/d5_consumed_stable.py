@@ -142,7 +142,7 @@ def _after(facts: PartitionFacts) -> _After:
     """
     received = facts.received
     unnamed = received.has("topic_id", None) | received.has("topic_id", "")
-    topics = np.where(unnamed, facts.topic_number(max(facts.states, default=None)), facts.topics(received))
+    topics = np.where(unnamed, facts.topic_number(facts.last_topic_id), facts.topics(received))
     served, last_offsets = received["served_epoch"], received["last_offset"]
     epochs = np.where(served == NONE, NONE, np.maximum(served, received["leader_epoch"]))
     incarnations = np.full(len(received), LAST_INCARNATION)
@@ -192,4 +192,5 @@ CHECK = PartitionCheck(
     source="Kafka documentation, Replication: only committed messages are given out to the consumer",
     premises=frozenset({Premise.CONSUMED}),
     find=_find,
+    is_of_clients=True,
 )
