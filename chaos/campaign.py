@@ -17,7 +17,7 @@ from laststand.chaos.drivers import make_driver
 from laststand.chaos.kafka.program import judged_by
 from laststand.chaos.play.expectation import compare
 from laststand.chaos.play.run_directory import create_run_directory
-from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.run_order import ExternalOrder, RunOrder
 from laststand.chaos.play.runner import Run, RunStatus
 from laststand.chaos.scenario.requirements import changes_of
 from laststand.chaos.scenario.scenario import Scenario
@@ -63,6 +63,7 @@ class Campaign:
         driver: what plays them.
         kafka: what starts the nodes, where Apache Kafka plays them.
         zookeeper: what starts the server, where one runs on this machine.
+        external: the cluster, where somebody else runs it: its properties are its own.
     """
 
     scenario: Scenario
@@ -73,6 +74,7 @@ class Campaign:
     driver: DriverName = DriverName.PROCESS
     kafka: KafkaProgram | None = None
     zookeeper: ZooKeeperProgram | None = None
+    external: ExternalOrder | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,16 +135,24 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
             directory=create_run_directory(campaign.store, campaign.scenario, now=datetime.now(UTC)),
             era=era.era,
             switches=judged_by(era.switches, campaign.kafka),
-            properties=tuple({**dict(campaign.scenario.properties), **dict(era.properties)}.items()),
+            properties=_properties(campaign, era),
             seed=campaign.seed,
             toxiproxy=campaign.toxiproxy,
             driver=campaign.driver,
             kafka=campaign.kafka,
             zookeeper=campaign.zookeeper if is_zookeeper_era(era.era) else None,
+            external=campaign.external,
             changed=changes_of(campaign.scenario, era.era, era.switches, era.properties),
         )
         for era in campaign.eras
     )
+
+
+def _properties(campaign: Campaign, era: EraOrder) -> tuple[tuple[str, str], ...]:
+    """Returns the properties of every node: the scenario's and the user's, unless they are somebody else's nodes."""
+    if campaign.external is not None:
+        return ()
+    return tuple({**dict(campaign.scenario.properties), **dict(era.properties)}.items())
 
 
 def play_runs(

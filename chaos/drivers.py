@@ -25,6 +25,10 @@ def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable
             from laststand.chaos.kafka.driver import KafkaDriver
 
             return KafkaDriver(order, logger=logger, on_problem=on_problem)
+        case DriverName.EXTERNAL:
+            from laststand.chaos.external.driver import ExternalDriver
+
+            return ExternalDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.SIMULATOR:
             return SimulatorDriver(order)
         case _:

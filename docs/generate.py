@@ -41,10 +41,9 @@ from laststand.emulator.core.struct_schema import enums_of, structs_of
 from laststand.emulator.core.switches import ERAS
 from laststand.emulator.core.types import Acks, RecoveryStrategy, TopicPartition
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
-from laststand.emulator.plan import actions
+from laststand.emulator.plan import actions, external_refusals, kafka_refusals
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.fields import AnyField
-from laststand.emulator.plan.kafka_refusals import refused_kind
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.steps import VERBS
 from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
@@ -415,7 +414,9 @@ def _keys(rows: Iterable[tuple[str, str, str, str]]) -> str:
 def _refusal(row: actions.ActionSpec, driver: DriverName) -> str | None:
     """Returns why a driver never has an action."""
     if driver is DriverName.KAFKA:
-        return refused_kind(row.kind) or row.refused.get(DriverName.PROCESS)
+        return kafka_refusals.refused_kind(row.kind) or row.refused.get(DriverName.PROCESS)
+    if driver is DriverName.EXTERNAL:
+        return external_refusals.refused_kind(row.kind)
     return row.refused.get(driver)
 
 

@@ -19,16 +19,18 @@ def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expect
     """Returns the outcome, and a description of every difference.
 
     Without an expectation the verdict decides: valid counts as met, violation as missed. An unknown verdict is
-    undecided, unless unknown was expected.
+    undecided, unless unknown was expected; so is all else that is met where a guarantee was expected and is not known.
     """
     if expected is None:
         return expected_of(report.verdict), ()
     if report.verdict is Verdict.UNKNOWN and expected.verdict.value != Verdict.UNKNOWN.value:
         return Expected.UNDECIDED, (f"the verdict is unknown, expected {expected.verdict.value}",)
     misses = tuple(_misses(report, expected))
-    if not misses:
-        return Expected.MET, ()
-    return Expected.MISSED, misses
+    if misses:
+        return Expected.MISSED, misses
+    if expected.guarantee is not None and report.worst_guarantee is Guarantee.NOT_KNOWN:
+        return Expected.UNDECIDED, (f"the guarantee is not known, expected {expected.guarantee}",)
+    return Expected.MET, ()
 
 
 def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
@@ -39,7 +41,7 @@ def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
         misses.append(f"the verdict is {report.verdict.value}, expected {expected.verdict.value}")
     worst = report.worst_guarantee
     guarantee = None if worst is None else worst.value
-    if expected.guarantee is not None and guarantee != expected.guarantee:
+    if expected.guarantee not in (None, guarantee) and worst is not Guarantee.NOT_KNOWN:
         misses.append(f"the guarantee is {guarantee or 'kept'}, expected {expected.guarantee}")
     fired = {
         check.check_id

@@ -83,11 +83,38 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         for number, step in enumerate(scenario.steps, start=1)
         if not isinstance(step.action, conditions.Until) and (reason := refusal(step.action, driver)) is not None
     ]
+    if driver is DriverName.EXTERNAL:
+        refused += _unseen_from_outside(scenario)
     if driver is DriverName.SIMULATOR:
         refused += _timed_flushes(scenario, properties)
     if scenario.kafka_clients and driver is not DriverName.PROCESS:
         refused.append(f"{KAFKA_CLIENTS}: brokers serve clients of Kafka only with --driver process")
     return tuple(refused)
+
+
+def _unseen_from_outside(scenario: Scenario) -> Iterator[str]:
+    """Yields barriers about what no client is told."""
+    for number, step in enumerate(scenario.steps, start=1):
+        if isinstance(step.action, conditions.Until) and (what := _unseen(step.action.condition)) is not None:
+            yield f"step {number} {step.text} (line {step.line}): no client is told {what}"
+
+
+def _unseen(condition: conditions.Condition) -> str | None:
+    match condition:
+        case conditions.LogIs() | conditions.LogEnds():
+            return "what a node's log holds"
+        case conditions.Intercepted():
+            return "what became of single messages"
+        case conditions.RegistrationIs():
+            return "which brokers are registered"
+        case conditions.PartitionIs(last_known_leader=None, leader_recovery_state=None):
+            return None
+        case conditions.PartitionIs():
+            return "of last known leaders and recovery states"
+        case conditions.AnyOf(conditions=several):
+            return next((what for each in several if (what := _unseen(each)) is not None), None)
+        case _:
+            return None
 
 
 def _timed_flushes(scenario: Scenario, properties: tuple[tuple[str, str], ...]) -> Iterator[str]:

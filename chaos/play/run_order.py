@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.cluster.external_cluster import ExternalCluster
+from laststand.emulator.cluster.hooks import Hooks
 from laststand.emulator.cluster.kafka_distribution import KafkaProgram
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram
@@ -13,6 +15,20 @@ from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.node.config import with_quick_shutdown
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CONTROLLER
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExternalOrder:
+    """A cluster that somebody else runs.
+
+    Attributes:
+        hooks: the commands that break and mend it.
+        keeps_topics: whether topics that the run makes are there when it is over.
+    """
+
+    cluster: ExternalCluster
+    hooks: Hooks
+    keeps_topics: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +44,7 @@ class RunOrder:
         driver: what plays it.
         kafka: what starts its nodes, where Apache Kafka plays a scenario.
         zookeeper: what starts the server, where one runs on this machine.
+        external: the cluster, where somebody else runs it.
         changed: what it changes of the era's rules and the scenario's properties, as ``name=value``.
     """
 
@@ -41,6 +58,7 @@ class RunOrder:
     driver: DriverName = DriverName.PROCESS
     kafka: KafkaProgram | None = None
     zookeeper: ZooKeeperProgram | None = None
+    external: ExternalOrder | None = None
     changed: tuple[str, ...] = ()
 
     @property

@@ -29,6 +29,7 @@ from laststand.emulator.core.types import (
     Offset,
     TopicId,
     TopicPartition,
+    Witness,
 )
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.plan.drivers import DriverName
@@ -51,6 +52,7 @@ class HarnessLog:
         ending: what becomes of the cluster at the end of its scenario; ``None`` where it has none.
         incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
         kafka_clients: names of the clients of Kafka that have links of their own.
+        witness: who tells of the run's nodes, if anybody does.
 
     Attributes:
         cause_id: of new events: the step that is being played.
@@ -68,6 +70,7 @@ class HarnessLog:
         ending: Ending | None,
         incarnation: int = 0,
         kafka_clients: Iterable[str] = (),
+        witness: Witness = Witness.PROCESS,
     ) -> None:
         self.cause_id = CauseId("harness")
         self.is_by_hand = ending is None
@@ -86,6 +89,7 @@ class HarnessLog:
                 driver=driver.value,
                 ending=None if ending is None else ending.value,
                 evidence_format=EVIDENCE_FORMAT,
+                witness=witness,
                 kafka_clients={name: client_id for client_id, name in kafka_client_ids(kafka_clients).items()},
             )
         )

@@ -339,12 +339,12 @@ QUORUM_RESPONSE: Final = quorum_described.DescribeQuorumResponse
 
 
 def fetched_ends(entity: Entity) -> dict[NodeId, MetadataOffset]:
-    """Returns where each broker's copy of the metadata log ends."""
+    """Returns where each node's copy of the metadata log ends; those of brokers that are voters, too."""
     response = cast(quorum_described.DescribeQuorumResponse, entity)
     ends: dict[NodeId, MetadataOffset] = {}
     for topic in response.topics:
         for partition in topic.partitions:
-            for observer in partition.observers:
+            for observer in (*partition.observers, *partition.current_voters):
                 node_id = NodeId(observer.replica_id)
                 ends[node_id] = max(ends.get(node_id, MetadataOffset(0)), MetadataOffset(observer.log_end_offset))
     return ends

@@ -11,11 +11,13 @@ unanswered, another connection is opened every so often, and if nothing is heard
 import asyncio
 import contextlib
 import io
+from collections.abc import Mapping
 from typing import Final
 
 from kio.schema.api_versions.v3 import request as api_versions
 from kio.schema.api_versions.v3 import response as versions_told
 from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
 from kio.static.primitive import i32
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
@@ -26,6 +28,8 @@ from laststand.emulator.rpc.channel import Keepalive
 _CLIENT: Final = "laststand"
 _SIZE_BYTES: Final = 4
 _DIAL_TIMEOUT_S: Final = 5.0
+_ANSWER_BYTES_MAX: Final = 1 << 28
+"""More than any fetch asks for; what another protocol sends is mostly a larger number."""
 
 
 class KafkaConnection:
@@ -33,10 +37,12 @@ class KafkaConnection:
 
     Attributes:
         versions: the newest version of each API that the node has.
+        features: finalized levels, by name.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str) -> None:
         self.versions: Versions = {}
+        self.features: Mapping[str, int] = {}
         self._reader = reader
         self._writer = writer
         self._address = address
@@ -126,13 +132,16 @@ class KafkaConnection:
         response = await self.ask(request, versions_told.ApiVersionsResponse)
         assert isinstance(response, versions_told.ApiVersionsResponse)
         self.versions = {int(each.api_key): int(each.max_version) for each in response.api_keys}
+        self.features = {each.name: int(each.max_version_level) for each in response.finalized_features}
 
     async def _read(self) -> None:
         try:
             while True:
                 size = int.from_bytes(await self._reader.readexactly(_SIZE_BYTES), "big")
+                if size > _ANSWER_BYTES_MAX:
+                    raise ConnectionError(f"{self._address} sent no answer of Kafka")
                 self._answer(await self._reader.readexactly(size))
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError, SerialError, KeyError):
             self._give_up()
 
     def _answer(self, frame: bytes) -> None:

@@ -19,11 +19,14 @@ class DriverName(Enum):
     KAFKA = "kafka"
     """Processes of Apache Kafka, on this machine's loopback."""
 
+    EXTERNAL = "external"
+    """A cluster that somebody else runs; commands of the user's break it."""
+
     @property
     def has_processes(self) -> bool:
-        """Nodes are real processes, in containers or not."""
-        return self is not DriverName.SIMULATOR
+        """Nodes are real processes of the run, in containers or not."""
+        return self not in (DriverName.SIMULATOR, DriverName.EXTERNAL)
 
     def plays(self, kind: ClusterKind) -> bool:
         """Returns whether the driver plays clusters of a kind."""
-        return kind is ClusterKind.KRAFT or self is not DriverName.KAFKA
+        return kind is ClusterKind.KRAFT or self not in (DriverName.KAFKA, DriverName.EXTERNAL)

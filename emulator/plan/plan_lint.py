@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.external_refusals import refusal_on_external
 from laststand.emulator.plan.kafka_refusals import refusal_on_kafka
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.plan import Plan
@@ -18,7 +19,13 @@ def problems(action: actions.ActionTemplate, names: Names) -> Iterator[str]:
 
 def refusal(action: actions.ActionTemplate, driver: DriverName) -> str | None:
     """Returns why a driver does not have an action; ``None`` if it has."""
-    return refusal_on_kafka(action) if driver is DriverName.KAFKA else action.refused_by(driver)
+    match driver:
+        case DriverName.KAFKA:
+            return refusal_on_kafka(action)
+        case DriverName.EXTERNAL:
+            return refusal_on_external(action)
+        case _:
+            return action.refused_by(driver)
 
 
 def find_problem(plan: Plan, action: actions.Action) -> str | None:

@@ -9,6 +9,7 @@ import click
 
 from laststand.cli.options.completion import complete_eras, complete_scenarios
 from laststand.cli.options.deprecated import warn_of_deprecated
+from laststand.cli.options.external import ExternalChoice, external_options
 from laststand.cli.options.judge import verdict_options
 from laststand.cli.options.settings import ERA_HELP, set_option, store_option
 from laststand.cli.options.suite import SuiteChoice, suite_options
@@ -50,11 +51,12 @@ if TYPE_CHECKING:
 @click.option(
     "--driver",
     "drivers",
-    type=click.Choice(["process", "docker", "simulator", "kafka"]),
+    type=click.Choice(["process", "docker", "simulator", "kafka", "external"]),
     multiple=True,
     default=("process",),
     show_default=True,
-    help="Real processes, the same in containers, virtual time, or Apache Kafka itself; repeat to compare several.",
+    help="Real processes, the same in containers, virtual time, Apache Kafka itself, or a cluster that somebody else "
+    "runs; repeat to compare several.",
 )
 @click.option(
     "--kafka",
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     metavar="VERSION",
     help="Version for --driver kafka; the newest that is installed if not given.",
 )
+@external_options
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Seed of all random choices; random if not given."
 )
@@ -78,6 +81,7 @@ def run(
     against: OtherRun | None,
     drivers: tuple[str, ...],
     kafka_version: str | None,
+    external: ExternalChoice,
     seed: int | None,
     store: Path,
     suite_choice: SuiteChoice,
@@ -127,6 +131,7 @@ def run(
             era_on_kafka(kafka, [era] if against.era is None else [against.era], against.settings, is_alone=is_alone)
     elif kafka_version is not None:
         raise UserError(f"--kafka {kafka_version}: only for --driver kafka")
+    external.check(is_chosen=DriverName.EXTERNAL in chosen, is_alone=len(chosen) == 1 and not settings)
     try:
         if suite_choice.rerun is not None:
             if names or eras or settings or is_viewed:
@@ -141,6 +146,8 @@ def run(
             return play_suite(again, suite_choice, judge=judge, is_reported=is_reported, output=output)
         selected = _selected(names)
         if len(selected) > 1 or len(chosen) > 1 or suite_choice.is_given:
+            if chosen == (DriverName.EXTERNAL,):
+                raise UserError("--driver external plays one scenario, and takes no option of suites")
             if against is not None:
                 raise UserError(f"{AGAINST} compares two runs of one scenario on one driver")
             if judge is None or is_viewed:
@@ -163,6 +170,10 @@ def run(
     except ScenarioError as error:
         raise UserError(str(error)) from None
     (only,) = selected
+    found = None
+    if chosen == (DriverName.EXTERNAL,):
+        found, era = external.find(only.scenario)
+        eras = eras or (era,)
     campaign = _campaign(
         only.scenario,
         eras or only.eras or only.scenario.eras,
@@ -173,7 +184,7 @@ def run(
         store=store,
         judge=judge,
     )
-    campaign = dataclasses.replace(campaign, kafka=kafka)
+    campaign = dataclasses.replace(campaign, kafka=kafka, external=found)
     from laststand.chaos.campaign import run_orders, worst
     from laststand.cli.output.results import outcome_exit_code
 

@@ -66,7 +66,7 @@ def test_a_scenario_is_listed_with_what_it_does_and_who_plays_it() -> None:
     listed = {each["name"]: each for each in json.loads(typed("scenarios", "--json"))}
     story = listed["kip-966/last-replica-standing"]
     assert {"power_loss", "isolate"} <= set(story["actions"])
-    assert story["drivers"] == ["process", "docker", "simulator", "kafka"]
+    assert story["drivers"] == ["process", "docker", "simulator", "kafka", "external"]
     assert story["expected"]["kafka-3.9"] == "violation"
 
 

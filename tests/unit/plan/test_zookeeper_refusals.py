@@ -63,6 +63,7 @@ def test_a_container_keeps_no_record_of_what_its_server_syncs() -> None:
     assert refused("kill: {node: zookeeper}", driver=DriverName.DOCKER) is None
 
 
-def test_apache_kafka_is_played_without_zookeeper_only() -> None:
-    assert [driver for driver in DriverName if not driver.plays(ClusterKind.ZOOKEEPER)] == [DriverName.KAFKA]
+def test_apache_kafka_and_external_clusters_are_played_without_zookeeper_only() -> None:
+    without = [driver for driver in DriverName if not driver.plays(ClusterKind.ZOOKEEPER)]
+    assert without == [DriverName.KAFKA, DriverName.EXTERNAL]
     assert all(driver.plays(ClusterKind.KRAFT) for driver in DriverName)

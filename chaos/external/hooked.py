@@ -1,0 +1,123 @@
+"""Actions on somebody else's cluster: each is a hook of the user's, and its effect is seen."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from laststand.chaos.scenario import conditions
+from laststand.chaos.scenario.scenario import Ending, Scenario
+from laststand.emulator.cluster.hooks import HookError, Hooks, run_hook
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan import actions
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.external_refusals import HOOKED, hook_name
+from laststand.emulator.plan.nodes import CLIENT
+
+_ENDS_ANSWERS: Final = (actions.Kill, actions.PowerLoss, actions.Stop, actions.Pause, actions.Disconnect)
+_BEGINS_ANSWERS: Final = (actions.Start, actions.ReplaceDisk, actions.Resume, actions.Connect)
+"""Actions whose effect on a broker shows in whether it answers in Kafka's protocol."""
+
+_REPAIRS: Final[tuple[tuple[tuple[type, ...], type], ...]] = (
+    ((actions.Kill, actions.PowerLoss, actions.Stop), actions.Start),
+    ((actions.Pause,), actions.Resume),
+    ((actions.Isolate, actions.Cut, actions.LoseResponses, actions.HalfOpen), actions.HealAll),
+    ((actions.Disconnect,), actions.Connect),
+)
+"""Actions, and the one by which they are mended at the end."""
+
+_LOOK_AGAIN_S: Final = 0.2
+_CLIENTS_NAME: Final = "client"
+
+
+def hook_problems(scenario: Scenario, hooks: Hooks) -> list[str]:
+    """Returns in words what a scenario needs of hooks, and they do not have."""
+    problems: dict[str, None] = {}
+    for number, step in enumerate(scenario.steps, start=1):
+        action = step.action
+        if isinstance(action, conditions.Until) or not isinstance(action, HOOKED):
+            continue
+        who = f"step {number} {step.text} (line {step.line})"
+        wanted = [type(action)]
+        if scenario.end is Ending.RESTORE:
+            wanted += [repair for kinds, repair in _REPAIRS if isinstance(action, kinds)]
+        for kind in wanted:
+            name = hook_name(kind)
+            hook = hooks.hooks.get(name)
+            if hook is None:
+                end = "" if kind is type(action) else ", at the end"
+                problems[f"{hooks.path} has no hook {name}, which {who} needs{end}"] = None
+            elif hook.effective_when is None and not issubclass(kind, (*_ENDS_ANSWERS, *_BEGINS_ANSWERS)):
+                problems[f"{hooks.path}: hook {name} needs effective_when: no client sees that"] = None
+        for node in actions.nodes_of(action):
+            if isinstance(node, int) and node != CLIENT and node not in hooks.names:
+                problems[f"{hooks.path} has no name for node {node}, which {who} needs"] = None
+    return list(problems)
+
+
+async def perform_by_hook(
+    hooks: Hooks, action: actions.Action, *, answers: Callable[[BrokerId], Awaitable[bool]]
+) -> actions.Outcome:
+    """Runs the hook of an action, once for each of its nodes, all at once, and waits for the effect.
+
+    Args:
+        hooks: of the user's.
+        action: one of those for which there are hooks.
+        answers: returns whether a broker answers in Kafka's protocol.
+
+    Raises:
+        HookError: a hook failed, or was not seen to take effect.
+    """
+    hook = hooks.hooks[hook_name(type(action))]
+
+    async def one(node_id: NodeId | None) -> bool:
+        values = _values(hooks, action, node_id)
+        if hook.effective_when is not None or node_id is None:
+            return await run_hook(hook, values, folder=hooks.path.parent)
+        wanted = isinstance(action, _BEGINS_ANSWERS)
+        if await answers(BrokerId(node_id)) == wanted and not isinstance(action, actions.ReplaceDisk):
+            return False
+        try:
+            async with asyncio.timeout(hook.within_ms / 1000):
+                await run_hook(hook, values, folder=hooks.path.parent)
+                while True:
+                    if await answers(BrokerId(node_id)) == wanted:
+                        return True
+                    await asyncio.sleep(_LOOK_AGAIN_S)
+        except TimeoutError:
+            what = "does not answer" if wanted else "still answers"
+            raise HookError(f"hook {hook.name}: broker {node_id} {what} after {hook.within_ms / 1000:g} s") from None
+
+    nodes = _nodes_of(action)
+    changed = await asyncio.gather(*map(one, nodes or (None,)))
+    if not any(changed):
+        return actions.no_op("it is so already")
+    seen = f"hook {hook.name} took effect"
+    return actions.effective(seen) if all(changed) else actions.Outcome(took_effect=True, bit=True, seen=seen)
+
+
+def _nodes_of(action: actions.Action) -> Sequence[NodeId]:
+    match action:
+        case actions.OnNodes(nodes=nodes) | actions.OnBrokers(nodes=nodes):
+            return nodes
+        case _:
+            return ()
+
+
+def _values(hooks: Hooks, action: actions.Action, node_id: NodeId | None) -> Mapping[str, str]:
+    """Returns what placeholders of a command stand for."""
+    values = {} if node_id is None else {"node": str(node_id), "name": hooks.names[node_id]}
+    match action:
+        case actions.OnLink(link=link) | actions.LoseResponses(link=link):
+            values |= _ends(hooks, link)
+        case actions.PowerLoss(loss=loss):
+            values |= {"keep": loss.keep.value, "disk": loss.disk.value}
+        case actions.Isolate(clients=clients):
+            values |= {"clients": clients.value}
+        case _:
+            pass
+    return values
+
+
+def _ends(hooks: Hooks, link: Link[NodeId]) -> dict[str, str]:
+    source, target = (_CLIENTS_NAME if node == CLIENT else hooks.names[node] for node in link)
+    return {"source": source, "target": target}

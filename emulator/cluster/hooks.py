@@ -1,0 +1,179 @@
+"""Commands of the user's that break and mend nodes of a cluster that somebody else runs: ``hooks.yaml``.
+
+::
+
+    nodes: {0: kafka-0, 1: kafka-1, 2: kafka-2}      # names of brokers, as commands use them
+    hooks:
+      kill:
+        command: docker compose kill --signal SIGKILL {name}
+        effective_when: test -z "$(docker compose ps --quiet --status running {name})"
+        within: 20 s
+
+A command is run by the shell, in the folder of the file, and is killed with all that it started at its deadline. It
+took effect once it has ended with 0 and then ``effective_when`` does; where that holds before, there is nothing to do.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import signal
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.errors import EmulatorError, shown
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.external_refusals import HOOKED, hook_name
+from laststand.emulator.plan.fields import duration_ms
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.yaml_cursor import Cursor, open_document
+from laststand.emulator.user_files import read_text
+
+_CONTROLLER_KEY: Final = "controller"
+_WITHIN_MS: Final = 30_000
+_PLACEHOLDER: Final = re.compile(r"(?<!\$)\{([a-z]+)\}")
+_LOOK_AGAIN_S: Final = 0.2
+_OUTPUT_BYTES_MAX: Final = 4096
+
+
+class HookError(EmulatorError):
+    """A hook that failed, or was not seen to take effect in time."""
+
+
+class Hook(msgspec.Struct, frozen=True, kw_only=True):
+    """One command.
+
+    Attributes:
+        name: its key.
+        command: for the shell; ``{name}`` and the like stand for what it is done to.
+        effective_when: likewise: ends with 0 where it took effect; ``None`` where that shows in Kafka's protocol.
+        within_ms: time for both.
+    """
+
+    name: str
+    command: str
+    effective_when: str | None
+    within_ms: int
+
+
+class Hooks(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of a ``hooks.yaml``.
+
+    Attributes:
+        path: the file.
+        names: of nodes, in commands.
+        hooks: by name.
+    """
+
+    path: Path
+    names: Mapping[NodeId, str]
+    hooks: Mapping[str, Hook]
+
+
+def read_hooks(path: Path) -> Hooks:
+    """Reads a file of hooks.
+
+    Raises:
+        ScenarioError: it is none; the text names file, line and key.
+        OSError: it cannot be read.
+    """
+    with open_document(path, read_text(path)).fields() as fields:
+        names = _names(fields.required("nodes"))
+        with fields.required("hooks").fields() as commands:
+            allowed = [hook_name(kind) for kind in HOOKED]
+            hooks = {key: _hook(key, value) for key, value in commands.pop_all(allowed)}
+    return Hooks(path=path, names=names, hooks=hooks)
+
+
+def _names(cursor: Cursor) -> dict[NodeId, str]:
+    names: dict[NodeId, str] = {}
+    fields = cursor.fields()
+    for key, value in fields.pop_rest():
+        if key != _CONTROLLER_KEY and not key.isdecimal():
+            value.fail(f"a node is the id of a broker, or {_CONTROLLER_KEY}")
+        names[CONTROLLER if key == _CONTROLLER_KEY else NodeId(int(key))] = value.text()
+    return names
+
+
+def _hook(name: str, cursor: Cursor) -> Hook:
+    with cursor.fields() as fields:
+        command = fields.required("command").text()
+        effective_when, within = fields.optional("effective_when"), fields.optional("within")
+        return Hook(
+            name=name,
+            command=command,
+            effective_when=None if effective_when is None else effective_when.text(),
+            within_ms=_WITHIN_MS if within is None else duration_ms(within),
+        )
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Returns a command for what it is done to: placeholders without a value stay, values are quoted for the shell."""
+    return _PLACEHOLDER.sub(lambda found: shlex.quote(values[found[1]]) if found[1] in values else found[0], text)
+
+
+async def run_hook(hook: Hook, values: Mapping[str, str], *, folder: Path) -> bool:
+    """Runs a hook's command, and waits until its effect is seen by its own check, if it has one.
+
+    Returns:
+        False if the effect was there before; then the command is not run.
+
+    Raises:
+        HookError: it failed, or was not seen to take effect in time.
+    """
+    command = filled(hook.command, values)
+    check = None if hook.effective_when is None else filled(hook.effective_when, values)
+    said = ""
+    try:
+        async with asyncio.timeout(hook.within_ms / 1000):
+            if check is not None and (await _shell(check, folder))[0] == 0:
+                return False
+            code, said = await _shell(command, folder)
+            if code != 0:
+                raise HookError(f"hook {hook.name} failed with exit code {code}: {shown(command)}{_words(said)}")
+            while check is not None:
+                code, said = await _shell(check, folder)
+                if code == 0:
+                    break
+                await asyncio.sleep(_LOOK_AGAIN_S)
+    except TimeoutError:
+        what = f"hook {hook.name} was not seen to take effect within {hook.within_ms / 1000:g} s"
+        raise HookError(f"{what}: {shown(command)}{_words(said)}") from None
+    return True
+
+
+async def _shell(command: str, folder: Path) -> tuple[int, str]:
+    """Runs a command, and returns its exit code and the end of what it printed.
+
+    Processes that it leaves in the background run on, unless it is given up itself.
+    """
+    with tempfile.TemporaryFile() as printed:  # a pipe would stay open for as long as a process in the background
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            command,
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=printed,
+            stderr=printed,
+            start_new_session=True,
+        )
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        printed.seek(max(0, printed.seek(0, os.SEEK_END) - _OUTPUT_BYTES_MAX))
+        return code, printed.read().decode(errors="replace")
+
+
+def _words(said: str) -> str:
+    lines = said.strip().splitlines()
+    return f": {shown(lines[-1])}" if lines else ""

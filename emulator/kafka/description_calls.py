@@ -1,0 +1,162 @@
+"""The state of a cluster as a broker tells it: members, topics, leaders, in-sync and eligible replicas, settings."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast
+
+import msgspec
+from kio.schema.describe_configs.v4 import request as describe_configs
+from kio.schema.describe_configs.v4 import response as configs_described
+from kio.schema.describe_topic_partitions.v0 import request as describe_partitions
+from kio.schema.describe_topic_partitions.v0 import response as partitions_described
+from kio.schema.list_partition_reassignments.v0 import request as list_reassignments
+from kio.schema.list_partition_reassignments.v0 import response as reassignments_listed
+from kio.schema.metadata.v12 import request as metadata
+from kio.schema.metadata.v12 import response as metadata_told
+from kio.static.primitive import i8, i32
+
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerId, ConfigResource, LeaderEpoch, NodeId, PartitionEpoch, TopicPartition
+from laststand.emulator.kafka.calls import brokers_of, to_milliseconds, to_name, topic_id_of
+from laststand.emulator.kafka.connection import KafkaConnection
+from laststand.emulator.kafka.numbers import RESOURCE_NUMBERS, broker_or_none
+
+_DESCRIBE_TOPIC_PARTITIONS: Final = 75
+_LIST_REASSIGNMENTS: Final = 46
+_PARTITIONS_MAX: Final = 2000
+"""``max.request.partition.size.limit``."""
+_TIMEOUT: Final = to_milliseconds(2_000)
+
+
+class BrokersWord(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a cluster as one of its brokers knows it.
+
+    Attributes:
+        cluster_id: ``None`` where the broker does not say.
+        addresses: of the brokers that it knows as alive, advertised.
+        racks: of the same brokers.
+        partitions: of the topics that were asked for and exist. No broker tells partition epochs: they are 0.
+    """
+
+    cluster_id: str | None
+    addresses: Mapping[BrokerId, str]
+    racks: Mapping[BrokerId, str]
+    partitions: Mapping[TopicPartition, PartitionState]
+
+
+async def describe_cluster(connection: KafkaConnection, topics: Sequence[str]) -> BrokersWord:
+    """Asks a broker about its cluster and some topics; no topic is created by that.
+
+    Raises:
+        OSError: the connection broke.
+    """
+    told = cast(metadata_told.MetadataResponse, await connection.ask(_metadata(topics), metadata_told.MetadataResponse))
+    partitions = dict(_partitions(told))
+    if partitions and _DESCRIBE_TOPIC_PARTITIONS in connection.versions:
+        request = describe_partitions.DescribeTopicPartitionsRequest(
+            topics=tuple(describe_partitions.TopicRequest(name=to_name(name)) for name in topics),
+            response_partition_limit=i32(_PARTITIONS_MAX),
+            cursor=None,
+        )
+        answer = await connection.ask(request, partitions_described.DescribeTopicPartitionsResponse)
+        partitions |= _with_elr(partitions, cast(partitions_described.DescribeTopicPartitionsResponse, answer))
+    if partitions and _LIST_REASSIGNMENTS in connection.versions:
+        listing = list_reassignments.ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
+        listed = await connection.ask(listing, reassignments_listed.ListPartitionReassignmentsResponse)
+        partitions |= _moving(partitions, cast(reassignments_listed.ListPartitionReassignmentsResponse, listed))
+    brokers = {BrokerId(NodeId(broker.node_id)): broker for broker in told.brokers}
+    return BrokersWord(
+        cluster_id=told.cluster_id,
+        addresses={broker_id: f"{broker.host}:{broker.port}" for broker_id, broker in sorted(brokers.items())},
+        racks={broker_id: broker.rack or "" for broker_id, broker in brokers.items()},
+        partitions=partitions,
+    )
+
+
+def _metadata(topics: Sequence[str]) -> metadata.MetadataRequest:
+    return metadata.MetadataRequest(
+        topics=tuple(metadata.MetadataRequestTopic(topic_id=None, name=to_name(name)) for name in topics),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+def _partitions(told: metadata_told.MetadataResponse) -> Iterator[tuple[TopicPartition, PartitionState]]:
+    for topic in told.topics:
+        topic_id = topic_id_of(topic.topic_id or uuid.UUID(int=0))
+        for each in topic.partitions:
+            assert topic_id is not None
+            yield (
+                TopicPartition(topic.name or "", each.partition_index),
+                PartitionState(
+                    topic_id=topic_id,
+                    replicas=brokers_of(each.replica_nodes),
+                    isr=brokers_of(each.isr_nodes),
+                    leader=broker_or_none(each.leader_id),
+                    leader_epoch=LeaderEpoch(each.leader_epoch),
+                    partition_epoch=PartitionEpoch(0),
+                ),
+            )
+
+
+def _with_elr(
+    known: Mapping[TopicPartition, PartitionState], answer: partitions_described.DescribeTopicPartitionsResponse
+) -> dict[TopicPartition, PartitionState]:
+    found = {}
+    for topic in answer.topics:
+        for each in topic.partitions:
+            partition = TopicPartition(topic.name or "", each.partition_index)
+            state = known.get(partition)
+            if state is not None and state.leader_epoch == LeaderEpoch(each.leader_epoch):
+                found[partition] = msgspec.structs.replace(
+                    state,
+                    isr=brokers_of(each.isr_nodes),
+                    leader=broker_or_none(each.leader_id),
+                    elr=tuple(sorted(brokers_of(each.eligible_leader_replicas or ()))),
+                    last_known_elr=tuple(sorted(brokers_of(each.last_known_elr or ()))),
+                )
+    return found
+
+
+def _moving(
+    known: Mapping[TopicPartition, PartitionState], answer: reassignments_listed.ListPartitionReassignmentsResponse
+) -> dict[TopicPartition, PartitionState]:
+    listed = {
+        TopicPartition(topic.name, each.partition_index): each for topic in answer.topics for each in topic.partitions
+    }
+    return {
+        partition: msgspec.structs.replace(
+            known[partition],
+            adding_replicas=brokers_of(each.adding_replicas),
+            removing_replicas=brokers_of(each.removing_replicas),
+        )
+        for partition, each in listed.items()
+        if partition in known
+    }
+
+
+async def topic_settings(
+    connection: KafkaConnection, topics: Sequence[str], names: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """Returns some settings of topics as they are in force, by topic; a topic that is gone has none.
+
+    Raises:
+        OSError: the connection broke.
+    """
+    kind = i8(RESOURCE_NUMBERS[ConfigResource.TOPIC])
+    request = describe_configs.DescribeConfigsRequest(
+        resources=tuple(
+            describe_configs.DescribeConfigsResource(
+                resource_type=kind, resource_name=topic, configuration_keys=tuple(names)
+            )
+            for topic in topics
+        ),
+        include_synonyms=False,
+        include_documentation=False,
+    )
+    answer = await connection.ask(request, configs_described.DescribeConfigsResponse)
+    results = cast(configs_described.DescribeConfigsResponse, answer).results
+    return {
+        each.resource_name: {config.name: config.value for config in each.configs if config.value is not None}
+        for each in results
+    }
