@@ -59,6 +59,7 @@ D1 = check("D1", CheckStatus.VIOLATED)
 OUTSIDE = msgspec.structs.replace(
     report(Verdict.VIOLATION, lost=10, checks=(D1, check("D2", CheckStatus.VIOLATED))), guarantee=Guarantee.EXCEEDED
 )
+NOT_KNOWN = msgspec.structs.replace(OUTSIDE, guarantee=Guarantee.NOT_KNOWN)
 OUTSIDE_AND_WRONG = msgspec.structs.replace(OUTSIDE, checks=(D1, check("D7", CheckStatus.VIOLATED)))
 READ_ONLY, READ_ONLY_WITHIN = (
     report(
@@ -92,6 +93,9 @@ LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.
         (report(Verdict.UNKNOWN), expected(VerdictName.UNKNOWN), Expected.MET),
         (LOSS, expected(VerdictName.VIOLATION, checks=("D1",), at_least=1500, guarantee=True), Expected.MET),
         (LOSS, expected(VerdictName.VIOLATION, checks=("D4",)), Expected.MISSED),
+        (NOT_KNOWN, expected(VerdictName.VIOLATION, checks=("D1",), guarantee=True), Expected.UNDECIDED),
+        (NOT_KNOWN, expected(VerdictName.VIOLATION, checks=("D1",)), Expected.MET),
+        (NOT_KNOWN, expected(VerdictName.VIOLATION, checks=("D4",), guarantee=True), Expected.MISSED),
         (LOSS, expected(VerdictName.VIOLATION, at_least=1501), Expected.MISSED),
         (report(Verdict.VIOLATION, checks=(D1,)), expected(VerdictName.VIOLATION, guarantee=True), Expected.MISSED),
         (report(Verdict.VALID), expected(VerdictName.VIOLATION, checks=("D1",)), Expected.MISSED),
