@@ -1,4 +1,4 @@
-"""Administrators' requests to a controller: topics, elections, reassignments, configuration, features, brokers.
+"""Administrators' requests to a controller: topics, elections, configuration, features, brokers, access control.
 
 Kafka's requests, names and errors; lists that Kafka nests topic by topic are flat here. ``None`` for a list means what
 null means in Kafka, which is not what an empty one means. Answers about several things are in request order.
@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from laststand.emulator.core.authorizer.acls import AccessControlEntry, AclFilter
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.types import (
@@ -430,6 +431,62 @@ class DescribeClusterResponse(Message, frozen=True, kw_only=True):
     brokers: tuple[DescribedBroker, ...] = ()
 
 
+# --- Access control lists -----------------------------------------------------------------------------------------
+
+
+class AclResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry's outcome."""
+
+    error: ErrorCode
+    error_message: str = ""
+
+
+class CreateAclsRequest(Message, frozen=True, kw_only=True):
+    """Adds entries; one that is there already is left as it is. Each one's outcome is its own."""
+
+    acls: tuple[AccessControlEntry, ...]
+
+
+class CreateAclsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    results: tuple[AclResult, ...]
+
+
+class DescribeAclsRequest(Message, frozen=True, kw_only=True):
+    """Asks for the entries that a filter matches."""
+
+    filter: AclFilter
+
+
+class DescribeAclsResponse(Message, frozen=True, kw_only=True):
+    """Entries in the order in which they were added."""
+
+    error: ErrorCode
+    error_message: str = ""
+    acls: tuple[AccessControlEntry, ...] = ()
+
+
+class DeleteAclsRequest(Message, frozen=True, kw_only=True):
+    """Removes the entries that each of several filters matches."""
+
+    filters: tuple[AclFilter, ...]
+
+
+class DeletedAcls(msgspec.Struct, frozen=True, kw_only=True):
+    """One filter's outcome, and the entries that it removed."""
+
+    error: ErrorCode
+    error_message: str = ""
+    acls: tuple[AccessControlEntry, ...] = ()
+
+
+class DeleteAclsResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    results: tuple[DeletedAcls, ...]
+
+
 AdminRequest: TypeAlias = (
     CreateTopicsRequest
     | DeleteTopicsRequest
@@ -443,6 +500,9 @@ AdminRequest: TypeAlias = (
     | DescribeFeaturesRequest
     | UnregisterBrokerRequest
     | DescribeClusterRequest
+    | CreateAclsRequest
+    | DescribeAclsRequest
+    | DeleteAclsRequest
 )
 
 AdminResponse: TypeAlias = (
@@ -458,4 +518,7 @@ AdminResponse: TypeAlias = (
     | DescribeFeaturesResponse
     | UnregisterBrokerResponse
     | DescribeClusterResponse
+    | CreateAclsResponse
+    | DescribeAclsResponse
+    | DeleteAclsResponse
 )

@@ -367,6 +367,24 @@ class PeerReachable(Event, frozen=True, kw_only=True):
     peer: NodeId
 
 
+class AuthorizationDenied(Event, frozen=True, kw_only=True):
+    """Somebody asked for what it may not do; the first time since the node's access control lists have changed.
+
+    Attributes:
+        api: Kafka's name of what was asked; ``Stream`` is the metadata stream.
+        principal: of the sender, such as ``User:broker-1``.
+        host: of the sender.
+        operation: that is not allowed.
+        resource: to what, such as ``CLUSTER:kafka-cluster``.
+    """
+
+    api: str
+    principal: str
+    host: str
+    operation: str
+    resource: str
+
+
 class MessageIntercepted(Event, frozen=True, kw_only=True):
     """A fault did something to a single message; ``cause_id`` is the message's.
 
@@ -543,7 +561,7 @@ class ZnodeWritten(Event, frozen=True, kw_only=True):
 
 
 class OtherRecordCommitted(Event, frozen=True, kw_only=True):
-    """A record of Apache Kafka's metadata log that changes nothing which is judged; ``record`` is its name."""
+    """A record of the metadata log that changes nothing which is judged; ``record`` is its name."""
 
     metadata_offset: MetadataOffset
     record: str
@@ -954,6 +972,7 @@ BrokerEvent: TypeAlias = (
     | MessageIntercepted
     | OrderReceived
     | OrderRelayed
+    | AuthorizationDenied
 )
 
 ControllerEvent: TypeAlias = (
@@ -981,6 +1000,7 @@ ControllerEvent: TypeAlias = (
     | AlterPartitionDecided
     | MessageIntercepted
     | OrderReceived
+    | AuthorizationDenied
 )
 
 HarnessEvent: TypeAlias = (

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from laststand.emulator.core import records
+from laststand.emulator.core.authorizer.acl_store import AclStore
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -133,6 +134,7 @@ class MetadataImage:
         partitions: committed state by partition.
         features: finalized feature levels by name; absent means 0.
         next_producer_id: first id that was not given away.
+        acls: access control entries.
     """
 
     def __init__(self) -> None:
@@ -144,6 +146,7 @@ class MetadataImage:
         self.partition_counts: dict[str, int] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = ProducerId(0)
+        self.acls = AclStore()
         self._configs: dict[tuple[ConfigResource, str], dict[str, str]] = {}
         self._touched_partitions: dict[TopicPartition, PartitionState | None] = {}
         self._touched_brokers: set[BrokerId] = set()
@@ -223,6 +226,12 @@ class MetadataImage:
                 self.features[name] = level
             case records.ProducerIdsRecord(next_producer_id=next_producer_id):
                 self.next_producer_id = next_producer_id
+            case records.AccessControlEntryRecord(entry=entry):
+                self.acls.add(offset, entry)
+            case records.RemoveAccessControlEntryRecord(acl_id=acl_id):
+                if acl_id not in self.acls:
+                    raise InvariantError(f"removal of unknown access control entry {acl_id} at {offset}")
+                self.acls.remove(acl_id)
         self.next_offset = MetadataOffset(offset + 1)
 
     def skip(self, *, offset: MetadataOffset) -> None:

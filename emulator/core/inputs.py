@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from laststand.emulator.core import messages, records
+from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
 from laststand.emulator.core.coordinator_records import LoadedRecord
 from laststand.emulator.core.types import (
@@ -41,10 +42,14 @@ class TimerFired(NodeInput, frozen=True, kw_only=True):
 
 
 class RequestReceived(NodeInput, frozen=True, kw_only=True):
-    """Somebody asks; answered by ``SendResponse`` with the same ``request_id``, at once or later."""
+    """Somebody asks; answered by ``SendResponse`` with the same ``request_id``, at once or later.
+
+    ``requester`` is ``None`` for what needs no permission: the harness, and a broker's own listener, which has checked.
+    """
 
     request_id: RequestId
     request: messages.Request
+    requester: Requester | None = None
 
 
 class ResponseReceived(NodeInput, frozen=True, kw_only=True):

@@ -5,7 +5,8 @@ Every response answers exactly one request. What administrators ask is in ``admi
 ask in ``group_messages``, what transactions need in ``transaction_messages``.
 """
 
-from typing import Final, TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias, get_args
 
 import msgspec
 
@@ -566,3 +567,8 @@ Response: TypeAlias = (
     | group_messages.CoordinatorResponse
     | transaction_messages.TransactionResponse
 )
+
+RESPONSE_OF: Final[Mapping[type[Message], type[Message]]] = dict(
+    zip(get_args(Request), get_args(Response), strict=True)
+)
+"""The response type of each request type."""

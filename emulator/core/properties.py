@@ -32,6 +32,8 @@ _Strategy: TypeAlias = Literal["None", "Balanced", "Aggressive"]
 _CleanupPolicy: TypeAlias = Literal["delete", "compact", "compact,delete", "delete,compact", ""]
 _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
 _CompressionType: TypeAlias = Literal["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_Authorizer: TypeAlias = Literal["", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
 _ReplicaSelector: TypeAlias = Literal[
     "",
     "org.apache.kafka.common.replica.LeaderSelector",
@@ -115,6 +117,9 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     auto_leader_rebalance_enable: bool = True
     unclean_leader_election_interval_ms: Positive = 300_000
     metadata_version: str = "4.2"
+    authorizer_class_name: _Authorizer = ""
+    super_users: str = ""
+    allow_everyone_if_no_acl_found: bool = False
 
 
 class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):

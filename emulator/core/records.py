@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from laststand.emulator.core.authorizer.acls import AccessControlEntry
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -134,6 +135,18 @@ class ProducerIdsRecord(MetadataRecord, frozen=True, kw_only=True):
     next_producer_id: ProducerId
 
 
+class AccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Adds an access control entry, whose id is the offset of this record: Kafka draws a UUID."""
+
+    entry: AccessControlEntry
+
+
+class RemoveAccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Removes an access control entry by its id."""
+
+    acl_id: MetadataOffset
+
+
 Record: TypeAlias = (
     FeatureLevelRecord
     | RegisterBrokerRecord
@@ -146,6 +159,8 @@ Record: TypeAlias = (
     | ConfigRecord
     | ClearElrRecord
     | ProducerIdsRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
 )
 
 

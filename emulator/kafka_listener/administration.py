@@ -20,7 +20,6 @@ from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
 from laststand.emulator.kafka_listener.topic_entries import by_topic, partitions_of
-from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _TIMEOUT_MS: Final = 30_000
 """Of requests that bring none."""
@@ -569,7 +568,7 @@ async def _describe_acls(_: Served, request: ClientRequest) -> Message:
     elements = ("resourceTypeFilter", "patternTypeFilter", "operation", "permissionType")
     if any(request.body[name] == _UNKNOWN_ELEMENT for name in elements):
         raise RefusedError("DescribeAcls with an unknown element")
-    return {"errorCode": WireError.SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
+    return {"errorCode": ErrorCode.SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
 
 
 ADMINISTRATION: Final[Mapping[int, Handler]] = {

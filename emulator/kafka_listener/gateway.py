@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import InvariantError
@@ -27,7 +27,9 @@ class Answered(NamedTuple):
 
 
 class _Waiting:
-    """Takes the answer to one request (``emulator.rpc.inbound.Responder``)."""
+    """Takes the answer to one request (``emulator.rpc.inbound.Responder``), whose sender was checked here."""
+
+    requester: Final = None
 
     def __init__(self) -> None:
         self.outcome: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
@@ -43,6 +45,8 @@ class _Waiting:
 
 class _Unanswered:
     """Stands for the answer that a request with acks=0 does not have."""
+
+    requester: Final = None
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
         self._on_failure = on_failure

@@ -7,7 +7,6 @@ class WireError(IntEnum):
     """Kafka's names and numbers, beside those of ``laststand.emulator.core.errors.ErrorCode``."""
 
     ILLEGAL_SASL_STATE = 34
-    SECURITY_DISABLED = 54
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
     UNSUPPORTED_COMPRESSION_TYPE = 76

@@ -78,6 +78,7 @@ class BrokerShell:
     ) -> None:
         properties = config.node_properties()
         self._config = config
+        self._has_authorizer = bool(properties.authorizer_class_name)
         self._events = events
         self._files = BrokerFiles(
             filesystem,
@@ -230,7 +231,12 @@ class BrokerShell:
     ) -> None:
         if self._produce_times is not None and isinstance(request, messages.ProduceRequest):
             responder = self._produce_times.timed(responder)
-        received = inputs.RequestReceived(cause_id=cause_id, request_id=self._requests.add(responder), request=request)
+        received = inputs.RequestReceived(
+            cause_id=cause_id,
+            request_id=self._requests.add(responder),
+            request=request,
+            requester=responder.requester if self._has_authorizer else None,
+        )
         arrival = Arrival(incoming=received, attachments=attachments)
         if isinstance(request, messages.ProduceRequest) and request.transactional_id is not None:
             self._transactional[received.request_id] = arrival

@@ -68,7 +68,9 @@ class ControllerShell:
         self._turns = ControllerTurns(controller, journal)
         reported = read_reported(earlier_event_files(config.event_file, incarnation=config.incarnation))
         self._unreported = unreported_events(journal.events, reported)
-        self._hub = MetadataHub(journal.batches, cause_id=self._causes.start())
+        self._hub = MetadataHub(
+            journal.batches, cause_id=self._causes.start(), is_authorized=controller.may_read_metadata
+        )
         self._requests = RequestTable()
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
@@ -148,7 +150,9 @@ class ControllerShell:
         self, request: messages.Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
     ) -> None:
         request_id = self._requests.add(responder)
-        self._loop.enqueue(RequestReceived(cause_id=cause_id, request_id=request_id, request=request))
+        self._loop.enqueue(
+            RequestReceived(cause_id=cause_id, request_id=request_id, request=request, requester=responder.requester)
+        )
 
     def _deliver(self, outcome: Outcome, _attachments: tuple[bytes, ...]) -> None:
         self._loop.enqueue(outcome)

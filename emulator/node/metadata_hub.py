@@ -6,10 +6,11 @@ no queue and is never dropped: it reads larger messages. Only durable records ge
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from laststand.emulator.core import records
+from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.rpc.inbound import StreamMessage, SubscriptionEndedError
 from laststand.emulator.rpc.metadata_codec import MetadataStreamRequest, encode_stream_response
@@ -24,9 +25,17 @@ class MetadataHub:
     Args:
         batches: what was durable at start.
         cause_id: of those batches, whose causes are not kept.
+        is_authorized: whether somebody may read the next message, which is asked before each, as of Kafka's fetches.
     """
 
-    def __init__(self, batches: Iterable[records.MetadataBatch], *, cause_id: CauseId) -> None:
+    def __init__(
+        self,
+        batches: Iterable[records.MetadataBatch],
+        *,
+        cause_id: CauseId,
+        is_authorized: Callable[[Requester | None], bool],
+    ) -> None:
+        self.is_authorized = is_authorized
         self._batches = list(batches)
         self._causes = [cause_id] * len(self._batches)
         self._subscriptions: set[Subscription] = set()
@@ -43,11 +52,13 @@ class MetadataHub:
         for subscription in self._subscriptions:
             subscription.has_news.set()
 
-    def subscribe(self, request: MetadataStreamRequest) -> "Subscription":
+    def subscribe(self, request: MetadataStreamRequest, requester: Requester | None = None) -> "Subscription":
         """Returns a new reader, whose first message says where the history ends now."""
         position = bisect_left(self._batches, request.from_offset, key=lambda batch: batch.base_offset)
         starts = self._batches[position].base_offset if position < len(self._batches) else self.end_offset
-        subscription = Subscription(self, None if starts != request.from_offset else position, request.cause_id)
+        subscription = Subscription(
+            self, None if starts != request.from_offset else position, request.cause_id, requester
+        )
         self._subscriptions.add(subscription)
         return subscription
 
@@ -76,17 +87,20 @@ class MetadataHub:
 class Subscription:
     """One reader of the history; implements ``laststand.emulator.rpc.inbound.Subscriber``."""
 
-    def __init__(self, hub: MetadataHub, position: int | None, cause_id: CauseId) -> None:
+    def __init__(self, hub: MetadataHub, position: int | None, cause_id: CauseId, requester: Requester | None) -> None:
         """Starts at a position, or (``None``) at an offset where no batch starts, which ends the stream at once."""
         self.has_news = asyncio.Event()
         self._hub = hub
         self._position = position
         self._sent = position or 0
         self._cause_id = cause_id
+        self._requester = requester
         self._opening: bytes | None = encode_stream_response((), end_offset=hub.end_offset, cause_id=cause_id)
 
     async def next_message(self) -> StreamMessage:
         """Returns the next message; see ``laststand.emulator.rpc.inbound.Subscriber``."""
+        if not self._hub.is_authorized(self._requester):
+            raise SubscriptionEndedError(f"{self._requester} may not read the metadata log")
         if self._position is not None and self._opening is not None:
             opening, self._opening = self._opening, None
             return StreamMessage(lambda: opening, self._cause_id)

@@ -11,6 +11,7 @@ from typing import Final
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 
 from laststand.emulator.core import messages
+from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.rpc.inbound import Responder
@@ -54,6 +55,10 @@ class _TimedResponder:
         self._responder = responder
         self._times = times
         self._began_s = time.monotonic()
+
+    @property
+    def requester(self) -> Requester | None:
+        return self._responder.requester
 
     def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         self._times.add((time.monotonic() - self._began_s) * _MS_PER_S)

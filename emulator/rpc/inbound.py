@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
 import msgspec
 
 from laststand.emulator.core import events, messages
+from laststand.emulator.core.authorizer.requester import LOCAL_HOST, Requester, node_principal
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
 from laststand.emulator.rpc.apis import (
     BROKER_APIS,
@@ -71,6 +73,10 @@ UNANSWERED_MAX: Final = 1024
 class Responder(Protocol):
     """The way back to the sender of a request."""
 
+    @property
+    def requester(self) -> Requester | None:
+        """The sender; ``None`` for one that needs no permission."""
+
     def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         """Sends the answer; the attachments are the bytes of a fetch response's spans, one per partition."""
 
@@ -113,7 +119,8 @@ class SubscriptionEndedError(Exception):
 OnRequest: TypeAlias = Callable[[messages.Request, CauseId, tuple[bytes, ...], Responder], None]
 """Takes a request, its cause, the record bytes of a produce request (one block per partition), and the way back."""
 
-OnSubscribe: TypeAlias = Callable[[MetadataStreamRequest], Subscriber]
+OnSubscribe: TypeAlias = Callable[[MetadataStreamRequest, Requester | None], Subscriber]
+"""Takes a subscription and its sender."""
 
 RequestT = TypeVar("RequestT", messages.ProduceRequest, messages.FetchRequest)
 _Decode: TypeAlias = Callable[[bytes], list[Streamed[RequestT]]]
@@ -123,12 +130,13 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 class _Caller:
     """The other end of a call: its messages pass the interceptor."""
 
-    __slots__ = ("_context", "_dialler", "_interceptor")
+    __slots__ = ("_context", "_dialler", "_interceptor", "_requester")
 
     def __init__(self, context: _Context, interceptor: Interceptor) -> None:
         self._context = context
         self._interceptor = interceptor
         self._dialler: tuple[NodeId | None] | None = None
+        self._requester: tuple[Requester | None] | None = None
 
     @property
     def dialler(self) -> NodeId | None:
@@ -136,6 +144,15 @@ class _Caller:
         if self._dialler is None:
             self._dialler = (dialler_of(self._context.invocation_metadata() or ()),)
         return self._dialler[0]
+
+    @property
+    def requester(self) -> Requester | None:
+        """The principal at the other end; ``None`` for the harness, which names no process."""
+        if self._requester is None:
+            dialler = self.dialler
+            host = host_of(self._context.peer())
+            self._requester = (None if dialler is None else Requester(node_principal(dialler), host),)
+        return self._requester[0]
 
     def send(self, api: str, way: Way, cause_id: CauseId, deliver: Callable[[], None]) -> None:
         """Lets a message pass, unless there is a fault for it."""
@@ -145,11 +162,21 @@ class _Caller:
             self._interceptor.send(self.dialler, api, way, cause_id, deliver)
 
 
+def host_of(peer: str) -> str:
+    """Returns the IP address in a peer as gRPC writes it: ``ipv4:127.0.0.1:4711``, ``ipv6:%5B::1%5D:4711``."""
+    kind, _, rest = peer.partition(":")
+    return unquote(rest).rpartition(":")[0].strip("[]") if kind in ("ipv4", "ipv6") else LOCAL_HOST
+
+
 class _UnaryResponder:
     def __init__(self, api: UnaryApi, caller: "_Caller") -> None:
         self._api = api
         self._caller = caller
         self.payload: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    @property
+    def requester(self) -> Requester | None:
+        return self._caller.requester
 
     def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         def deliver() -> None:
@@ -168,8 +195,8 @@ class _ServedStream(Generic[RequestT]):
     def __init__(
         self, api: str, context: _Context, caller: _Caller, decode: _Decode[RequestT], on_request: OnRequest
     ) -> None:
+        self.caller = caller
         self._api = api
-        self._caller = caller
         self._context = context
         self._decode: _Decode[RequestT] = decode
         self._on_request = on_request
@@ -199,7 +226,7 @@ class _ServedStream(Generic[RequestT]):
                 responder = _StreamResponder(self, received.correlation_id)
                 if not (isinstance(received.message, messages.ProduceRequest) and received.message.acks == Acks.NONE):
                     self._unanswered += 1
-                self._caller.send(self._api, Way.REQUEST, received.cause_id, self._arrival(received, responder))
+                self.caller.send(self._api, Way.REQUEST, received.cause_id, self._arrival(received, responder))
             if self._unanswered >= UNANSWERED_MAX:
                 self._room.clear()
                 await self._room.wait()
@@ -231,7 +258,7 @@ class _ServedStream(Generic[RequestT]):
             self._answers.append(payload)
             self._has_answers.set()
 
-        self._caller.send(self._api, Way.RESPONSE, cause_id, deliver)
+        self.caller.send(self._api, Way.RESPONSE, cause_id, deliver)
 
     def break_off(self) -> None:
         if not self._broken.done():
@@ -242,6 +269,10 @@ class _StreamResponder(Generic[RequestT]):
     def __init__(self, stream: _ServedStream[RequestT], correlation_id: CorrelationId) -> None:
         self._stream: _ServedStream[RequestT] = stream
         self._correlation_id = correlation_id
+
+    @property
+    def requester(self) -> Requester | None:
+        return self._stream.caller.requester
 
     def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         match response:
@@ -402,7 +433,7 @@ class NodeServer:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             if not self.interceptor.is_idle:
                 await self.interceptor.passage(caller.dialler, STREAM_API, Way.REQUEST, request.cause_id)
-            subscriber = on_subscribe(request)
+            subscriber = on_subscribe(request, caller.requester)
             end: Exception | None = None
             try:
                 with _bugs_stop_the_process():

@@ -23,6 +23,8 @@ ORDERS: Final[frozenset[type[messages.Request]]] = frozenset(
         admin.IncrementalAlterConfigsRequest,
         admin.UpdateFeaturesRequest,
         admin.UnregisterBrokerRequest,
+        admin.CreateAclsRequest,
+        admin.DeleteAclsRequest,
         messages.DeleteRecordsRequest,
     }
 )

@@ -17,7 +17,7 @@ ZOOKEEPER_BROKER_SERVICE: Final = "laststand.ZooKeeperBroker"
 """Served by brokers of clusters with ZooKeeper, beside the broker's: each hosts a controller."""
 
 RESPONSE_OF: Final[Mapping[type[Message], type[Message]]] = {
-    **dict(zip(get_args(messages.Request), get_args(messages.Response), strict=True)),
+    **messages.RESPONSE_OF,
     **dict(zip(get_args(control_messages.ControlMessage), get_args(control_messages.ControlAnswer), strict=True)),
     control_messages.ControlledShutdownRequest: control_messages.ControlledShutdownResponse,
 }

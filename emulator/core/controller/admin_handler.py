@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, assert_never
 
 from laststand.emulator.core import admin_messages
+from laststand.emulator.core.controller.acls import create_acl, delete_acls, describe_acls
 from laststand.emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
 from laststand.emulator.core.controller.configs import ConfigOutcome
 from laststand.emulator.core.controller.decision import Decision
@@ -74,6 +75,12 @@ class AdminHandler:
                 return self._unregister(request, commit)
             case admin_messages.DescribeClusterRequest():
                 return self._describe_cluster()
+            case admin_messages.CreateAclsRequest():
+                return self._create_acls(request, commit)
+            case admin_messages.DescribeAclsRequest():
+                return describe_acls(self._view, request.filter)
+            case admin_messages.DeleteAclsRequest():
+                return self._delete_acls(request, commit)
             case admin_messages.ElectLeadersRequest():
                 raise InvariantError("elections are the election handler's")
             case _:
@@ -191,6 +198,30 @@ class AdminHandler:
         if not request.validate_only:
             commit(outcome.decisions)
         return admin_messages.UpdateFeaturesResponse(error=outcome.error, error_message=outcome.message)
+
+    # --- Access control lists -------------------------------------------------------------------------------------
+
+    def _create_acls(
+        self, request: admin_messages.CreateAclsRequest, commit: Commit
+    ) -> admin_messages.CreateAclsResponse:
+        results = []
+        for entry in request.acls:
+            outcome = create_acl(self._view, entry)
+            commit(outcome.decisions)
+            results.append(admin_messages.AclResult(error=outcome.error, error_message=outcome.message))
+        return admin_messages.CreateAclsResponse(results=tuple(results))
+
+    def _delete_acls(
+        self, request: admin_messages.DeleteAclsRequest, commit: Commit
+    ) -> admin_messages.DeleteAclsResponse:
+        results = []
+        for asked in request.filters:
+            outcome = delete_acls(self._view, asked)
+            commit(outcome.decisions)
+            results.append(
+                admin_messages.DeletedAcls(error=outcome.error, error_message=outcome.message, acls=outcome.acls)
+            )
+        return admin_messages.DeleteAclsResponse(results=tuple(results))
 
     # --- Brokers --------------------------------------------------------------------------------------------------
 

@@ -151,8 +151,7 @@ class BrokerHandler:
         """Judges each ISR change, if the sender is who it claims to be, and notes each verdict."""
         error = sender_error(self._view, request)
         if error is not ErrorCode.NONE:
-            for data in request.partitions:
-                self._note_verdict(turn, request, data, error=error)
+            self.refuse_alter_partitions(turn, request, error)
             return messages.AlterPartitionResponse(error=error)
         results = [self._alter_partition(turn, request, data) for data in request.partitions]
         return messages.AlterPartitionResponse(
@@ -160,6 +159,13 @@ class BrokerHandler:
             partitions=tuple(results),
             metadata_end_offset=self._view.image.next_offset,
         )
+
+    def refuse_alter_partitions(
+        self, turn: ControllerTurn, request: messages.AlterPartitionRequest, error: ErrorCode
+    ) -> None:
+        """Notes the verdict on changes that no partition was looked at for."""
+        for data in request.partitions:
+            self._note_verdict(turn, request, data, error=error)
 
     def _alter_partition(
         self, turn: ControllerTurn, request: messages.AlterPartitionRequest, data: messages.AlterPartitionData

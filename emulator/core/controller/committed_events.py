@@ -28,6 +28,7 @@ from laststand.emulator.core.events import (
     ElrCleared,
     FeatureChanged,
     LogDirectoriesChanged,
+    OtherRecordCommitted,
     PartitionChanged,
     ProducerIdsAllocated,
     TopicCreated,
@@ -116,6 +117,8 @@ def committed_events(
                     next_producer_id=record.next_producer_id,
                 )
             ]
+        case records.AccessControlEntryRecord() | records.RemoveAccessControlEntryRecord() as record:
+            return [OtherRecordCommitted(cause_id=cause_id, metadata_offset=offset, record=type(record).__name__)]
 
 
 def _partitions_changed(

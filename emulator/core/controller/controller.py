@@ -15,6 +15,7 @@ Kafka's ``BrokerHeartbeatManager``, ``QuorumController``.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from enum import Enum
 from typing import assert_never
 
@@ -29,6 +30,9 @@ from laststand.emulator.core import (
     records,
     transaction_messages,
 )
+from laststand.emulator.core.authorizer.authorizer import authorizer_of
+from laststand.emulator.core.authorizer.request_guard import Refused, RequestGuard
+from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.controller.admin_handler import AdminHandler
 from laststand.emulator.core.controller.broker_handler import BrokerHandler
 from laststand.emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
@@ -50,7 +54,7 @@ from laststand.emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
@@ -89,6 +93,8 @@ class Controller:
         self._timers: TimerQueue[SessionKey | _Sweep] = TimerQueue()
         self._brokers = BrokerHandler(self._view, cluster_id=cluster_id, timers=self._timers)
         self._admin = AdminHandler(self._view, self._brokers.sessions, cluster_id=cluster_id)
+        authorizer = authorizer_of(properties, self.image.acls)
+        self._guard = None if authorizer is None else RequestGuard(authorizer)
         self._held: deque[_Held] = deque()
         # Invariant: committed_end_offset <= image.next_offset.
         self._synced_end_offset = MetadataOffset(0)
@@ -106,6 +112,10 @@ class Controller:
     def health(self) -> ControllerHealth:
         """Returns counts over the state as it is now, durable or not yet."""
         return controller_health(self._view, under_way=self.recoveries.under_way)
+
+    def may_read_metadata(self, requester: Requester | None) -> bool:
+        """Returns whether somebody may open the metadata stream, or read on in it."""
+        return self._guard is None or self._guard.may_read_metadata(requester)
 
     def replay(self, batch: records.MetadataBatch) -> None:
         """Applies a durable batch at start.
@@ -168,6 +178,9 @@ class Controller:
     # --- Records and what waits for them --------------------------------------------------------------------------
 
     def _finish(self, turn: ControllerTurn) -> list[ControllerEffect]:
+        if self._guard is not None:
+            turn.responses = [self._guard.complete(response) for response in turn.responses]
+            turn.events += self._guard.pop_denials()
         effects: list[ControllerEffect] = []
         messages: list[ControllerEffect] = []
         if turn.records:
@@ -251,6 +264,12 @@ class Controller:
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def _answer(self, turn: ControllerTurn, received: inputs.RequestReceived) -> None:
+        if self._guard is not None:
+            admitted = self._guard.admit(received)
+            if isinstance(admitted, Refused):
+                self._refuse(turn, received, admitted.response)
+                return
+            received = admitted
         match received.request:
             case messages.BrokerHeartbeatRequest() as request:
                 response: messages.Response = self._brokers.heartbeat(turn, request)
@@ -263,8 +282,12 @@ class Controller:
                 turn.commit(allocated.decisions)
                 response = allocated.response
             case messages.DescribeTopicPartitionsRequest() as request:
-                limit = self._properties.max_request_partition_size_limit
-                response = describe_topic_partitions(self.image, request, partition_limit=limit)
+                response = describe_topic_partitions(
+                    self.image,
+                    request,
+                    partition_limit=self._properties.max_request_partition_size_limit,
+                    unauthorized=self._unseen(received.requester, request.topics or self.image.topics),
+                )
             case admin_messages.ElectLeadersRequest() as request:
                 self._elect_leaders(turn, received.request_id, request)
                 return
@@ -284,6 +307,14 @@ class Controller:
             case administration:
                 response = self._administer(turn, administration)
         turn.respond(received.request_id, response)
+
+    def _refuse(self, turn: ControllerTurn, received: inputs.RequestReceived, response: messages.Response) -> None:
+        if isinstance(received.request, messages.AlterPartitionRequest):
+            self._brokers.refuse_alter_partitions(turn, received.request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        turn.respond(received.request_id, response)
+
+    def _unseen(self, requester: Requester | None, topics: Iterable[str]) -> frozenset[str]:
+        return frozenset() if self._guard is None else self._guard.unseen(requester, topics)
 
     def _elect_leaders(
         self, turn: ControllerTurn, request_id: RequestId, request: admin_messages.ElectLeadersRequest

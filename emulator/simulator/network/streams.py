@@ -13,7 +13,7 @@ from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, Way
 from laststand.emulator.plan.channels import STREAM, Channel, Link
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.network.network import KEEPALIVE_MS, LATENCY_MS, Network
-from laststand.emulator.simulator.network.wire import Wire
+from laststand.emulator.simulator.network.wire import Wire, requester_of
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, ControllerNode
 
@@ -89,7 +89,7 @@ class MetadataStreams:
                 return
             if self._network.swallows_requests(Link(node.node_id, CONTROLLER)):
                 self._report_lost(node, incarnation, KEEPALIVE_MS)
-            elif self._controller.core is None:
+            elif self._controller.core is None or not self._is_authorized(node):
                 self._report_lost(node, incarnation, LATENCY_MS)
             else:
                 self._accept(node, from_offset)
@@ -129,8 +129,14 @@ class MetadataStreams:
             if batches:
                 subscription.position = end
                 self._step(subscription.node, inputs.MetadataReceived(cause_id=cause_id, batches=batches))
+                if not self._is_authorized(subscription.node):
+                    self.lose(subscription.node, notice_ms=LATENCY_MS)
 
         self._wire.travel(_downstream(subscription.node), deliver)
+
+    def _is_authorized(self, node: BrokerNode) -> bool:
+        """Returns whether a broker may read the next message, as Kafka's brokers are asked at each fetch."""
+        return self._controller.controller.may_read_metadata(requester_of(node.node_id))
 
     def _is_current(self, subscription: _Subscription) -> bool:
         node = subscription.node

@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Generic, Protocol
 
 from laststand.emulator.core import effects, inputs, messages
+from laststand.emulator.core.authorizer.requester import Requester, node_principal
 from laststand.emulator.core.types import Acks, CauseId, MessageFate, NodeId, RequestFailure, RequestId, Way
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.simulator.network import session_messages
@@ -137,7 +138,12 @@ class Wire:
         channel, answers = self._channels_of(asker.node_id, effect.destination, effect.request)
         sent_ms = self._queue.now_ms
         self._asked[request_id] = _Asked(asker, effect, answers, sent_ms=sent_ms)
-        received = inputs.RequestReceived(cause_id=effect.cause_id, request_id=request_id, request=effect.request)
+        received = inputs.RequestReceived(
+            cause_id=effect.cause_id,
+            request_id=request_id,
+            request=effect.request,
+            requester=requester_of(asker.node_id),
+        )
         named = self._named(channel, effect.request)
         self.travel(named, partial(self._arrive, channel, received, sent_ms))
         self._queue.after(effect.timeout_ms, partial(self._fail, request_id, RequestFailure.TIMED_OUT))
@@ -307,6 +313,12 @@ class Wire:
                 del self._asked[request_id]
             elif asked.effect.destination == node_id:
                 self._fail_later(request_id, LATENCY_MS)
+
+
+@cache
+def requester_of(node_id: NodeId) -> Requester:
+    """Returns a node as the sender of requests; nothing proves who it is in virtual time."""
+    return Requester(node_principal(node_id))
 
 
 def api_name(request: messages.Request) -> str:

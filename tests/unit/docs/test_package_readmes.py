@@ -12,6 +12,7 @@ PACKAGES = (
     "emulator/kafka_listener",
     "emulator/core",
     "emulator/core/broker/groups",
+    "emulator/core/authorizer",
     "emulator/core/broker/kraft",
     "emulator/core/broker/replicas",
     "emulator/core/broker/zookeeper",

@@ -12,6 +12,8 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
 from typing import assert_never
 
 from laststand.emulator.core import effects, events, group_messages, inputs, messages, transaction_messages
+from laststand.emulator.core.authorizer.authorizer import authorizer_of
+from laststand.emulator.core.authorizer.request_guard import Refused, RequestGuard, is_unanswered
 from laststand.emulator.core.broker.groups.coordinator import GroupCoordinator
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
 from laststand.emulator.core.broker.kraft.assignment import Assignment
@@ -46,6 +48,8 @@ class Broker:
     def __init__(self, config: BrokerConfig, encode_records: EncodeRecords) -> None:
         self._config = config
         self._image = MetadataImage()
+        authorizer = authorizer_of(config.properties, self._image.acls)
+        self._guard = None if authorizer is None else RequestGuard(authorizer)
         self._stream = MetadataStream(self._image)
         self._in_flight = InFlightRequests()
         verifier = Verifier(self._image)
@@ -164,11 +168,42 @@ class Broker:
             case _:
                 assert_never(incoming)
         self._settle(turn)
+        if self._guard is not None:
+            return self._guarded(turn, self._guard)
         return turn.effects()
+
+    # --- Permissions ----------------------------------------------------------------------------------------------
+
+    def _admit(
+        self, turn: Turn, incoming: inputs.RequestReceived, guard: RequestGuard
+    ) -> inputs.RequestReceived | None:
+        """Returns the part of a request that its sender may have done; ``None`` once it is refused."""
+        admitted = guard.admit(incoming)
+        if not isinstance(admitted, Refused):
+            return admitted
+        if is_unanswered(incoming.request):
+            turn.send(effects.CloseConnection(request_id=incoming.request_id))
+        else:
+            turn.send(
+                effects.SendResponse(request_id=incoming.request_id, response=admitted.response, cause_id=turn.cause_id)
+            )
+        return None
+
+    def _guarded(self, turn: Turn, guard: RequestGuard) -> list[effects.BrokerEffect]:
+        for denial in guard.pop_denials():
+            turn.record(denial)
+        return [
+            guard.complete(effect) if isinstance(effect, effects.SendResponse) else effect for effect in turn.effects()
+        ]
 
     # --- Requests and responses -----------------------------------------------------------------------------------
 
     def _handle_request(self, turn: Turn, incoming: inputs.RequestReceived) -> None:
+        if self._guard is not None:
+            admitted = self._admit(turn, incoming, self._guard)
+            if admitted is None:
+                return
+            incoming = admitted
         request, request_id = incoming.request, incoming.request_id
         broker_epoch = self._lifecycle.broker_epoch
         if isinstance(request, messages.InitProducerIdRequest):
@@ -179,8 +214,23 @@ class Broker:
             self._transactions.handle_request(turn, request_id, request)
         else:
             self._replicas.handle_request(
-                turn, request_id, request, broker_epoch=broker_epoch, controller=self._config.controller_id
+                turn,
+                request_id,
+                request,
+                broker_epoch=broker_epoch,
+                controller=self._config.controller_id,
+                unauthorized=self._unseen(incoming),
             )
+
+    def _unseen(self, incoming: inputs.RequestReceived) -> frozenset[str]:
+        """Returns the topics that a request is about and whose existence its sender may not know."""
+        if self._guard is None:
+            return frozenset()
+        match incoming.request:
+            case messages.MetadataRequest(topics=topics) | messages.DescribeTopicPartitionsRequest(topics=topics):
+                return self._guard.unseen(incoming.requester, topics or self._image.topics)
+            case _:
+                return frozenset()
 
     def _handle_response(
         self, turn: Turn, peer: BrokerId, request: messages.Request, response: messages.Response

@@ -7,23 +7,30 @@ from laststand.emulator.core.types import NodeId
 
 
 def metadata(
-    image: MetadataImage, request: messages.MetadataRequest, controller_id: NodeId | None
+    image: MetadataImage,
+    request: messages.MetadataRequest,
+    controller_id: NodeId | None,
+    unauthorized: frozenset[str] = frozenset(),
 ) -> messages.MetadataResponse:
-    """Answers with live brokers and the topics asked for, or all of them."""
-    names = request.topics or tuple(sorted(image.topics))
+    """Answers with live brokers and the topics asked for, or all of them.
+
+    Topics that the asker may not see are refused where it names them, and hidden otherwise.
+    """
+    names = request.topics or tuple(sorted(image.topics.keys() - unauthorized))
     return messages.MetadataResponse(
         brokers=tuple(sorted(broker_id for broker_id, broker in image.brokers.items() if not broker.fenced)),
         controller_id=controller_id,
-        topics=tuple(_topic(image, name) for name in names),
+        topics=tuple(
+            _failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) if name in unauthorized else _topic(image, name)
+            for name in names
+        ),
     )
 
 
 def _topic(image: MetadataImage, name: str) -> messages.MetadataTopic:
     topic_id = image.topics.get(name)
     if topic_id is None:
-        return messages.MetadataTopic(
-            name=name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic_id=None, partitions=()
-        )
+        return _failed(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return messages.MetadataTopic(
         name=name,
         error=ErrorCode.NONE,
@@ -33,6 +40,10 @@ def _topic(image: MetadataImage, name: str) -> messages.MetadataTopic:
             for partition in image.partitions_of(name)
         ),
     )
+
+
+def _failed(name: str, error: ErrorCode) -> messages.MetadataTopic:
+    return messages.MetadataTopic(name=name, error=error, topic_id=None, partitions=())
 
 
 def _partition(image: MetadataImage, index: int, state: PartitionState) -> messages.MetadataPartition:

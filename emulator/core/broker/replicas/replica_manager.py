@@ -142,8 +142,9 @@ class ReplicaManager:
         *,
         broker_epoch: BrokerEpoch | None,
         controller: NodeId | None,
+        unauthorized: frozenset[str] = frozenset(),
     ) -> None:
-        """Handles a request that every broker serves.
+        """Handles a request that every broker serves; ``unauthorized`` are topics that its sender may not see.
 
         Raises:
             InvariantError: no broker serves such a request.
@@ -160,10 +161,14 @@ class ReplicaManager:
                 self._deletes.handle_request(turn, request_id, request)
                 return
             case messages.MetadataRequest():
-                response = metadata(self.hosted.image, request, controller)
+                response = metadata(self.hosted.image, request, controller, unauthorized)
             case messages.DescribeTopicPartitionsRequest():
-                limit = self._config.properties.max_request_partition_size_limit
-                response = describe_topic_partitions(self.hosted.image, request, partition_limit=limit)
+                response = describe_topic_partitions(
+                    self.hosted.image,
+                    request,
+                    partition_limit=self._config.properties.max_request_partition_size_limit,
+                    unauthorized=unauthorized,
+                )
             case messages.ListOffsetsRequest():
                 response = list_offsets(self.hosted, request)
             case messages.OffsetForLeaderEpochRequest():

@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from laststand.emulator.core import admin_messages, events, inputs, messages, records
+from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.effects import (
     AppendMetadata,
@@ -114,14 +115,17 @@ class ControllerDriver:
                 case _:
                     pass
 
-    def send(self, request: messages.Request) -> RequestId:
+    def send(self, request: messages.Request, requester: Requester | None = None) -> RequestId:
         self._requests += 1
         request_id = RequestId(self._requests)
-        self.step(inputs.RequestReceived(cause_id=CAUSE, request_id=request_id, request=request))
+        received = inputs.RequestReceived(cause_id=CAUSE, request_id=request_id, request=request, requester=requester)
+        self.step(received)
         return request_id
 
-    def ask(self, request: messages.Request, expected: type[ResponseType]) -> ResponseType:
-        response = self.responses[self.send(request)]
+    def ask(
+        self, request: messages.Request, expected: type[ResponseType], requester: Requester | None = None
+    ) -> ResponseType:
+        response = self.responses[self.send(request, requester)]
         assert isinstance(response, expected)
         return response
 

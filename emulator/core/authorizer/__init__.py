@@ -1,0 +1,1 @@
+"""Permissions: principals, access control lists, and the requirement of each request."""

@@ -1,0 +1,276 @@
+"""Requests before they are handled: what their senders may not do is taken out, and answered with an error.
+
+A request that is denied as a whole is answered at once. One about several topics goes on without those that are denied;
+their errors are put into the answer, at their places, when it leaves. Kafka's ``AuthHelper``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, cast
+
+import msgspec
+
+from laststand.emulator.core import admin_messages, events, messages, transaction_messages
+from laststand.emulator.core.authorizer.acls import CLUSTER, AclOperation, Resource, ResourceType
+from laststand.emulator.core.authorizer.authorizer import Authorizer
+from laststand.emulator.core.authorizer.requester import Requester
+from laststand.emulator.core.authorizer.requirements import (
+    FORWARDING,
+    METADATA_STREAM,
+    REQUIREMENTS,
+    Requirement,
+    Subject,
+)
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import RequestReceived
+from laststand.emulator.core.types import Acks, CauseId, ConfigResource, MetadataOffset, NodeId, RequestId
+
+_CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+_TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_LISTS: Final = ("partitions", "topics", "resources")
+"""Names of the lists that a request asks about, and its answer has outcomes of, one by one."""
+
+_REPORTED_MAX: Final = 1000
+
+STREAM_API: Final = "Stream"
+"""The metadata stream's name as an API."""
+
+_PartitionEntry: TypeAlias = (
+    messages.ProducePartition
+    | messages.FetchPartition
+    | messages.ListOffsetsPosition
+    | messages.EpochPosition
+    | messages.DeleteRecordsTarget
+)
+_ConfigEntry: TypeAlias = admin_messages.AlterConfigsResource | admin_messages.DescribeConfigsResource
+_TopicEntry: TypeAlias = str | admin_messages.CreatableTopic | admin_messages.CreatablePartitions
+_Entry: TypeAlias = _PartitionEntry | _ConfigEntry | _TopicEntry
+
+_RESULTS: Final[Mapping[type[_PartitionEntry | _ConfigEntry], type[msgspec.Struct]]] = {
+    messages.ProducePartition: messages.ProducePartitionResponse,
+    messages.FetchPartition: messages.FetchPartitionResponse,
+    messages.ListOffsetsPosition: messages.ListOffsetsResult,
+    messages.EpochPosition: messages.EpochPositionResult,
+    messages.DeleteRecordsTarget: messages.DeleteRecordsResult,
+    admin_messages.AlterConfigsResource: admin_messages.ConfigResourceResult,
+    admin_messages.DescribeConfigsResource: admin_messages.DescribedConfigResource,
+}
+"""The outcome of each kind of entry."""
+
+
+class Refused(NamedTuple):
+    """The answer to a request of which nothing may be done."""
+
+    response: messages.Response
+
+
+class RequestGuard:
+    """The guard of one node.
+
+    Args:
+        authorizer: of the node.
+    """
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        self._denied: dict[RequestId, dict[int, msgspec.Struct]] = {}
+        self._reported: set[tuple[str, Requester, AclOperation, Resource]] = set()
+        self._reported_at = authorizer.changes
+        self._denials: list[events.AuthorizationDenied] = []
+        self._cause_id = CauseId("")
+
+    def admit(self, received: RequestReceived) -> RequestReceived | Refused:
+        """Returns the request without what is denied, or its answer if nothing is left of it."""
+        request, requester = received.request, received.requester
+        requirement = REQUIREMENTS.get(type(request))
+        if requester is None or requirement is None:
+            return received
+        self._cause_id = received.cause_id
+        api = type(request).__name__.removesuffix("Request")
+        if not self._may_forward(api, requester):
+            return Refused(refusal(request, _CLUSTER_DENIED))
+        if isinstance(request, messages.ProduceRequest) and not self._may_use_transaction(api, requester, request):
+            return Refused(refusal(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        if requirement.subject is Subject.CLUSTER:
+            is_met = self._is_met_on_cluster(api, requester, requirement)
+            return received if is_met else Refused(refusal(request, _CLUSTER_DENIED))
+        if isinstance(request, messages.MetadataRequest | messages.DescribeTopicPartitionsRequest):
+            return received  # what is denied is not in the answer: ``unseen``
+        return self._admit_entries(received, api, requester, requirement)
+
+    def may_read_metadata(self, requester: Requester | None) -> bool:
+        """Returns whether somebody may read the metadata log."""
+        return requester is None or self._is_met_on_cluster(STREAM_API, requester, METADATA_STREAM)
+
+    def unseen(self, requester: Requester | None, topics: Iterable[str]) -> frozenset[str]:
+        """Returns those of several topics that somebody may not describe."""
+        if requester is None:
+            return frozenset()
+        return frozenset(
+            name
+            for name in topics
+            if not self._authorizer.is_allowed(requester, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
+        )
+
+    def pop_denials(self) -> list[events.AuthorizationDenied]:
+        """Returns what was denied since the last call, each only once until somebody's permissions change."""
+        denials, self._denials = self._denials, []
+        return denials
+
+    # --- Permissions ----------------------------------------------------------------------------------------------
+
+    def _is_allowed(self, api: str, requester: Requester, operation: AclOperation, resource: Resource) -> bool:
+        """Returns whether somebody may do something, and puts it on record if not."""
+        if self._authorizer.is_allowed(requester, operation, resource):
+            return True
+        if self._reported_at != self._authorizer.changes or len(self._reported) >= _REPORTED_MAX:
+            self._reported.clear()
+            self._reported_at = self._authorizer.changes
+        denial = (api, requester, operation, resource)
+        if denial not in self._reported:
+            self._reported.add(denial)
+            self._denials.append(
+                events.AuthorizationDenied(
+                    cause_id=self._cause_id,
+                    api=api,
+                    principal=requester.principal,
+                    host=requester.host,
+                    operation=operation.name,
+                    resource=str(resource),
+                )
+            )
+        return False
+
+    def _may_forward(self, api: str, requester: Requester) -> bool:
+        if requester.forwarder is None:
+            return True
+        forwarder = Requester(requester.forwarder, requester.host)
+        return self._is_allowed(api, forwarder, FORWARDING.operation, CLUSTER)
+
+    def _may_use_transaction(self, api: str, requester: Requester, request: messages.ProduceRequest) -> bool:
+        if request.transactional_id is None:
+            return True
+        resource = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        return self._is_allowed(api, requester, AclOperation.WRITE, resource)
+
+    def _is_met_on_cluster(self, api: str, requester: Requester, requirement: Requirement) -> bool:
+        any_topic = requirement.on_any_topic
+        if any_topic is not None and self._authorizer.is_allowed_on_any(requester, any_topic, ResourceType.TOPIC):
+            return True
+        return self._is_allowed(api, requester, requirement.operation, CLUSTER)
+
+    def _admit_entries(
+        self, received: RequestReceived, api: str, requester: Requester, requirement: Requirement
+    ) -> RequestReceived | Refused:
+        """Returns a request without the entries that are denied, whose errors wait for the answer."""
+        request = received.request
+        is_follower = isinstance(request, messages.FetchRequest) and request.replica_id is not None
+        if is_follower and requirement.of_followers is not None:
+            follows = self._is_allowed(api, requester, requirement.of_followers, CLUSTER)
+            return received if follows else Refused(refusal(request, _TOPIC_DENIED))
+        alternative = requirement.on_cluster
+        if alternative is not None and self._authorizer.is_allowed(requester, alternative, CLUSTER):
+            return received
+        field, entries = _entries_of(request)
+        denied: dict[int, msgspec.Struct] = {}
+        for index, entry in enumerate(entries):
+            resource = _resource_of(entry)
+            if not self._is_allowed(api, requester, requirement.operation, resource):
+                is_topic = resource.resource_type is ResourceType.TOPIC
+                denied[index] = _refused_entry(entry, _TOPIC_DENIED if is_topic else _CLUSTER_DENIED)
+        if not denied:
+            return received
+        if len(denied) == len(entries) or is_unanswered(request):
+            return Refused(_answer(request, field, denied.values()))
+        self._denied[received.request_id] = denied
+        allowed = tuple(entry for index, entry in enumerate(entries) if index not in denied)
+        return msgspec.structs.replace(received, request=msgspec.structs.replace(request, **{field: allowed}))
+
+    # --- Answers --------------------------------------------------------------------------------------------------
+
+    def complete(self, answer: SendResponse) -> SendResponse:
+        """Returns an answer with the errors of what was denied."""
+        denied = self._denied.pop(answer.request_id, None)
+        if denied is None:
+            return answer
+        field, outcomes = _entries_of(answer.response)
+        rest = iter(cast(Sequence[msgspec.Struct], outcomes))
+        merged = tuple(denied[index] if index in denied else next(rest) for index in range(len(denied) + len(outcomes)))
+        return msgspec.structs.replace(answer, response=msgspec.structs.replace(answer.response, **{field: merged}))
+
+
+def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
+    """Returns the answer to a request that is denied as a whole, in its own form of an error."""
+    match request:
+        case messages.GetReplicaLogInfoRequest(partitions=partitions):
+            infos = tuple(
+                messages.ReplicaLogInfo(topic_id=topic_id, partition=partition, error=error)
+                for topic_id, partition in partitions
+            )
+            return messages.GetReplicaLogInfoResponse(broker_epoch=None, partitions=infos)
+        case transaction_messages.WriteTxnMarkersRequest(markers=markers):
+            outcomes = tuple(
+                transaction_messages.MarkerOutcome(errors=(error,) * len(marker.partitions)) for marker in markers
+            )
+            return transaction_messages.WriteTxnMarkersResponse(markers=outcomes)
+        case admin_messages.CreateAclsRequest(acls=acls):
+            return admin_messages.CreateAclsResponse(results=(admin_messages.AclResult(error=error),) * len(acls))
+        case admin_messages.DeleteAclsRequest(filters=filters):
+            return admin_messages.DeleteAclsResponse(results=(admin_messages.DeletedAcls(error=error),) * len(filters))
+        case admin_messages.DescribeClusterRequest():
+            return admin_messages.DescribeClusterResponse(
+                error=error, cluster_id="", controller_id=NodeId(-1), metadata_end_offset=MetadataOffset(0)
+            )
+        case messages.MetadataRequest():
+            return messages.MetadataResponse(brokers=(), controller_id=None, topics=())
+        case messages.DescribeTopicPartitionsRequest():
+            return messages.DescribeTopicPartitionsResponse(error=error)
+        case _ if REQUIREMENTS[type(request)].subject is Subject.CLUSTER:
+            return _response(request, error=error)
+        case _:
+            field, entries = _entries_of(request)
+            return _answer(request, field, (_refused_entry(entry, error) for entry in entries))
+
+
+def _answer(request: messages.Request, field: str, outcomes: Iterable[msgspec.Struct]) -> messages.Response:
+    return _response(request, **{field: tuple(outcomes)})
+
+
+def _response(request: messages.Request, **fields: ErrorCode | tuple[msgspec.Struct, ...]) -> messages.Response:
+    return cast(messages.Response, messages.RESPONSE_OF[type(request)](**fields))
+
+
+def _entries_of(message: messages.Request | messages.Response) -> tuple[str, tuple[_Entry, ...]]:
+    """Returns the list that a request asks about, or that its answer has outcomes of, and the list's field."""
+    field = next(name for name in _LISTS if name in message.__struct_fields__)
+    return field, getattr(message, field)
+
+
+def _resource_of(entry: _Entry) -> Resource:
+    match entry:
+        case str():
+            return Resource(ResourceType.TOPIC, entry)
+        case admin_messages.CreatableTopic() | admin_messages.CreatablePartitions():
+            return Resource(ResourceType.TOPIC, entry.name)
+        case admin_messages.AlterConfigsResource() | admin_messages.DescribeConfigsResource():
+            is_topic = entry.resource is ConfigResource.TOPIC
+            return Resource(ResourceType.TOPIC, entry.resource_name) if is_topic else CLUSTER
+        case _:
+            return Resource(ResourceType.TOPIC, entry.topic)
+
+
+def _refused_entry(entry: _Entry, error: ErrorCode) -> msgspec.Struct:
+    match entry:
+        case str():
+            return admin_messages.TopicResult(name=entry, error=error)
+        case admin_messages.CreatableTopic() | admin_messages.CreatablePartitions():
+            return admin_messages.TopicResult(name=entry.name, error=error)
+        case admin_messages.AlterConfigsResource() | admin_messages.DescribeConfigsResource():
+            return _RESULTS[type(entry)](resource=entry.resource, resource_name=entry.resource_name, error=error)
+        case _:
+            return _RESULTS[type(entry)](topic=entry.topic, partition=entry.partition, error=error)
+
+
+def is_unanswered(request: messages.Request) -> bool:
+    """Returns whether a request has no answer: a produce request with acks=0, whose denial ends its connection."""
+    return isinstance(request, messages.ProduceRequest) and request.acks == Acks.NONE

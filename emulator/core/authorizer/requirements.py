@@ -1,0 +1,88 @@
+"""The permission that each request between nodes needs, as Kafka's ``KafkaApis`` and ``ControllerApis`` ask for it.
+
+Requests that are not listed need none, or are listed in ``emulator.kafka_listener``, where clients of Kafka ask them.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from laststand.emulator.core import admin_messages, messages, transaction_messages
+from laststand.emulator.core.authorizer.acls import AclOperation
+from laststand.emulator.core.message import Message
+
+
+class Subject(Enum):
+    """The resources that a permission is about."""
+
+    CLUSTER = "the cluster"
+    TOPICS = "each topic"
+    CONFIGURED = "each topic, or the cluster for a broker"
+
+
+class Requirement(NamedTuple):
+    """A permission.
+
+    Attributes:
+        operation: that has to be allowed.
+        subject: to what.
+        on_cluster: an operation on the cluster that is as good as that on each topic.
+        on_any_topic: an operation on any topic that is as good as that on the cluster.
+        of_followers: an operation on the cluster that replicas need instead.
+    """
+
+    operation: AclOperation
+    subject: Subject = Subject.CLUSTER
+    on_cluster: AclOperation | None = None
+    on_any_topic: AclOperation | None = None
+    of_followers: AclOperation | None = None
+
+
+_INTER_BROKER: Final = Requirement(AclOperation.CLUSTER_ACTION)
+_ALTER_CLUSTER: Final = Requirement(AclOperation.ALTER)
+_DESCRIBE_CLUSTER: Final = Requirement(AclOperation.DESCRIBE)
+_DESCRIBE_TOPICS: Final = Requirement(AclOperation.DESCRIBE, Subject.TOPICS)
+
+REQUIREMENTS: Final[Mapping[type[Message], Requirement]] = {
+    messages.BrokerRegistrationRequest: _INTER_BROKER,
+    messages.BrokerHeartbeatRequest: _INTER_BROKER,
+    messages.AlterPartitionRequest: _INTER_BROKER,
+    messages.AllocateProducerIdsRequest: _INTER_BROKER,
+    messages.GetReplicaLogInfoRequest: _INTER_BROKER,
+    transaction_messages.AddPartitionsToTxnRequest: _INTER_BROKER,
+    transaction_messages.WriteTxnMarkersRequest: _INTER_BROKER,
+    messages.ProduceRequest: Requirement(AclOperation.WRITE, Subject.TOPICS),
+    messages.FetchRequest: Requirement(AclOperation.READ, Subject.TOPICS, of_followers=AclOperation.CLUSTER_ACTION),
+    messages.ListOffsetsRequest: _DESCRIBE_TOPICS,
+    messages.OffsetForLeaderEpochRequest: Requirement(
+        AclOperation.DESCRIBE, Subject.TOPICS, on_cluster=AclOperation.CLUSTER_ACTION
+    ),
+    messages.DeleteRecordsRequest: Requirement(AclOperation.DELETE, Subject.TOPICS),
+    messages.MetadataRequest: _DESCRIBE_TOPICS,
+    messages.DescribeTopicPartitionsRequest: _DESCRIBE_TOPICS,
+    messages.InitProducerIdRequest: Requirement(AclOperation.IDEMPOTENT_WRITE, on_any_topic=AclOperation.WRITE),
+    admin_messages.CreateTopicsRequest: Requirement(
+        AclOperation.CREATE, Subject.TOPICS, on_cluster=AclOperation.CREATE
+    ),
+    admin_messages.DeleteTopicsRequest: Requirement(AclOperation.DELETE, Subject.TOPICS),
+    admin_messages.CreatePartitionsRequest: Requirement(AclOperation.ALTER, Subject.TOPICS),
+    admin_messages.ElectLeadersRequest: _ALTER_CLUSTER,
+    admin_messages.AlterPartitionReassignmentsRequest: _ALTER_CLUSTER,
+    admin_messages.ListPartitionReassignmentsRequest: _DESCRIBE_CLUSTER,
+    admin_messages.IncrementalAlterConfigsRequest: Requirement(AclOperation.ALTER_CONFIGS, Subject.CONFIGURED),
+    admin_messages.DescribeConfigsRequest: Requirement(AclOperation.DESCRIBE_CONFIGS, Subject.CONFIGURED),
+    admin_messages.UpdateFeaturesRequest: _ALTER_CLUSTER,
+    admin_messages.UnregisterBrokerRequest: _ALTER_CLUSTER,
+    # Kafka's controllers want more than its brokers do, which answer from what everybody may see.
+    admin_messages.DescribeClusterRequest: _ALTER_CLUSTER,
+    admin_messages.CreateAclsRequest: _ALTER_CLUSTER,
+    admin_messages.DescribeAclsRequest: _DESCRIBE_CLUSTER,
+    admin_messages.DeleteAclsRequest: _ALTER_CLUSTER,
+}
+"""The requirement of each type of request."""
+
+METADATA_STREAM: Final = _INTER_BROKER
+"""The requirement of reading the metadata log, which Kafka's brokers do by Fetch."""
+
+FORWARDING: Final = _INTER_BROKER
+"""The requirement of passing on a client's request under the client's principal (Envelope)."""
