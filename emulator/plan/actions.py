@@ -9,7 +9,7 @@ annotations. An executor performs an action and returns an ``Outcome``:
 
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
+from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Annotated, Final, Generic, TypeAlias, TypeVar, cast
 
@@ -510,6 +510,47 @@ class ClockJump(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"):
             yield "a jump by 0 ms is none"
 
 
+class GrantedOperation(StrEnum):
+    """Operations on the cluster or a topic, by Kafka's names."""
+
+    CLUSTER_ACTION = "cluster_action"
+    READ = "read"
+    WRITE = "write"
+    DESCRIBE = "describe"
+    IDEMPOTENT_WRITE = "idempotent_write"
+    ALTER = "alter"
+    ALL = "all"
+
+
+class _OnPermissions(OnNodes[NodeT_co], Generic[NodeT_co], frozen=True, kw_only=True):
+    """Base of what an administrator does to the permissions of nodes; ``topic`` is ``None`` for the cluster."""
+
+    nodes: Annotated[tuple[NodeT_co, ...], field.Principals()]
+    operation: Annotated[
+        GrantedOperation, field.Choice("operation", GrantedOperation, help="An operation, by Kafka's name.")
+    ]
+    topic: Annotated[str | None, field.TopicOption("topic", help="On which topic; the cluster.", default=None)] = None
+
+
+@action_spec(
+    "grant 1 operation=cluster_action",
+    "An administrator adds access control entries that let nodes, or the client, do something: to the cluster, or with "
+    "`topic` to a topic. Nodes need `authorizer.class.name`.",
+    heals="revoke",
+)
+class Grant(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="grant"):
+    """Let nodes do something."""
+
+
+@action_spec(
+    "revoke 1 operation=cluster_action",
+    "An administrator removes the access control entries that let nodes, or the client, do something.",
+    fault="revoke",
+)
+class Revoke(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="revoke"):
+    """Let nodes do something no more."""
+
+
 @action_spec(
     "draw 2",
     "The controller draws this number for unclean elections from now on.",
@@ -961,8 +1002,10 @@ ProcessAction: TypeAlias = (
     | ClockJump[NodeT_co]
     | Expire[NodeT_co]
     | ExpireSession[NodeT_co]
+    | Grant[NodeT_co]
+    | Revoke[NodeT_co]
 )
-"""Actions on processes and their disks."""
+"""Actions on processes, their disks and their permissions."""
 
 LinkAction: TypeAlias = (
     Isolate[NodeT_co]

@@ -21,7 +21,16 @@ from laststand.emulator.core.zookeeper.inter_broker_protocol import VERSIONS as 
 from laststand.emulator.core.zookeeper.inter_broker_protocol import is_ibp
 from laststand.emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link
 from laststand.emulator.plan.names import Names
-from laststand.emulator.plan.nodes import GROUP_WORDS, DrawnFrom, DrawnNodes, NodeRef, RackNodes, node_text, parse_node
+from laststand.emulator.plan.nodes import (
+    CLIENT,
+    GROUP_WORDS,
+    DrawnFrom,
+    DrawnNodes,
+    NodeRef,
+    RackNodes,
+    node_text,
+    parse_node,
+)
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.yaml_cursor import Cursor, Fields
 
@@ -484,6 +493,16 @@ class Brokers(Nodes):
             yield from names.broker_problems(node)
 
 
+class Principals(Nodes):
+    """Subject: nodes as those who ask, the client process among them."""
+
+    def _node(self, cursor: Cursor, names: Names) -> NodeRef:
+        return CLIENT if cursor.text() == node_text(CLIENT) else super()._node(cursor, names)
+
+    def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
+        yield from super().problems([node for node in value if node != CLIENT], names)
+
+
 def node_value(node: NodeRef) -> YamlValue:
     """Returns a node as a step has it."""
     text = node_text(node)
@@ -618,6 +637,20 @@ class PartitionOption(_Scalar[TopicPartition]):
 
     def problems(self, value: TopicPartition, names: Names) -> Iterator[str]:
         yield from names.partition_problems(value)
+
+
+class TopicOption(_Scalar[str | None]):
+    """A topic beside a subject of another kind; ``None`` where there is none."""
+
+    def value_at(self, cursor: Cursor, names: Names) -> str:
+        return names.topic(cursor)
+
+    def from_word(self, word: str) -> str:
+        return word
+
+    def problems(self, value: str | None, names: Names) -> Iterator[str]:
+        if value is not None:
+            yield from names.topic_problems(value)
 
 
 class TopicField:

@@ -18,6 +18,7 @@ _CONTROLLER_DIALS: Final = "Kafka's controller calls nobody"
 _FETCHED_METADATA: Final = f"what brokers fetch from the controller is {STREAM}"
 _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the controller"
 _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
+_NO_IDENTITY: Final = "Kafka's nodes are all User:ANONYMOUS here"
 _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
@@ -29,6 +30,8 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         actions.ClockRate: _CLOCK,
         actions.ClockJump: _CLOCK,
         actions.ExpireSession: _NO_ZOOKEEPER,
+        actions.Grant: _NO_IDENTITY,
+        actions.Revoke: _NO_IDENTITY,
         actions.DeposeController: _NO_ZOOKEEPER,
     }
 )

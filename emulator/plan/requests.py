@@ -4,9 +4,17 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core.authorizer.acls import (
+    CLUSTER_NAME,
+    AccessControlEntry,
+    AclOperation,
+    ResourceType,
+    matching_filter,
+)
+from laststand.emulator.core.authorizer.requester import node_principal
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.types import BrokerId, ConfigResource, TopicId, TopicPartition
+from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
 from laststand.emulator.plan.topics import PlannedTopic
@@ -67,6 +75,22 @@ def requests_of(
             return (messages.DeleteRecordsRequest(partitions=(below,), timeout_ms=DELETE_RECORDS_TIMEOUT_MS),)
         case _:
             assert_never(action)
+
+
+def permission_request(action: actions.Grant[NodeId] | actions.Revoke[NodeId]) -> admin_messages.AdminRequest:
+    """Returns the request that adds or removes the entries of an action: one for each node."""
+    entries = tuple(
+        AccessControlEntry(
+            resource_type=ResourceType.CLUSTER if action.topic is None else ResourceType.TOPIC,
+            resource_name=CLUSTER_NAME if action.topic is None else action.topic,
+            principal=node_principal(node_id),
+            operation=AclOperation[action.operation.name],
+        )
+        for node_id in action.nodes
+    )
+    if isinstance(action, actions.Grant):
+        return admin_messages.CreateAclsRequest(acls=entries)
+    return admin_messages.DeleteAclsRequest(filters=tuple(map(matching_filter, entries)))
 
 
 def existing_topic(name: str, image: MetadataImage) -> PlannedTopic:

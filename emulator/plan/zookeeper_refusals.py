@@ -10,6 +10,8 @@ from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 
 NO_ZOOKEEPER: Final = "there is no ZooKeeper in this era"
 
+_NO_AUTHORIZER: Final = "access control lists in ZooKeeper are not emulated"
+
 _OF_DISKS: Final = (actions.SlowDisk, actions.LoseSyncs, actions.DiskError, actions.DiskFull)
 _OF_CLOCKS: Final = (actions.ClockRate, actions.ClockJump)
 
@@ -21,6 +23,8 @@ def era_refusal(action: actions.ActionTemplate, *, kind: ClusterKind) -> str | N
         is_upgrade or isinstance(action, actions.ExpireSession | actions.DeposeController)
     ):
         return NO_ZOOKEEPER
+    if kind is ClusterKind.ZOOKEEPER and isinstance(action, actions.Grant | actions.Revoke):
+        return _NO_AUTHORIZER
     return None
 
 
@@ -32,8 +36,10 @@ def server_refusal(action: actions.ActionTemplate, *, kind: ClusterKind, driver:
         kind: of the cluster.
         driver: what plays it; one with processes.
     """
+    if (reason := era_refusal(action, kind=kind)) is not None:
+        return reason
     if kind is ClusterKind.KRAFT:
-        return era_refusal(action, kind=kind)
+        return None
     if isinstance(action, actions.OnChannel) and CONTROLLER in (action.channel.source, action.channel.target):
         return _refused_messages(action)
     if not isinstance(action, actions.OnNodes) or CONTROLLER not in action.nodes:

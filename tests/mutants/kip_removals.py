@@ -12,6 +12,37 @@ from tests.mutants.removals import Removal, main
 
 KIP_REMOVALS: Final = (
     Removal(
+        row="kip-497",
+        place="core/controller/controller.py::Controller._answer",
+        code="admitted = self._guard.admit(received)",
+        instead="admitted = received",
+        test="tests/unit/core/controller/test_acls.py::test_a_leader_without_cluster_action_changes_no_isr",
+    ),
+    Removal(
+        row="kip-966",
+        place="core/broker/kraft/broker.py::Broker._unseen",
+        code="return self._guard.unseen(incoming.requester, topics or self._image.topics)",
+        instead="return frozenset()",
+        test=(
+            "tests/unit/core/broker/kraft/test_permissions.py"
+            "::test_topics_that_somebody_may_not_describe_are_hidden_from_it"
+        ),
+    ),
+    Removal(
+        row="kip-966",
+        place="core/authorizer/request_guard.py::refusal",
+        code="messages.ReplicaLogInfo(topic_id=topic_id, partition=partition, error=error)",
+        instead="messages.ReplicaLogInfo(topic_id=topic_id, partition=partition, error=ErrorCode.NONE)",
+        test="tests/unit/core/broker/kraft/test_permissions.py::test_the_end_of_a_log_is_for_those_with_cluster_action",
+    ),
+    Removal(
+        row="kip-966",
+        place="core/authorizer/request_guard.py::RequestGuard.admit",
+        code="return received if is_met else Refused(refusal(request, _CLUSTER_DENIED))",
+        instead="return received",
+        test="tests/unit/core/authorizer/test_request_guard.py::test_a_request_needs_its_permission_and_no_other",
+    ),
+    Removal(
         row="kip-966",
         place="core/broker/replicas/high_watermark.py::advance_high_watermark",
         code="if committed_isr_size < required_isr_size:",

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import assert_never
 
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.metadata_version import ELR_VERSION
-from laststand.emulator.core.types import ConfigResource, TopicId, TopicPartition
+from laststand.emulator.core.types import ConfigResource, NodeId, TopicId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import MIN_ISR
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.plan.requests import requests_of
+from laststand.emulator.plan.requests import permission_request, requests_of
 from laststand.emulator.simulator.actions.targets import find_broker
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
@@ -24,6 +25,19 @@ def administer(cluster: SimulatedCluster, action: actions.Administration) -> act
     requests = requests_of(action, cluster.image, topic_id=_new_topic_id(cluster, action))
     for request, cause in zip(requests, _causes(action), strict=True):
         cluster.clients.ask(CONTROLLER, request, cause=cause)
+    return actions.effective("asked the controller")
+
+
+def change_permissions(
+    cluster: SimulatedCluster, action: actions.Grant[NodeId] | actions.Revoke[NodeId]
+) -> actions.Outcome:
+    """Sends the request that adds or removes access control entries past all links."""
+    request = permission_request(action)
+    if isinstance(request, admin_messages.DeleteAclsRequest) and not any(
+        cluster.image.acls.found(asked) for asked in request.filters
+    ):
+        return actions.no_op("there are no such entries")
+    cluster.clients.ask(CONTROLLER, request, cause=f"{actions.spec_of(action).verb}-{action.operation}")
     return actions.effective("asked the controller")
 
 

@@ -12,7 +12,7 @@ from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
 from laststand.emulator.simulator.actions import on_links, on_nodes
-from laststand.emulator.simulator.actions.administration import administer
+from laststand.emulator.simulator.actions.administration import administer, change_permissions
 from laststand.emulator.simulator.actions.targets import on_each
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
@@ -97,6 +97,8 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return on_each(nodes, lambda node_id: on_nodes.expire(cluster, node_id))
         case actions.ExpireSession(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.expire_session(cluster, node_id))
+        case actions.Grant() | actions.Revoke():
+            return change_permissions(cluster, action)
         case actions.DeposeController():
             return on_nodes.depose_controller(cluster)
         case actions.Draw(number=number):

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from laststand.emulator.core import inputs, messages
+from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
@@ -22,6 +23,7 @@ from laststand.emulator.core.effects import (
 )
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.records import (
     MetadataBatch,
     PartitionChangeRecord,
@@ -69,7 +71,11 @@ class Life:
     """Broker 0 with everything around it played by the test."""
 
     def __init__(
-        self, switches: Switches = EVERY_RULE_ON, *, previous_broker_epoch: BrokerEpoch | None = PREVIOUS_EPOCH
+        self,
+        switches: Switches = EVERY_RULE_ON,
+        *,
+        previous_broker_epoch: BrokerEpoch | None = PREVIOUS_EPOCH,
+        properties: NodeProperties | None = None,
     ) -> None:
         self.now_ms = 0
         self.broker = Broker(
@@ -80,6 +86,7 @@ class Life:
                 incarnation_id=IncarnationId("incarnation-0"),
                 previous_broker_epoch=previous_broker_epoch,
                 switches=switches,
+                properties=properties or NodeProperties(),
             ),
             ENCODE_RECORDS,
         )
@@ -110,10 +117,13 @@ class Life:
         batch = MetadataBatch(base_offset=self.broker.image.next_offset, records=records)
         return self.step(inputs.MetadataReceived(cause_id=CAUSE, batches=(batch,)))
 
-    def ask(self, request: messages.Request) -> RequestId:
+    def ask(self, request: messages.Request, requester: Requester | None = None) -> RequestId:
         self.requests += 1
         request_id = RequestId(self.requests)
-        self.step(inputs.RequestReceived(cause_id=CauseId(f"op-{request_id}"), request_id=request_id, request=request))
+        cause_id = CauseId(f"op-{request_id}")
+        self.step(
+            inputs.RequestReceived(cause_id=cause_id, request_id=request_id, request=request, requester=requester)
+        )
         return request_id
 
     def advance(self, ms: int) -> None:
