@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from laststand.emulator.core.authorizer.acls import AccessControlEntry, AclFilter
+from laststand.emulator.core.acls import AccessControlEntry, AclFilter
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.types import (

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from laststand.emulator.core import records
-from laststand.emulator.core.authorizer.acl_store import AclStore
+from laststand.emulator.core.acl_store import AclStore
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import (
     BrokerEpoch,

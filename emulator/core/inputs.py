@@ -9,9 +9,9 @@ from typing import TypeAlias
 import msgspec
 
 from laststand.emulator.core import messages, records
-from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
 from laststand.emulator.core.coordinator_records import LoadedRecord
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from laststand.emulator.core.authorizer.acls import AccessControlEntry
+from laststand.emulator.core.acls import AccessControlEntry
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,

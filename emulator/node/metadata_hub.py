@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from laststand.emulator.core import records
-from laststand.emulator.core.authorizer.requester import Requester
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.rpc.inbound import StreamMessage, SubscriptionEndedError
 from laststand.emulator.rpc.metadata_codec import MetadataStreamRequest, encode_stream_response

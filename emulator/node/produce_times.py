@@ -11,7 +11,7 @@ from typing import Final
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 
 from laststand.emulator.core import messages
-from laststand.emulator.core.authorizer.requester import Requester
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.rpc.inbound import Responder

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from laststand.emulator.core import admin_messages, messages
-from laststand.emulator.core.authorizer.acls import (
+from laststand.emulator.core.acls import (
     CLUSTER_NAME,
     AccessControlEntry,
     AclOperation,
     ResourceType,
     matching_filter,
 )
-from laststand.emulator.core.authorizer.requester import node_principal
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.requester import node_principal
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel

@@ -18,7 +18,7 @@ import grpc.aio
 import msgspec
 
 from laststand.emulator.core import events, messages
-from laststand.emulator.core.authorizer.requester import LOCAL_HOST, Requester, node_principal
+from laststand.emulator.core.requester import LOCAL_HOST, Requester, node_principal
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
 from laststand.emulator.rpc.apis import (
     BROKER_APIS,

@@ -8,8 +8,8 @@ entries at all and ``allow.everyone.if.no.acl.found`` is set.
 from collections.abc import Iterable
 from typing import Final
 
-from laststand.emulator.core.authorizer.acl_store import AclStore
-from laststand.emulator.core.authorizer.acls import (
+from laststand.emulator.core.acl_store import AclStore
+from laststand.emulator.core.acls import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AccessControlEntry,
@@ -19,8 +19,8 @@ from laststand.emulator.core.authorizer.acls import (
     Resource,
     ResourceType,
 )
-from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.requester import Requester
 
 _IMPLIED_BY: Final = {
     AclOperation.DESCRIBE: frozenset(

@@ -10,9 +10,8 @@ from typing import Final, NamedTuple, TypeAlias, cast
 import msgspec
 
 from laststand.emulator.core import admin_messages, events, messages, transaction_messages
-from laststand.emulator.core.authorizer.acls import CLUSTER, AclOperation, Resource, ResourceType
+from laststand.emulator.core.acls import CLUSTER, AclOperation, Resource, ResourceType
 from laststand.emulator.core.authorizer.authorizer import Authorizer
-from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.authorizer.requirements import (
     FORWARDING,
     METADATA_STREAM,
@@ -23,6 +22,7 @@ from laststand.emulator.core.authorizer.requirements import (
 from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.inputs import RequestReceived
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import Acks, CauseId, ConfigResource, MetadataOffset, NodeId, RequestId
 
 _CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from laststand.emulator.core import admin_messages, messages, transaction_messages
-from laststand.emulator.core.authorizer.acls import AclOperation
+from laststand.emulator.core.acls import AclOperation
 from laststand.emulator.core.message import Message
 
 

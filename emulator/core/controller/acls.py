@@ -3,7 +3,7 @@
 import msgspec
 
 from laststand.emulator.core import admin_messages, records
-from laststand.emulator.core.authorizer.acls import AccessControlEntry, AclFilter, entry_problem, matching_filter
+from laststand.emulator.core.acls import AccessControlEntry, AclFilter, entry_problem, matching_filter
 from laststand.emulator.core.controller.decision import Decision
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode

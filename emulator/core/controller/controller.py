@@ -32,7 +32,6 @@ from laststand.emulator.core import (
 )
 from laststand.emulator.core.authorizer.authorizer import authorizer_of
 from laststand.emulator.core.authorizer.request_guard import Refused, RequestGuard
-from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.controller.admin_handler import AdminHandler
 from laststand.emulator.core.controller.broker_handler import BrokerHandler
 from laststand.emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
@@ -57,6 +56,7 @@ from laststand.emulator.core.effects import (
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import MetadataOffset, NodeId, RequestId

@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Generic, Protocol
 
 from laststand.emulator.core import effects, inputs, messages
-from laststand.emulator.core.authorizer.requester import Requester, node_principal
+from laststand.emulator.core.requester import Requester, node_principal
 from laststand.emulator.core.types import Acks, CauseId, MessageFate, NodeId, RequestFailure, RequestId, Way
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.simulator.network import session_messages

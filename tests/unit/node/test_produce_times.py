@@ -17,6 +17,8 @@ class Way:
     def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         self.taken.append("answered")
 
+    requester: None = None
+
     def disconnect(self) -> None:
         self.taken.append("disconnected")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from laststand.emulator.core.authorizer.acl_store import AclStore
-from laststand.emulator.core.authorizer.acls import (
+from laststand.emulator.core.acl_store import AclStore
+from laststand.emulator.core.acls import (
     CLUSTER,
     CLUSTER_NAME,
     OPERATIONS,
@@ -18,8 +18,8 @@ from laststand.emulator.core.authorizer.acls import (
     matching_filter,
 )
 from laststand.emulator.core.authorizer.authorizer import Authorizer, authorizer_of
-from laststand.emulator.core.authorizer.requester import Requester, node_principal
 from laststand.emulator.core.properties import STANDARD_AUTHORIZER, NodeProperties, node_properties
+from laststand.emulator.core.requester import Requester, node_principal
 from laststand.emulator.core.types import NodeId
 
 ALICE = Requester("User:alice", "10.0.0.1")

@@ -3,7 +3,6 @@
 from typing import TypeVar
 
 from laststand.emulator.core import admin_messages, events, inputs, messages, records
-from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.effects import (
     AppendMetadata,
@@ -17,6 +16,7 @@ from laststand.emulator.core.effects import (
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.metadata_version import BROKER_FEATURES
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerEpoch,

@@ -2,7 +2,7 @@
 
 from laststand.emulator.core import admin_messages as admin
 from laststand.emulator.core import events, messages
-from laststand.emulator.core.authorizer.acls import (
+from laststand.emulator.core.acls import (
     CLUSTER_NAME,
     AccessControlEntry,
     AclFilter,
@@ -10,9 +10,9 @@ from laststand.emulator.core.authorizer.acls import (
     ResourceType,
     matching_filter,
 )
-from laststand.emulator.core.authorizer.requester import Requester, node_principal
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.properties import STANDARD_AUTHORIZER, NodeProperties
+from laststand.emulator.core.requester import Requester, node_principal
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import NodeId
 from tests.unit.core.controller.controller_driver import ControllerDriver, ids

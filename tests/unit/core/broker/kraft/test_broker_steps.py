@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from laststand.emulator.core import inputs, messages
-from laststand.emulator.core.authorizer.requester import Requester
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
@@ -32,6 +31,7 @@ from laststand.emulator.core.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerEpoch,

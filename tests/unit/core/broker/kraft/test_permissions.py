@@ -3,14 +3,14 @@
 import pytest
 
 from laststand.emulator.core import messages
-from laststand.emulator.core.authorizer.acls import CLUSTER_NAME, AccessControlEntry, AclOperation, ResourceType
-from laststand.emulator.core.authorizer.requester import Requester, node_principal
+from laststand.emulator.core.acls import CLUSTER_NAME, AccessControlEntry, AclOperation, ResourceType
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.effects import CloseConnection
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.inputs import RequestReceived
 from laststand.emulator.core.properties import STANDARD_AUTHORIZER, NodeProperties
 from laststand.emulator.core.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from laststand.emulator.core.requester import Requester, node_principal
 from laststand.emulator.core.types import MetadataOffset, RequestId
 from tests.unit.core.broker.hosting import FIRST, NAME, TOPIC_ID
 from tests.unit.core.broker.kraft.test_broker_steps import CAUSE, Life, error_of, fetch, produce

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.authorizer.acls import (
+from laststand.emulator.core.acls import (
     WILDCARD,
     AccessControlEntry,
     AclFilter,
