@@ -15,7 +15,6 @@ from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, TopicId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka.numbers import OPERATIONS, RESOURCES, UPGRADES
-from laststand.emulator.kafka_listener.connection import RefusedError
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
@@ -59,13 +58,11 @@ _INTS: Final = frozenset(
 )
 """Properties of a time or a size whose type is INT."""
 _RESULTS_OF_FEATURES_BELOW: Final = 2
-_UNKNOWN_ELEMENT: Final = 0
-"""Kafka's number of an unknown type, pattern, operation or permission of an ACL."""
 
 _ResponseT = TypeVar("_ResponseT", bound=messages.Response)
 
 
-async def _forward(
+async def forward(
     served: Served,
     request: ClientRequest,
     asked: messages.Request,
@@ -73,9 +70,11 @@ async def _forward(
     *,
     timeout_ms: int = _TIMEOUT_MS,
 ) -> _ResponseT | None:
-    """Returns the controller's answer; ``None`` if there is none in time."""
+    """Returns the controller's answer to a client's request; ``None`` if there is none in time."""
     served.note(request, asked, to=served.controller_id)
-    response = await served.controller.ask(served.controller_id, asked, timeout_ms=max(1, timeout_ms))
+    response = await served.controller.ask(
+        served.controller_id, asked, timeout_ms=max(1, timeout_ms), on_behalf_of=served.client_of(request)
+    )
     assert response is None or isinstance(response, expected), "each request has its response"
     return response
 
@@ -85,16 +84,17 @@ def _wire_error(error: ErrorCode) -> int:
     return ErrorCode.INVALID_REQUEST if error is ErrorCode.REQUEST_LIMIT_REACHED else error
 
 
-def _result(error: ErrorCode, message: str = "") -> Message:
+def result_of(error: ErrorCode, message: str = "") -> Message:
+    """Returns an error and its message as answers have them."""
     return {"errorCode": _wire_error(error), "errorMessage": None if error is ErrorCode.NONE else message or error.name}
 
 
-_TIMED_OUT: Final = _result(ErrorCode.REQUEST_TIMED_OUT, "the controller did not answer in time")
-_DUPLICATE: Final = _result(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-_NAMED_BY_ID_TOO: Final = _result(
+TIMED_OUT: Final = result_of(ErrorCode.REQUEST_TIMED_OUT, "the controller did not answer in time")
+_DUPLICATE: Final = result_of(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+_NAMED_BY_ID_TOO: Final = result_of(
     ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
 )
-_NO_ASSIGNMENT: Final = _result(
+_NO_ASSIGNMENT: Final = result_of(
     ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment is of no partition."
 )
 
@@ -116,7 +116,7 @@ async def _create_topics(served: Served, request: ClientRequest) -> Message:
             topics[name] = _creatable(topic)
     if topics:
         asked = admin_messages.CreateTopicsRequest(topics=tuple(topics.values()), validate_only=body["validateOnly"])
-        response = await _forward(
+        response = await forward(
             served, request, asked, admin_messages.CreateTopicsResponse, timeout_ms=body["timeoutMs"]
         )
         results = {} if response is None else {result.name: result for result in response.topics}
@@ -136,7 +136,7 @@ async def _configs_of(served: Served, request: ClientRequest, topics: Sequence[s
     resources = tuple(
         admin_messages.DescribeConfigsResource(resource=ConfigResource.TOPIC, resource_name=name) for name in topics
     )
-    response = await _forward(
+    response = await forward(
         served,
         request,
         admin_messages.DescribeConfigsRequest(resources=resources),
@@ -151,19 +151,19 @@ async def _configs_of(served: Served, request: ClientRequest, topics: Sequence[s
 def _refusal_of_topic(topic: Message) -> Message | None:
     placed = [each["partitionIndex"] for each in topic["assignments"]]
     if not is_legal(topic["name"]):
-        return _result(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {topic['name']!r}")
+        return result_of(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {topic['name']!r}")
     if placed and topic["replicationFactor"] != -1:
         reason = "A manual partition assignment was specified, but replication factor was not set to -1."
-        return _result(ErrorCode.INVALID_REQUEST, reason)
+        return result_of(ErrorCode.INVALID_REQUEST, reason)
     if placed and topic["numPartitions"] != -1:
         reason = "A manual partition assignment was specified, but numPartitions was not set to -1."
-        return _result(ErrorCode.INVALID_REQUEST, reason)
+        return result_of(ErrorCode.INVALID_REQUEST, reason)
     if sorted(placed) != [*range(len(placed))]:
         reason = "partitions should be a consecutive 0-based integer sequence"
-        return _result(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        return result_of(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
     for config in topic["configs"]:
         if config["value"] is None:
-            return _result(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config['name']}")
+            return result_of(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config['name']}")
     return None
 
 
@@ -182,7 +182,7 @@ def _creatable(topic: Message) -> admin_messages.CreatableTopic:
 def _created(
     served: Served, topic: admin_messages.CreatableTopic, result: admin_messages.TopicResult | None
 ) -> Message:
-    answer = _TIMED_OUT if result is None else _result(result.error, result.error_message)
+    answer = TIMED_OUT if result is None else result_of(result.error, result.error_message)
     if result is None or result.error is not ErrorCode.NONE:
         return {**answer, "name": topic.name}
     count, factor = len(topic.assignments), len(topic.assignments[0]) if topic.assignments else 0
@@ -210,11 +210,11 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
                 if is_named
                 else "Neither topic name nor id were specified."
             )
-            answers[place] = _result(ErrorCode.INVALID_REQUEST, reason)
+            answers[place] = result_of(ErrorCode.INVALID_REQUEST, reason)
         elif counts[place] > 1:
             answers[place] = _DUPLICATE
         elif is_given_by_id and topic_id not in image.topic_names:
-            answers[place] = _result(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+            answers[place] = result_of(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         else:
             names[place] = image.topic_names[topic_id] if name is None else name
     ids = {name: image.topics.get(name, ZERO_UUID) for name in names.values()}
@@ -223,7 +223,7 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
         names.pop((None, topic_id), None)
         answers[place] = {**_NAMED_BY_ID_TOO, "topicId": topic_id}
     if names:
-        response = await _forward(
+        response = await forward(
             served,
             request,
             admin_messages.DeleteTopicsRequest(topics=tuple(names.values())),
@@ -232,7 +232,7 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
         )
         for number, (place, name) in enumerate(names.items()):
             result = None if response is None else response.topics[number]
-            answer = _TIMED_OUT if result is None else _result(result.error, result.error_message)
+            answer = TIMED_OUT if result is None else result_of(result.error, result.error_message)
             answers[place] = {**answer, "name": name, "topicId": ids[name]}
     return {
         "responses": [{"name": place[0], "topicId": place[1], **answers[place]} for place in counts if place in answers]
@@ -251,7 +251,7 @@ async def _create_partitions(served: Served, request: ClientRequest) -> Message:
         for topic in body["topics"]
         if counts[topic["name"]] == 1 and topic["assignments"] != []
     ]
-    response = await _forward(
+    response = await forward(
         served,
         request,
         admin_messages.CreatePartitionsRequest(topics=tuple(asked), validate_only=body["validateOnly"]),
@@ -262,7 +262,7 @@ async def _create_partitions(served: Served, request: ClientRequest) -> Message:
     answers |= {name: _DUPLICATE for name, count in counts.items() if count > 1}
     for number, topic in enumerate(asked):
         result = None if response is None else response.topics[number]
-        answers[topic.name] = _TIMED_OUT if result is None else _result(result.error, result.error_message)
+        answers[topic.name] = TIMED_OUT if result is None else result_of(result.error, result.error_message)
         if result is not None and result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             answers[topic.name]["errorMessage"] = None
     return {"results": [{**answers[name], "name": name} for name in counts]}
@@ -286,13 +286,13 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
     if wanted not in (0, 1) and partitions == ():
         return {"errorCode": ErrorCode.NONE}
     if wanted not in (0, 1):
-        failed = _result(ErrorCode.INVALID_REQUEST, f"Unknown election type {wanted}")
+        failed = result_of(ErrorCode.INVALID_REQUEST, f"Unknown election type {wanted}")
         results = by_topic((each.topic, {**failed, "partitionId": each.partition}) for each in partitions or ())
         return {
             "errorCode": ErrorCode.INVALID_REQUEST,
             "replicaElectionResults": _listed(results, "partitionResult", "topic"),
         }
-    response = await _forward(
+    response = await forward(
         served,
         request,
         admin_messages.ElectLeadersRequest(election_type=wanted, partitions=partitions),
@@ -302,7 +302,7 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
     if response is None:
         return {"errorCode": ErrorCode.REQUEST_TIMED_OUT}
     results = by_topic(
-        (each.topic, {**_result(each.error, each.error_message), "partitionId": each.partition})
+        (each.topic, {**result_of(each.error, each.error_message), "partitionId": each.partition})
         for each in response.partitions
     )
     for name in served.broker.image.topics if asked is None else [topic["topic"] for topic in asked]:
@@ -324,7 +324,7 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
         for topic, each in partitions_of(body["topics"])
     ]
     is_free = body["allowReplicationFactorChange"]
-    response = await _forward(
+    response = await forward(
         served,
         request,
         admin_messages.AlterPartitionReassignmentsRequest(
@@ -334,14 +334,14 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
         timeout_ms=body["timeoutMs"],
     )
     if response is None:
-        return {**_TIMED_OUT, "allowReplicationFactorChange": is_free}
+        return {**TIMED_OUT, "allowReplicationFactorChange": is_free}
     results = by_topic(
         (each.topic, {**_reassignment_result(each), "partitionIndex": each.partition}) for each in response.partitions
     )
     for topic in body["topics"]:
         results.setdefault(topic["name"], [])
     return {
-        **_result(response.error, response.error_message),
+        **result_of(response.error, response.error_message),
         "allowReplicationFactorChange": is_free,
         "responses": _listed(results, "partitions", "name"),
     }
@@ -350,7 +350,7 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
 def _reassignment_result(result: admin_messages.PartitionResult) -> Message:
     if result.error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
         return {"errorCode": result.error, "errorMessage": None}
-    return _result(result.error, result.error_message)
+    return result_of(result.error, result.error_message)
 
 
 async def _list_reassignments(served: Served, request: ClientRequest) -> Message:
@@ -359,7 +359,7 @@ async def _list_reassignments(served: Served, request: ClientRequest) -> Message
     partitions = None
     if asked is not None:
         partitions = tuple((topic["name"], index) for topic in asked for index in topic["partitionIndexes"])
-    response = await _forward(
+    response = await forward(
         served,
         request,
         admin_messages.ListPartitionReassignmentsRequest(partitions=partitions),
@@ -367,7 +367,7 @@ async def _list_reassignments(served: Served, request: ClientRequest) -> Message
         timeout_ms=body["timeoutMs"],
     )
     if response is None:
-        return _TIMED_OUT
+        return TIMED_OUT
     ongoing = by_topic(
         (
             each.topic,
@@ -380,7 +380,7 @@ async def _list_reassignments(served: Served, request: ClientRequest) -> Message
         )
         for each in response.partitions
     )
-    return {**_result(response.error), "topics": _listed(ongoing, "partitions", "name")}
+    return {**result_of(response.error), "topics": _listed(ongoing, "partitions", "name")}
 
 
 def _listed(topics: Mapping[str, list[Message]], entries: str, name: str) -> list[Message]:
@@ -393,12 +393,12 @@ def _listed(topics: Mapping[str, list[Message]], entries: str, name: str) -> lis
 def _resource_problem(served: Served, resource: Message) -> Message | None:
     kind, name = RESOURCES.get(resource["resourceType"]), resource["resourceName"]
     if kind is None:
-        return _result(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource['resourceType']}")
+        return result_of(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource['resourceType']}")
     if kind is ConfigResource.BROKER and name not in ("", str(served.broker_id)):
         reason = f"Unexpected broker id, expected {served.broker_id} or empty string, but received {name}"
-        return _result(ErrorCode.INVALID_REQUEST, reason)
+        return result_of(ErrorCode.INVALID_REQUEST, reason)
     if kind is ConfigResource.TOPIC and not is_legal(name):
-        return _result(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {name!r}")
+        return result_of(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {name!r}")
     return None
 
 
@@ -416,7 +416,7 @@ async def _describe_configs(served: Served, request: ClientRequest) -> Message:
     ]
     response = None
     if asked:
-        response = await _forward(
+        response = await forward(
             served,
             request,
             admin_messages.DescribeConfigsRequest(resources=tuple(asked)),
@@ -428,9 +428,9 @@ async def _describe_configs(served: Served, request: ClientRequest) -> Message:
         named = {"resourceType": resource["resourceType"], "resourceName": resource["resourceName"]}
         found = None if problem is not None else next(described, None)
         if found is None:
-            results.append({**named, **(problem or _TIMED_OUT)})
+            results.append({**named, **(problem or TIMED_OUT)})
             continue
-        answer = _result(found.error, found.error_message)
+        answer = result_of(found.error, found.error_message)
         if found.error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             answer["errorMessage"] = ""
         configs = [_config(config, has_synonyms=body["includeSynonyms"]) for config in found.configs]
@@ -494,13 +494,13 @@ async def _alter_configs(served: Served, request: ClientRequest) -> Message:
         altered = admin_messages.IncrementalAlterConfigsRequest(
             resources=tuple(asked), validate_only=body["validateOnly"]
         )
-        response = await _forward(served, request, altered, admin_messages.IncrementalAlterConfigsResponse)
+        response = await forward(served, request, altered, admin_messages.IncrementalAlterConfigsResponse)
     outcomes = iter(() if response is None else response.resources)
     results: list[Message] = []
     for resource, problem in zip(body["resources"], problems, strict=True):
         named = {"resourceType": resource["resourceType"], "resourceName": resource["resourceName"]}
         outcome = None if problem is not None else next(outcomes, None)
-        answer = problem or (_TIMED_OUT if outcome is None else _result(outcome.error, outcome.error_message))
+        answer = problem or (TIMED_OUT if outcome is None else result_of(outcome.error, outcome.error_message))
         results.append({**named, **answer})
     return {"responses": results}
 
@@ -512,9 +512,9 @@ def _changes_problem(resource: Message) -> Message | None:
         if operation is None:
             return {"errorCode": ErrorCode.UNKNOWN_SERVER_ERROR, "errorMessage": None}
         if counts[config["name"]] > 1:
-            return _result(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+            return result_of(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
         if operation is not admin_messages.ConfigOperation.DELETE and config["value"] is None:
-            return _result(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config['name']}")
+            return result_of(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config['name']}")
     return None
 
 
@@ -538,7 +538,7 @@ async def _update_features(served: Served, request: ClientRequest) -> Message:
         )
         for each in {each["feature"]: each for each in body["featureUpdates"]}.values()
     ]
-    response = await _forward(
+    response = await forward(
         served,
         request,
         admin_messages.UpdateFeaturesRequest(feature_updates=tuple(updates), validate_only=body["validateOnly"]),
@@ -546,7 +546,7 @@ async def _update_features(served: Served, request: ClientRequest) -> Message:
         timeout_ms=body["timeoutMs"],
     )
     if response is None:
-        return _TIMED_OUT
+        return TIMED_OUT
     if response.error is not ErrorCode.NONE:
         return _feature_problem(response.error, response.error_message)
     done = {"errorCode": ErrorCode.NONE, "errorMessage": "NONE"}
@@ -555,20 +555,13 @@ async def _update_features(served: Served, request: ClientRequest) -> Message:
 
 
 def _feature_problem(error: ErrorCode, message: str) -> Message:
-    return _result(error, f"The update failed for all features since the following feature had an error: {message}")
+    return result_of(error, f"The update failed for all features since the following feature had an error: {message}")
 
 
 async def _unregister_broker(served: Served, request: ClientRequest) -> Message:
     asked = admin_messages.UnregisterBrokerRequest(broker_id=BrokerId(request.body["brokerId"]))
-    response = await _forward(served, request, asked, admin_messages.UnregisterBrokerResponse)
-    return _TIMED_OUT if response is None else _result(response.error, response.error_message)
-
-
-async def _describe_acls(_: Served, request: ClientRequest) -> Message:
-    elements = ("resourceTypeFilter", "patternTypeFilter", "operation", "permissionType")
-    if any(request.body[name] == _UNKNOWN_ELEMENT for name in elements):
-        raise RefusedError("DescribeAcls with an unknown element")
-    return {"errorCode": ErrorCode.SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
+    response = await forward(served, request, asked, admin_messages.UnregisterBrokerResponse)
+    return TIMED_OUT if response is None else result_of(response.error, response.error_message)
 
 
 ADMINISTRATION: Final[Mapping[int, Handler]] = {
@@ -584,6 +577,5 @@ ADMINISTRATION: Final[Mapping[int, Handler]] = {
         ("IncrementalAlterConfigs", _alter_configs),
         ("UpdateFeatures", _update_features),
         ("UnregisterBroker", _unregister_broker),
-        ("DescribeAcls", _describe_acls),
     )
 }

@@ -1,17 +1,21 @@
-"""The operations that a client may do, as answers have them: all of them, since nothing is denied here.
-
-Bits are the codes of Kafka's ``AclOperation``.
-"""
+"""The operations that a client may do to a resource, as answers have them: bits by the codes of ``AclOperation``."""
 
 from typing import Final
 
-TOPIC_OPERATIONS: Final = 3576
-CLUSTER_OPERATIONS: Final = 8096
-GROUP_OPERATIONS: Final = 3400
+from laststand.emulator.core.acls import CLUSTER, OPERATIONS, AclOperation, Resource
+from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 
 _NOT_ASKED: Final = -2147483648
 
 
-def authorized_operations(operations: int, *, is_asked: bool) -> int:
-    """Returns the operations for a client that asked for them, and Kafka's number for "not asked" for others."""
-    return operations if is_asked else _NOT_ASKED
+def authorized_operations(served: Served, request: ClientRequest, resource: Resource, *, is_asked: bool) -> int:
+    """Returns the operations for a client that asked for them, and Kafka's number for "not asked" for others.
+
+    Those on the cluster are shown to those who may describe it.
+    """
+    if not is_asked:
+        return _NOT_ASKED
+    if resource == CLUSTER and not served.might(request, AclOperation.DESCRIBE, CLUSTER):
+        return 0
+    operations = OPERATIONS[resource.resource_type]
+    return sum(1 << operation for operation in operations if served.might(request, operation, resource))

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, cast
 
+from laststand.emulator.core.requester import ANONYMOUS, Requester
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka_listener.message_codec import Buffers
 
@@ -56,6 +57,7 @@ class KafkaConnection(asyncio.Protocol):
         peer: the client's address, ``host:port``.
         client_id: of the newest request.
         software: name and version that the client gave in ApiVersions.
+        principal: of the client; of nobody, where it proves nothing.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class KafkaConnection(asyncio.Protocol):
         self.peer = ""
         self.client_id = ""
         self.software = ""
+        self.principal = ANONYMOUS
         self._max_bytes = max_bytes
         self._handle = handle
         self._on_end = on_end
@@ -84,6 +87,11 @@ class KafkaConnection(asyncio.Protocol):
         self._awaiting_write: list[Callable[[bool], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._active_s: float | None = None  # until the connection is made
+
+    @property
+    def requester(self) -> Requester:
+        """The client as the sender of requests."""
+        return Requester(self.principal, self.peer.rpartition(":")[0])
 
     def close_if_idle(self, *, now_s: float, max_idle_s: float) -> None:
         """Closes the connection if nothing came or left for a time, read or not.
@@ -217,6 +225,7 @@ class AnswerlessConnection(KafkaConnection):
         super().__init__(link=original.link, number=number, max_bytes=0, handle=None, on_end=lambda _: None)
         self.peer = original.peer
         self.software = original.software
+        self.principal = original.principal
 
     def close(self) -> None:
         """Changes nothing: no client is connected."""

@@ -3,8 +3,9 @@
 from typing import Final
 
 from laststand.emulator.core import messages
+from laststand.emulator.core.acls import CLUSTER, AclOperation, Resource, ResourceType
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import BrokerId, IsolationLevel, Offset, TopicId
+from laststand.emulator.core.types import BrokerId, IsolationLevel, NodeId, Offset, TopicId
 from laststand.emulator.kafka.numbers import NONE, leader_epoch_or_none, number_of
 from laststand.emulator.kafka_listener.client_history import Polled
 from laststand.emulator.kafka_listener.fetch_sessions import Place
@@ -39,6 +40,8 @@ async def fetch(served: Served, request: ClientRequest) -> Message:
         name = served.broker.image.topic_names.get(TopicId(topic)) if is_by_id else topic
         if name is None:
             answers[place] = _failed(index, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif not _may_fetch(served, request, name):
+            answers[place] = _failed(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif request.body["maxBytes"] < 0 or partition["partitionMaxBytes"] < 0:
             answers[place] = _failed(index, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
@@ -73,6 +76,17 @@ async def fetch(served: Served, request: ClientRequest) -> Message:
     }
 
 
+def _replica_id(body: Message) -> int:
+    replica_id: int = (body["replicaState"] or body)["replicaId"]
+    return replica_id
+
+
+def _may_fetch(served: Served, request: ClientRequest, topic: str) -> bool:
+    if _replica_id(request.body) in _CONSUMERS:
+        return served.may(request, AclOperation.READ, Resource(ResourceType.TOPIC, topic))
+    return served.may(request, AclOperation.CLUSTER_ACTION, CLUSTER)
+
+
 def _asked(topic: str, topic_id: TopicId | None, partition: Message) -> messages.FetchPartition:
     return messages.FetchPartition(
         topic=topic,
@@ -93,10 +107,10 @@ def _core_request(
     waits: bool,
 ) -> messages.FetchRequest:
     body = request.body
-    replica_id = (body["replicaState"] or body)["replicaId"]
+    replica_id = _replica_id(body)
     return messages.FetchRequest(
         partitions=partitions,
-        replica_id=None if replica_id in _CONSUMERS else BrokerId(replica_id),
+        replica_id=None if replica_id in _CONSUMERS else BrokerId(NodeId(replica_id)),
         max_wait_ms=body["maxWaitMs"] if waits else 0,
         min_bytes=body["minBytes"],
         max_bytes=min(body["maxBytes"], _MAX_BYTES),

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import CauseId, CorrelationId, NodeId
 from laststand.emulator.kafka_listener.connection import RefusedError
 from laststand.emulator.rpc.data_codec import Attachment
@@ -109,13 +110,21 @@ MakeOutbound: TypeAlias = Callable[
 class Controller(Protocol):
     """Takes administrators' requests."""
 
-    async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
+    async def ask(
+        self,
+        controller: NodeId,
+        request: messages.Request,
+        *,
+        timeout_ms: int,
+        on_behalf_of: Requester | None = None,
+    ) -> messages.Response | None:
         """Returns the controller's answer; ``None`` if none came in time.
 
         Args:
             controller: which node it is.
             request: of an administrator.
             timeout_ms: how long it may take.
+            on_behalf_of: the client whose permissions count; ``None`` where nobody's do.
         """
         ...
 
@@ -134,7 +143,14 @@ class OwnController(Controller):
     def __init__(self, core: CoreGateway) -> None:
         self._core = core
 
-    async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
+    async def ask(
+        self,
+        controller: NodeId,
+        request: messages.Request,
+        *,
+        timeout_ms: int,
+        on_behalf_of: Requester | None = None,
+    ) -> messages.Response | None:
         """Returns its answer; ``None`` if there is none in time."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -158,7 +174,14 @@ class ControllerGateway(Controller):
         self._numbers = count()
         self._waiting: dict[CorrelationId, asyncio.Future[messages.Response | None]] = {}
 
-    async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
+    async def ask(
+        self,
+        controller: NodeId,
+        request: messages.Request,
+        *,
+        timeout_ms: int,
+        on_behalf_of: Requester | None = None,
+    ) -> messages.Response | None:
         """Returns the answer; ``None`` if none came in time."""
         correlation_id = CorrelationId(next(self._numbers))
         answer: asyncio.Future[messages.Response | None] = asyncio.get_running_loop().create_future()
@@ -169,6 +192,7 @@ class ControllerGateway(Controller):
             request=request,
             timeout_ms=timeout_ms,
             cause_id=CauseId(f"forward-{correlation_id}"),
+            on_behalf_of=on_behalf_of,
         )
         try:
             return await answer

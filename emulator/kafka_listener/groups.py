@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from laststand.emulator.core import admin_messages, group_messages
+from laststand.emulator.core.acls import Resource, ResourceType
 from laststand.emulator.core.broker.coordination.hosted_shards import partition_of
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import TopicId
 from laststand.emulator.core.uuid_text import uuid_text
-from laststand.emulator.kafka_listener.authorized_operations import GROUP_OPERATIONS, authorized_operations
+from laststand.emulator.kafka_listener.authorized_operations import authorized_operations
 from laststand.emulator.kafka_listener.group_members import (
     heartbeat,
     join_group,
@@ -129,7 +130,9 @@ async def _describe_groups(served: Served, request: ClientRequest) -> Message:
                     }
                     for member in found.members
                 ],
-                "authorizedOperations": authorized_operations(GROUP_OPERATIONS, is_asked=is_shown),
+                "authorizedOperations": authorized_operations(
+                    served, request, Resource(ResourceType.GROUP, group_id), is_asked=is_shown
+                ),
             }
         )
     return {"groups": groups}

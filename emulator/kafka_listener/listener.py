@@ -1,7 +1,7 @@
 """A broker's listener for clients that speak Kafka's protocol."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 from laststand.emulator.core import events
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import CauseId, NodeId, Way
+from laststand.emulator.kafka_listener.acls import ACLS
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
 from laststand.emulator.kafka_listener.answer_cache import AnswerCache
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS, api_versions, unsupported_version
@@ -19,6 +20,7 @@ from laststand.emulator.kafka_listener.inspection import INSPECTION
 from laststand.emulator.kafka_listener.message_codec import Buffers, Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Message, all_apis, api_named
 from laststand.emulator.kafka_listener.metadata import METADATA
+from laststand.emulator.kafka_listener.permissions import answer_as_allowed
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL
 from laststand.emulator.kafka_listener.transactions import TRANSACTIONS
@@ -32,6 +34,7 @@ _ADVERTISED: Final[Mapping[int, Handler]] = {
     **TRANSACTIONS,
     **METADATA,
     **ADMINISTRATION,
+    **ACLS,
     **INSPECTION,
 }
 _HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **UNBUILT, **SASL}
@@ -225,6 +228,14 @@ class KafkaListener:
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def _question(served: Served, connection: KafkaConnection, key: int, version: int, body: bytes) -> Hashable | None:
+        """Returns everything that an answer depends on beside metadata; ``None`` if it depends on more."""
+        if key not in _CACHED:
+            return None
+        asker = None if served.permissions is None else connection.requester
+        return key, version, connection.link, body, asker
+
     async def _handle(self, served: Served, connection: KafkaConnection, frame: bytes) -> Buffers | None:
         if len(frame) < _HEADER_BYTES:
             raise RefusedError(f"a request of {len(frame)} bytes has no header")
@@ -242,7 +253,7 @@ class KafkaListener:
             connection.client_id = _client_id(reader, is_flexible=version in api.flexible)
             if version not in versions:
                 return [correlation_id, *_encoded(unsupported_version(served), key, 0)]
-            question = (key, version, connection.link, frame[reader.position :]) if key in _CACHED else None
+            question = self._question(served, connection, key, version, frame[reader.position :])
             known = None if question is None else self._cache.get(served.broker.image.next_offset, question)
             if known is not None:
                 return [correlation_id, *known]
@@ -254,7 +265,7 @@ class KafkaListener:
             return [correlation_id, *_encoded(api_versions(served, request, _ADVERTISED), key, version)]
         if not isinstance(connection, AnswerlessConnection):
             self._note_client(served.history.process_of(connection), connection)
-        answer = await _HANDLERS[key](served, request)
+        answer = await answer_as_allowed(served, request, _HANDLERS[key])
         if answer is None:
             return None
         parts = [b"\0" if version in api.flexible else b"", *_encoded(answer, key, version)]

@@ -7,17 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from laststand.emulator.core import messages
+from laststand.emulator.core.acls import CLUSTER, AclOperation, Resource, ResourceType
 from laststand.emulator.core.describe import describe_topic_partitions
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS, is_legal
 from laststand.emulator.core.types import BrokerId
 from laststand.emulator.kafka.numbers import number_of
-from laststand.emulator.kafka_listener.authorized_operations import (
-    CLUSTER_OPERATIONS,
-    TOPIC_OPERATIONS,
-    authorized_operations,
-)
+from laststand.emulator.kafka_listener.authorized_operations import authorized_operations
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
@@ -37,7 +34,8 @@ async def _metadata(served: Served, request: ClientRequest) -> Message:
         topics = [{"errorCode": error, "name": each["name"] or "", "topicId": each["topicId"]} for each in asked]
         return {"topics": topics, "controllerId": -1, "errorCode": error}
     if asked is None or (not asked and request.version == 0):
-        topics = [_topic(served, request, name) for name in sorted(image.topics)]
+        seen = image.topics.keys() - served.unseen(request, image.topics)
+        topics = [_topic(served, request, name) for name in sorted(seen)]
     else:
         topics = [*_asked_topics(served, request, asked)]
     return {
@@ -46,7 +44,7 @@ async def _metadata(served: Served, request: ClientRequest) -> Message:
         "controllerId": served.controller_for_clients(),
         "topics": topics,
         "clusterAuthorizedOperations": authorized_operations(
-            CLUSTER_OPERATIONS, is_asked=body["includeClusterAuthorizedOperations"]
+            served, request, CLUSTER, is_asked=body["includeClusterAuthorizedOperations"]
         ),
     }
 
@@ -69,7 +67,7 @@ def _asked_topics(served: Served, request: ClientRequest, asked: Iterable[Messag
         name = topic["name"]
         if name is None:
             name = image.topic_names.get(topic["topicId"])
-            if name is None:
+            if name is None or served.unseen(request, (name,)):
                 yield {"errorCode": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topicId": topic["topicId"]}
                 continue
         names[name] = None
@@ -79,8 +77,10 @@ def _asked_topics(served: Served, request: ClientRequest, asked: Iterable[Messag
 
 def _topic(served: Served, request: ClientRequest, name: str) -> Message:
     image, live = served.broker.image, served.live_brokers()
+    if not served.may(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name)):
+        return {"errorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "name": name}
     is_asked = request.body["includeTopicAuthorizedOperations"]
-    operations = authorized_operations(TOPIC_OPERATIONS, is_asked=is_asked)
+    operations = authorized_operations(served, request, Resource(ResourceType.TOPIC, name), is_asked=is_asked)
     if name not in image.topics:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
         return {"errorCode": error, "name": name, "topicAuthorizedOperations": operations}
@@ -145,7 +145,7 @@ async def _describe_cluster(served: Served, request: ClientRequest) -> Message:
             for broker_id in shown
         ],
         "clusterAuthorizedOperations": authorized_operations(
-            CLUSTER_OPERATIONS, is_asked=body["includeClusterAuthorizedOperations"]
+            served, request, CLUSTER, is_asked=body["includeClusterAuthorizedOperations"]
         ),
     }
 
@@ -169,6 +169,7 @@ async def _describe_topic_partitions(served: Served, request: ClientRequest) -> 
             response_partition_limit=body["responsePartitionLimit"],
         ),
         partition_limit=served.properties.max_request_partition_size_limit,
+        unauthorized=served.unseen(request, names or served.broker.image.topics),
     )
     following = described.next_cursor
     return {
@@ -192,7 +193,12 @@ async def _describe_topic_partitions(served: Served, request: ClientRequest) -> 
                     }
                     for partition in topic.partitions
                 ],
-                "topicAuthorizedOperations": TOPIC_OPERATIONS,
+                "topicAuthorizedOperations": authorized_operations(
+                    served,
+                    request,
+                    Resource(ResourceType.TOPIC, topic.name),
+                    is_asked=topic.error is not ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                ),
             }
             for topic in described.topics
         ],

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from laststand.emulator.core import messages
+from laststand.emulator.core.acls import AclOperation, Resource, ResourceType
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
@@ -72,7 +73,7 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
             request,
             topic_partition,
             records,
-            lacks_transactional_id=has_transaction and body["transactionalId"] is None,
+            lacks_transactional_id=has_transaction and not _may_use(served, request, body["transactionalId"]),
         )
         if problem is not None:
             error, message = problem
@@ -150,12 +151,21 @@ def _has_transaction(body: Message) -> bool:
     return any(records and is_transactional(records) for records in batches)
 
 
+def _may_use(served: Served, request: ClientRequest, transactional_id: str | None) -> bool:
+    """Returns whether a request may have batches of a transaction."""
+    return transactional_id is not None and served.may(
+        request, AclOperation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, transactional_id)
+    )
+
+
 def _problem(
     served: Served, request: ClientRequest, partition: TopicPartition, records: bytes, *, lacks_transactional_id: bool
 ) -> tuple[int, str | None] | None:
     """Returns the error, and the message beside it, of a batch that Kafka refuses before it looks for its leader."""
     if lacks_transactional_id:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
+    if not served.may(request, AclOperation.WRITE, Resource(ResourceType.TOPIC, partition.topic)):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
     is_internal = partition.topic in INTERNAL_TOPICS
     if partition not in served.broker.image.partitions and not is_internal:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None

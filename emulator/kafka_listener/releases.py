@@ -21,8 +21,10 @@ AddOffsetsToTxn                  1      1      1      3      3      4      4
 AddPartitionsToTxn               1      1      1      3      3      5      5
 AlterPartitionReassignments      -      0      0      0      0      0      0
 ApiVersions                      2      3      3      3      3      4      4
+CreateAcls                       1      2      2      2      2      3      3
 CreatePartitions                 1      2      2      3      3      3      3
 CreateTopics                     3      5      5      7      7      7      7
+DeleteAcls                       1      2      2      2      2      3      3
 DeleteGroups                     1      2      2      2      2      2      2
 DeleteRecords                    1      1      2      2      2      2      2
 DeleteTopics                     3      4      4      6      6      6      6
@@ -68,7 +70,9 @@ _UNFINISHED: Final = {"InitProducerId": 5}
 
 _FOR_KRAFT_ALONE: Final = frozenset(
     {
+        "CreateAcls",
         "CreateTopics",
+        "DeleteAcls",
         "DeleteTopics",
         "CreatePartitions",
         "DescribeConfigs",

@@ -5,17 +5,20 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from laststand.emulator.core import events, messages
+from laststand.emulator.core.acls import AclOperation, Resource, ResourceType
 from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
+from laststand.emulator.core.authorizer.denials import RecordingAuthorizer
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import BrokerId, CauseId, IsolationLevel, NodeId, TopicPartition
 from laststand.emulator.kafka_listener.client_history import ClientHistory
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.gateway import Controller, CoreGateway
-from laststand.emulator.kafka_listener.messages import Message, VersionRange
+from laststand.emulator.kafka_listener.messages import Message, VersionRange, all_apis
 from laststand.emulator.rpc.orders import is_order, order_relayed
 
 _ISOLATION_LEVELS: Final[dict[int, IsolationLevel]] = {level.value: level for level in IsolationLevel}
@@ -106,6 +109,8 @@ class Served(NamedTuple):
         fetch_sessions: of its clients.
         history: of its clients.
         note_order: puts on record that a client orders something.
+        note_denial: puts on record that a client may not do something.
+        permissions: of clients; ``None`` where everybody may do everything.
         transaction_version: of the era's transactions, as of the feature of this name.
     """
 
@@ -124,6 +129,8 @@ class Served(NamedTuple):
     history: ClientHistory
     note_order: Callable[[events.OrderRelayed], None]
     transaction_version: int = 2
+    note_denial: Callable[[events.AuthorizationDenied], None] = lambda _: None
+    permissions: RecordingAuthorizer | None = None
 
     async def ask(self, request: messages.Request, expected: type[ResponseT]) -> ResponseT:
         """Returns this broker's own answer to a request of the core."""
@@ -144,6 +151,45 @@ class Served(NamedTuple):
                 unclean_elections=self._unclean_elections(asked),
             )
             self.note_order(relayed)
+
+    def client_of(self, request: ClientRequest) -> Requester | None:
+        """Returns whose permissions a request needs at the controller; ``None`` where nobody's count."""
+        return None if self.permissions is None else request.connection.requester
+
+    def may(self, request: ClientRequest, operation: AclOperation, resource: Resource) -> bool:
+        """Returns whether a client may do something; puts it on record if not."""
+        if self.permissions is None:
+            return True
+        api, cause_id = all_apis()[request.key].name, CauseId(self.history.process_of(request.connection))
+        is_allowed = self.permissions.is_allowed(
+            api, request.connection.requester, operation, resource, cause_id=cause_id
+        )
+        if not is_allowed:
+            for denial in self.permissions.pop_denials():
+                self.note_denial(denial)
+        return is_allowed
+
+    def might(self, request: ClientRequest, operation: AclOperation, resource: Resource) -> bool:
+        """Returns whether a client could do something that it does not ask for."""
+        if self.permissions is None:
+            return True
+        return self.permissions.authorizer.is_allowed(request.connection.requester, operation, resource)
+
+    def might_on_any(self, request: ClientRequest, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Returns whether a client could do something to any resource of a type."""
+        if self.permissions is None:
+            return True
+        return self.permissions.authorizer.is_allowed_on_any(request.connection.requester, operation, resource_type)
+
+    def unseen(self, request: ClientRequest, topics: Iterable[str]) -> frozenset[str]:
+        """Returns those of several topics that a client may not describe."""
+        if self.permissions is None:
+            return frozenset()
+        return frozenset(
+            name
+            for name in topics
+            if not self.might(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
+        )
 
     def _unclean_elections(self, asked: messages.Request) -> tuple[str, ...]:
         if not isinstance(asked, ElectLeadersRequest) or asked.election_type == RequestedElection.PREFERRED.value:

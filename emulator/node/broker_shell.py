@@ -246,6 +246,8 @@ class BrokerShell:
         self._loop.enqueue(Arrival(incoming=outcome, attachments=attachments))
 
     def _open_kafka(self, listener: "KafkaListener") -> None:
+        from laststand.emulator.core.authorizer.authorizer import authorizer_of
+        from laststand.emulator.core.authorizer.denials import RecordingAuthorizer
         from laststand.emulator.kafka_listener.client_history import ClientHistory
         from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
         from laststand.emulator.kafka_listener.gateway import CoreGateway
@@ -274,6 +276,10 @@ class BrokerShell:
                 incarnation=self._config.incarnation,
             ),
             note_order=self._record_between_turns,
+            note_denial=self._record_between_turns,
+            permissions=None
+            if (authorizer := authorizer_of(self._core_config.properties, self._broker.image.acls)) is None
+            else RecordingAuthorizer(authorizer),
             transaction_version=self._core_config.transaction_version,
         )
         endpoints = {

@@ -42,6 +42,8 @@ KAFKA_APIS: Final = (
     "AddOffsetsToTxn",
     "AlterClientQuotas",
     "ApiVersions",
+    "CreateAcls",
+    "DeleteAcls",
     "DeleteGroups",
     "DescribeAcls",
     "DescribeClientQuotas",

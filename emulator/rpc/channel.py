@@ -13,13 +13,14 @@ Nothing is received that is longer than Kafka takes by default (``socket.request
 cluster's token, a stream when it is opened; a server refuses others before it reads anything of them.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias, cast
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol, TypeAlias, cast
 
 import grpc
 import grpc.aio
 import msgspec
 
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.rpc.interception import user_agent
 from laststand.emulator.rpc.limits import MESSAGE_BYTES_MAX
@@ -100,8 +101,40 @@ def _keepalive_options(keepalive: Keepalive) -> list[tuple[str, int]]:
 
 StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[bytes, bytes]"
 MessageStream: TypeAlias = "grpc.aio.UnaryStreamCall[bytes, bytes]"
-UnaryCall: TypeAlias = Callable[[bytes, float | None], Awaitable[bytes]]
-"""Sends a request and awaits its answer, for so many seconds at most."""
+
+
+class UnaryCall(Protocol):
+    """A method that answers each request once."""
+
+    def __call__(
+        self, request: bytes, timeout_s: float | None, on_behalf_of: Requester | None = None
+    ) -> Awaitable[bytes]:
+        """Sends a request and awaits its answer, for so many seconds at most.
+
+        Args:
+            request: bytes of it.
+            timeout_s: from now.
+            on_behalf_of: whose request it is, if it is not the caller's own.
+        """
+        ...
+
+
+_CLIENT: Final = "laststand-client-bin"
+"""In the metadata of a call that passes on a client's request: its principal and host."""
+
+
+def client_metadata(client: Requester) -> tuple[str, bytes]:
+    """Returns the entry of a call's metadata that names whose request it passes on."""
+    return _CLIENT, f"{client.host} {client.principal}".encode()
+
+
+def client_of(metadata: Iterable[tuple[str, str | bytes]]) -> Requester | None:
+    """Returns whose request a call passes on, by its metadata; ``None`` for the caller's own."""
+    named = next((value for key, value in metadata if key == _CLIENT), None)
+    if not isinstance(named, bytes):
+        return None
+    host, _, principal = named.decode(errors="replace").partition(" ")
+    return Requester(principal, host)
 
 
 class Channel:
@@ -122,8 +155,9 @@ class Channel:
         method = self._channel.unary_unary(path, request_serializer=as_is, response_deserializer=as_is)
         metadata = self._metadata
 
-        def call(request: bytes, timeout_s: float | None) -> Awaitable[bytes]:
-            return method(request, timeout=timeout_s, metadata=metadata)
+        def call(request: bytes, timeout_s: float | None, on_behalf_of: Requester | None = None) -> Awaitable[bytes]:
+            more = () if on_behalf_of is None else (client_metadata(on_behalf_of),)
+            return method(request, timeout=timeout_s, metadata=(*metadata, *more))
 
         return call
 

@@ -26,7 +26,7 @@ from laststand.emulator.rpc.apis import (
     ZOOKEEPER_BROKER_APIS,
     UnaryApi,
 )
-from laststand.emulator.rpc.channel import Keepalive, TokenCheck, as_is, server_options
+from laststand.emulator.rpc.channel import Keepalive, TokenCheck, as_is, client_of, server_options
 from laststand.emulator.rpc.clock_orders import (
     CLOCK_METHOD,
     CLOCK_ORDERS,
@@ -149,10 +149,17 @@ class _Caller:
     def requester(self) -> Requester | None:
         """The principal at the other end; ``None`` for the harness, which names no process."""
         if self._requester is None:
-            dialler = self.dialler
-            host = host_of(self._context.peer())
-            self._requester = (None if dialler is None else Requester(node_principal(dialler), host),)
+            self._requester = (self._find_requester(),)
         return self._requester[0]
+
+    def _find_requester(self) -> Requester | None:
+        dialler = self.dialler
+        if dialler is None:
+            return None
+        client = client_of(self._context.invocation_metadata() or ())
+        if client is None:
+            return Requester(node_principal(dialler), host_of(self._context.peer()))
+        return Requester(client.principal, client.host, forwarder=node_principal(dialler))
 
     def send(self, api: str, way: Way, cause_id: CauseId, deliver: Callable[[], None]) -> None:
         """Lets a message pass, unless there is a fault for it."""

@@ -15,6 +15,7 @@ import grpc.aio
 
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import TransportError
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.apis import UnaryApi, api_of, method_path
@@ -117,6 +118,7 @@ class Outbound:
         timeout_ms: int,
         cause_id: CauseId,
         attachments: Sequence[Attachment] = (),
+        on_behalf_of: Requester | None = None,
     ) -> None:
         """Sends a request.
 
@@ -127,6 +129,7 @@ class Outbound:
             timeout_ms: from now until TIMED_OUT.
             cause_id: travels along.
             attachments: for ProduceRequest, the batch of each partition, in its order; else empty.
+            on_behalf_of: the client whose request is passed on; ``None`` for the process's own, and for streams.
         """
         try:
             match request:
@@ -151,7 +154,9 @@ class Outbound:
                 case _:
                     api = api_of(request, destination)
                     method = self._method(destination, api)
-                    call = self._call(method, api, destination, correlation_id, request, timeout_ms, cause_id)
+                    call = self._call(
+                        method, api, destination, correlation_id, request, timeout_ms, cause_id, on_behalf_of
+                    )
                     task = self._tasks.create_task(call)
                     self._calls.add(task)
                     task.add_done_callback(self._calls.discard)
@@ -180,9 +185,11 @@ class Outbound:
         request: messages.Request,
         timeout_ms: int,
         cause_id: CauseId,
+        on_behalf_of: Requester | None,
     ) -> None:
         try:
-            payload = await method(api.encode_request(request, cause_id=cause_id), timeout_ms / 1000)
+            encoded = api.encode_request(request, cause_id=cause_id)
+            payload = await method(encoded, timeout_ms / 1000, on_behalf_of)
             response, _ = api.decode_response(payload)
         except grpc.aio.AioRpcError as error:
             _log.debug("request=%s peer=%d failed code=%s", api.name, destination, error.code().name)

@@ -12,6 +12,7 @@ import msgspec
 from laststand.emulator.core import admin_messages, events, messages, transaction_messages
 from laststand.emulator.core.acls import CLUSTER, AclOperation, Resource, ResourceType
 from laststand.emulator.core.authorizer.authorizer import Authorizer
+from laststand.emulator.core.authorizer.denials import RecordingAuthorizer
 from laststand.emulator.core.authorizer.requirements import (
     FORWARDING,
     METADATA_STREAM,
@@ -23,14 +24,12 @@ from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.inputs import RequestReceived
 from laststand.emulator.core.requester import Requester
-from laststand.emulator.core.types import Acks, CauseId, ConfigResource, MetadataOffset, NodeId, RequestId
+from laststand.emulator.core.types import Acks, CauseId, ConfigResource, RequestId
 
 _CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _LISTS: Final = ("partitions", "topics", "resources")
 """Names of the lists that a request asks about, and its answer has outcomes of, one by one."""
-
-_REPORTED_MAX: Final = 1000
 
 STREAM_API: Final = "Stream"
 """The metadata stream's name as an API."""
@@ -73,10 +72,8 @@ class RequestGuard:
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
+        self._permissions = RecordingAuthorizer(authorizer)
         self._denied: dict[RequestId, dict[int, msgspec.Struct]] = {}
-        self._reported: set[tuple[str, Requester, AclOperation, Resource]] = set()
-        self._reported_at = authorizer.changes
-        self._denials: list[events.AuthorizationDenied] = []
         self._cause_id = CauseId("")
 
     def admit(self, received: RequestReceived) -> RequestReceived | Refused:
@@ -113,33 +110,13 @@ class RequestGuard:
         )
 
     def pop_denials(self) -> list[events.AuthorizationDenied]:
-        """Returns what was denied since the last call, each only once until somebody's permissions change."""
-        denials, self._denials = self._denials, []
-        return denials
+        """Returns what was denied since the last call, each only once until the lists change."""
+        return self._permissions.pop_denials()
 
     # --- Permissions ----------------------------------------------------------------------------------------------
 
     def _is_allowed(self, api: str, requester: Requester, operation: AclOperation, resource: Resource) -> bool:
-        """Returns whether somebody may do something, and puts it on record if not."""
-        if self._authorizer.is_allowed(requester, operation, resource):
-            return True
-        if self._reported_at != self._authorizer.changes or len(self._reported) >= _REPORTED_MAX:
-            self._reported.clear()
-            self._reported_at = self._authorizer.changes
-        denial = (api, requester, operation, resource)
-        if denial not in self._reported:
-            self._reported.add(denial)
-            self._denials.append(
-                events.AuthorizationDenied(
-                    cause_id=self._cause_id,
-                    api=api,
-                    principal=requester.principal,
-                    host=requester.host,
-                    operation=operation.name,
-                    resource=str(resource),
-                )
-            )
-        return False
+        return self._permissions.is_allowed(api, requester, operation, resource, cause_id=self._cause_id)
 
     def _may_forward(self, api: str, requester: Requester) -> bool:
         if requester.forwarder is None:
@@ -217,10 +194,6 @@ def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
             return admin_messages.CreateAclsResponse(results=(admin_messages.AclResult(error=error),) * len(acls))
         case admin_messages.DeleteAclsRequest(filters=filters):
             return admin_messages.DeleteAclsResponse(results=(admin_messages.DeletedAcls(error=error),) * len(filters))
-        case admin_messages.DescribeClusterRequest():
-            return admin_messages.DescribeClusterResponse(
-                error=error, cluster_id="", controller_id=NodeId(-1), metadata_end_offset=MetadataOffset(0)
-            )
         case messages.MetadataRequest():
             return messages.MetadataResponse(brokers=(), controller_id=None, topics=())
         case messages.DescribeTopicPartitionsRequest():

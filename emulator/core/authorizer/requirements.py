@@ -1,6 +1,7 @@
 """The permission that each request between nodes needs, as Kafka's ``KafkaApis`` and ``ControllerApis`` ask for it.
 
-Requests that are not listed need none, or are listed in ``emulator.kafka_listener``, where clients of Kafka ask them.
+Requests that are not listed need none, such as DescribeCluster, or clients of Kafka alone ask them
+(``emulator.kafka_listener.permissions``).
 """
 
 from collections.abc import Mapping
@@ -73,8 +74,6 @@ REQUIREMENTS: Final[Mapping[type[Message], Requirement]] = {
     admin_messages.DescribeConfigsRequest: Requirement(AclOperation.DESCRIBE_CONFIGS, Subject.CONFIGURED),
     admin_messages.UpdateFeaturesRequest: _ALTER_CLUSTER,
     admin_messages.UnregisterBrokerRequest: _ALTER_CLUSTER,
-    # Kafka's controllers want more than its brokers do, which answer from what everybody may see.
-    admin_messages.DescribeClusterRequest: _ALTER_CLUSTER,
     admin_messages.CreateAclsRequest: _ALTER_CLUSTER,
     admin_messages.DescribeAclsRequest: _DESCRIBE_CLUSTER,
     admin_messages.DeleteAclsRequest: _ALTER_CLUSTER,
