@@ -385,6 +385,20 @@ class AuthorizationDenied(Event, frozen=True, kw_only=True):
     resource: str
 
 
+class AuthenticationFailed(Event, frozen=True, kw_only=True):
+    """A client of Kafka did not prove who it says it is; its connection is closed.
+
+    Attributes:
+        address: of the client or of its proxy.
+        mechanism: of SASL, as the client named it.
+        reason: why, in words; the client is told less.
+    """
+
+    address: str
+    mechanism: str
+    reason: str
+
+
 class MessageIntercepted(Event, frozen=True, kw_only=True):
     """A fault did something to a single message; ``cause_id`` is the message's.
 
@@ -973,6 +987,7 @@ BrokerEvent: TypeAlias = (
     | OrderReceived
     | OrderRelayed
     | AuthorizationDenied
+    | AuthenticationFailed
 )
 
 ControllerEvent: TypeAlias = (

@@ -5,11 +5,13 @@ reads. Their fields are the properties that exist, and the fields' types are the
 values follow Kafka's order, topic over cluster over node.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
+from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.property_text import (
     INT_MAX,
     LONG_MAX,
@@ -34,11 +36,19 @@ _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
 _CompressionType: TypeAlias = Literal["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _Authorizer: TypeAlias = Literal["", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
+_SecurityProtocolMap: TypeAlias = Literal["KAFKA:PLAINTEXT", "KAFKA:SASL_PLAINTEXT"]
 _ReplicaSelector: TypeAlias = Literal[
     "",
     "org.apache.kafka.common.replica.LeaderSelector",
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 ]
+
+
+SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_USER: Final = re.compile(r'user_(\S+?)="([^"]*)"')
+_SECRET: Final = frozenset({"sasl_jaas_config"})
+HIDDEN: Final = "[hidden]"
+"""Shown in place of a password."""
 
 
 class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +130,24 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     authorizer_class_name: _Authorizer = ""
     super_users: str = ""
     allow_everyone_if_no_acl_found: bool = False
+    listener_security_protocol_map: _SecurityProtocolMap = "KAFKA:PLAINTEXT"
+    sasl_enabled_mechanisms: str = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+    sasl_jaas_config: str = ""
+
+    @property
+    def has_sasl(self) -> bool:
+        """Clients of Kafka have to prove who they are."""
+        return self.listener_security_protocol_map.endswith("SASL_PLAINTEXT")
+
+    @property
+    def sasl_mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms by which they may."""
+        return tuple(map(str.strip, self.sasl_enabled_mechanisms.split(",")))
+
+    @property
+    def sasl_users(self) -> dict[str, str]:
+        """Passwords by user."""
+        return dict(_USER.findall(self.sasl_jaas_config))
 
 
 class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,14 +223,24 @@ def node_properties(given: Mapping[str, str]) -> NodeProperties:
     Raises:
         ConfigError: unknown name, or a value out of range.
     """
-    return msgspec.structs.replace(NodeProperties(), **_NODE.read(given))
+    properties = msgspec.structs.replace(NodeProperties(), **_NODE.read(given))
+    unknown = next((each for each in properties.sasl_mechanisms if each not in SASL_MECHANISMS), None)
+    if unknown is not None:
+        expected = f"some of {', '.join(SASL_MECHANISMS)}"
+        raise ConfigError(key="sasl.enabled.mechanisms", value=unknown, expected=expected)
+    return properties
 
 
 def property_texts(properties: NodeProperties | StoredTopicProperties) -> dict[str, str]:
-    """Returns properties by Kafka's names, as they would be written; those that are not set are left out."""
+    """Returns properties by Kafka's names, as they would be written; those that are not set are left out.
+
+    Passwords are hidden, as Kafka's ``Password`` is.
+    """
     texts = {}
     for field, value in msgspec.structs.asdict(properties).items():
-        if value is not None:
+        if value and field in _SECRET:
+            texts[field.replace("_", ".")] = HIDDEN
+        elif value is not None:
             texts[field.replace("_", ".")] = str(value).lower() if isinstance(value, bool) else str(value)
     return texts
 

@@ -58,6 +58,8 @@ class KafkaConnection(asyncio.Protocol):
         client_id: of the newest request.
         software: name and version that the client gave in ApiVersions.
         principal: of the client; of nobody, where it proves nothing.
+        is_authenticated: it has proved who it is.
+        exchange: by which it does so (``sasl.Exchange``).
     """
 
     def __init__(
@@ -75,6 +77,8 @@ class KafkaConnection(asyncio.Protocol):
         self.client_id = ""
         self.software = ""
         self.principal = ANONYMOUS
+        self.is_authenticated = False
+        self.exchange: object | None = None
         self._max_bytes = max_bytes
         self._handle = handle
         self._on_end = on_end
@@ -87,6 +91,12 @@ class KafkaConnection(asyncio.Protocol):
         self._awaiting_write: list[Callable[[bool], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._active_s: float | None = None  # until the connection is made
+
+    def authenticate(self, principal: str) -> None:
+        """The client has proved who it is."""
+        self.principal = principal
+        self.is_authenticated = True
+        self.exchange = None
 
     @property
     def requester(self) -> Requester:
@@ -226,6 +236,7 @@ class AnswerlessConnection(KafkaConnection):
         self.peer = original.peer
         self.software = original.software
         self.principal = original.principal
+        self.is_authenticated = original.is_authenticated
 
     def close(self) -> None:
         """Changes nothing: no client is connected."""

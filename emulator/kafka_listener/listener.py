@@ -22,7 +22,7 @@ from laststand.emulator.kafka_listener.messages import Message, all_apis, api_na
 from laststand.emulator.kafka_listener.metadata import METADATA
 from laststand.emulator.kafka_listener.permissions import answer_as_allowed
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
-from laststand.emulator.kafka_listener.sasl import SASL
+from laststand.emulator.kafka_listener.sasl import SASL, is_before_authentication
 from laststand.emulator.kafka_listener.transactions import TRANSACTIONS
 from laststand.emulator.kafka_listener.unbuilt import UNBUILT
 from laststand.emulator.rpc.interception import Interceptor
@@ -38,6 +38,7 @@ _ADVERTISED: Final[Mapping[int, Handler]] = {
     **INSPECTION,
 }
 _HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **UNBUILT, **SASL}
+_BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS, *SASL})
 _HEADER_BYTES: Final = 8
 _CACHED: Final = frozenset({api_named("Metadata").key, api_named("DescribeTopicPartitions").key})
 _IDLE_CHECKS: Final = 10
@@ -247,6 +248,8 @@ class KafkaListener:
             raise RefusedError(f"API {key if api is None else api.name} is not served")
         if version not in versions and (key != API_VERSIONS or version < 0):
             raise RefusedError(f"{api.name} has no version {version}")
+        if is_before_authentication(served, connection) and key not in _BEFORE_AUTHENTICATION:
+            raise RefusedError(f"{api.name} before authentication")
         reader = FieldReader(frame)
         reader.position = _HEADER_BYTES
         try:
@@ -262,7 +265,8 @@ class KafkaListener:
             raise RefusedError(f"{api.name} version {version}: {error}") from None
         request = ClientRequest(key, version, body, connection)
         if key == API_VERSIONS:
-            return [correlation_id, *_encoded(api_versions(served, request, _ADVERTISED), key, version)]
+            advertised = _ADVERTISED if served.sasl is None else {**_ADVERTISED, **SASL}
+            return [correlation_id, *_encoded(api_versions(served, request, advertised), key, version)]
         if not isinstance(connection, AnswerlessConnection):
             self._note_client(served.history.process_of(connection), connection)
         answer = await answer_as_allowed(served, request, _HANDLERS[key])

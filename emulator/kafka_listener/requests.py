@@ -91,6 +91,18 @@ class ClientRequest(NamedTuple):
         return _ISOLATION_LEVELS.get(self.body["isolationLevel"])
 
 
+class SaslConfig(NamedTuple):
+    """The configuration of a listener with SASL.
+
+    Attributes:
+        mechanisms: that may be used.
+        passwords: by user.
+    """
+
+    mechanisms: tuple[str, ...]
+    passwords: Mapping[str, str]
+
+
 class Served(NamedTuple):
     """The broker that a listener serves.
 
@@ -109,8 +121,9 @@ class Served(NamedTuple):
         fetch_sessions: of its clients.
         history: of its clients.
         note_order: puts on record that a client orders something.
-        note_denial: puts on record that a client may not do something.
+        note_denial: puts on record that a client may not do something, or is not who it says.
         permissions: of clients; ``None`` where everybody may do everything.
+        sasl: of a listener whose clients have to prove who they are; ``None`` for one without.
         transaction_version: of the era's transactions, as of the feature of this name.
     """
 
@@ -129,8 +142,9 @@ class Served(NamedTuple):
     history: ClientHistory
     note_order: Callable[[events.OrderRelayed], None]
     transaction_version: int = 2
-    note_denial: Callable[[events.AuthorizationDenied], None] = lambda _: None
+    note_denial: Callable[[events.AuthorizationDenied | events.AuthenticationFailed], None] = lambda _: None
     permissions: RecordingAuthorizer | None = None
+    sasl: SaslConfig | None = None
 
     async def ask(self, request: messages.Request, expected: type[ResponseT]) -> ResponseT:
         """Returns this broker's own answer to a request of the core."""

@@ -6,7 +6,9 @@ from enum import IntEnum
 class WireError(IntEnum):
     """Kafka's names and numbers, beside those of ``laststand.emulator.core.errors.ErrorCode``."""
 
+    UNSUPPORTED_SASL_MECHANISM = 33
     ILLEGAL_SASL_STATE = 34
+    SASL_AUTHENTICATION_FAILED = 58
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
     UNSUPPORTED_COMPRESSION_TYPE = 76

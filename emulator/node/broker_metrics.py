@@ -45,6 +45,8 @@ class BrokerMetrics:
         self._expands = 0
         self._failures = 0
         self._records = 0
+        self._denials = 0
+        self._failed_authentications = 0
 
     def count(self, event: events.Event) -> None:
         """Counts an event, if a metric depends on it."""
@@ -62,6 +64,10 @@ class BrokerMetrics:
                     self._shrinks += 1
                 elif growth > 0:
                     self._expands += 1
+            case events.AuthorizationDenied():
+                self._denials += 1
+            case events.AuthenticationFailed():
+                self._failed_authentications += 1
             case _:
                 pass
 
@@ -77,6 +83,16 @@ class BrokerMetrics:
         )
         yield counter(
             "kafka_server_brokertopicmetrics_messagesin", "records that producers brought to this leader", self._records
+        )
+        yield counter(
+            "kafka_server_socketservermetrics_failed_authentication",
+            "clients that did not prove who they are",
+            self._failed_authentications,
+        )
+        yield counter(
+            "kafka_server_standardauthorizer_authorization_denied",
+            "denials, each principal's of an operation once until access control lists change",
+            self._denials,
         )
         yield self.produce_times.collect()
         yield from _led_partitions(led)

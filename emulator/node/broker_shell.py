@@ -225,6 +225,8 @@ class BrokerShell:
         log_event(event)
         self._events.add(event)
         self._events.flush()
+        if self._metrics is not None:
+            self._metrics.count(event)
 
     def _receive(
         self, request: messages.Request, cause_id: CauseId, attachments: tuple[bytes, ...], responder: Responder
@@ -253,6 +255,7 @@ class BrokerShell:
         from laststand.emulator.kafka_listener.gateway import CoreGateway
         from laststand.emulator.kafka_listener.releases import served_versions
         from laststand.emulator.kafka_listener.requests import Endpoint, Served
+        from laststand.emulator.kafka_listener.sasl import sasl_config
 
         config = self._config.kafka
         assert config is not None, "it listens"
@@ -277,6 +280,7 @@ class BrokerShell:
             ),
             note_order=self._record_between_turns,
             note_denial=self._record_between_turns,
+            sasl=sasl_config(self._core_config.properties),
             permissions=None
             if (authorizer := authorizer_of(self._core_config.properties, self._broker.image.acls)) is None
             else RecordingAuthorizer(authorizer),

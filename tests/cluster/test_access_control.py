@@ -1,0 +1,170 @@
+"""Clients of Kafka with names, passwords and permissions: librdkafka and aiokafka against one cluster."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError as AioKafkaError
+from aiokafka.errors import TopicAuthorizationFailedError
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from laststand.emulator.core.properties import STANDARD_AUTHORIZER
+from laststand.standing_cluster import StandingCluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+
+SETTINGS = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "250",
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "super.users": "User:admin;User:client;User:broker-0;User:broker-1;User:broker-2",
+    "listener.security.protocol.map": "KAFKA:SASL_PLAINTEXT",
+    "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_admin="admin-secret" user_alice="alice-secret";',
+}
+TIMEOUT_S = 20
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandingCluster]:
+    with StandingCluster(store=tmp_path_factory.mktemp("store"), kafka=True, settings=SETTINGS) as found:
+        found.create_topic("orders", partitions=1, replication_factor=3)
+        found.create_topic("refunds", partitions=1, replication_factor=3)
+        yield found
+
+
+def as_user(
+    cluster: StandingCluster, user: str, mechanism: str = "PLAIN", password: str | None = None
+) -> dict[str, object]:
+    return {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password or f"{user}-secret",
+    }
+
+
+def allow(cluster: StandingCluster, operation: AclOperation, topic: str) -> AclBinding:
+    binding = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+    admin = AdminClient(as_user(cluster, "admin"))
+    (created,) = admin.create_acls([binding]).values()
+    created.result(TIMEOUT_S)
+    return binding
+
+
+def produced(settings: dict[str, object], topic: str) -> KafkaError | None:
+    """Returns the error of a record that somebody produces."""
+    errors: list[KafkaError | None] = []
+    producer = Producer({**settings, "message.timeout.ms": 10_000, "enable.idempotence": False})
+    producer.produce(topic, b"record", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(TIMEOUT_S)
+    return errors[0]
+
+
+async def send(
+    cluster: StandingCluster, topic: str, *, user: str, mechanism: str = "PLAIN", password: str | None = None
+) -> None:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=cluster.bootstrap_servers,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_plain_username=user,
+        sasl_plain_password=password or f"{user}-secret",
+    )
+    try:
+        await producer.start()
+        await producer.send_and_wait(topic, b"record")
+    finally:
+        await producer.stop()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_client_proves_who_it_is_by_each_mechanism(cluster: StandingCluster, mechanism: str) -> None:
+    assert produced(as_user(cluster, "admin", mechanism), "orders") is None
+    asyncio.run(send(cluster, "orders", user="admin", mechanism=mechanism))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "reason"), [("PLAIN", "Invalid username or password"), ("SCRAM-SHA-512", "invalid credentials")]
+)
+def test_a_wrong_password_is_refused_once_with_the_reason(
+    cluster: StandingCluster, mechanism: str, reason: str
+) -> None:
+    errors: list[KafkaError] = []
+    client = AdminClient({**as_user(cluster, "alice", mechanism, "guessed"), "error_cb": errors.append})
+    with pytest.raises(KafkaException):
+        client.list_topics(timeout=3)
+    client.poll(1)
+    assert any(error.code() == KafkaError._AUTHENTICATION and reason in error.str() for error in errors)
+    with pytest.raises(AioKafkaError):
+        asyncio.run(send(cluster, "orders", user="alice", mechanism=mechanism, password="guessed"))
+
+
+def test_what_somebody_may_do_is_what_the_lists_say(cluster: StandingCluster) -> None:
+    alice = as_user(cluster, "alice")
+    assert "orders" not in AdminClient(alice).list_topics(timeout=TIMEOUT_S).topics
+    refused = produced(alice, "orders")
+    assert refused is not None
+    assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    binding = allow(cluster, AclOperation.WRITE, "orders")
+    assert produced(alice, "orders") is None
+    assert set(AdminClient(alice).list_topics(timeout=TIMEOUT_S).topics) & {"orders", "refunds"} == {"orders"}
+    with pytest.raises(TopicAuthorizationFailedError):
+        asyncio.run(send(cluster, "refunds", user="alice"))
+    admin = AdminClient(as_user(cluster, "admin"))
+    everything = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    assert admin.describe_acls(everything).result(TIMEOUT_S) == [binding]
+    (removed,) = admin.delete_acls([everything]).values()
+    assert removed.result(TIMEOUT_S) == [binding]
+    again = produced(alice, "orders")
+    assert again is not None
+    assert again.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_group_is_for_those_who_may_read_it(cluster: StandingCluster) -> None:
+    allow(cluster, AclOperation.READ, "orders")
+    consumer = Consumer({**as_user(cluster, "alice"), "group.id": "readers", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    message = consumer.poll(TIMEOUT_S)
+    consumer.close()
+    assert message is not None
+    assert message.error() is not None
+    assert message.error().code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
+def test_lists_are_changed_by_those_who_may_alter_the_cluster(cluster: StandingCluster) -> None:
+    binding = AclBinding(
+        ResourceType.TOPIC,
+        "refunds",
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        AclOperation.ALL,
+        AclPermissionType.ALLOW,
+    )
+    alice = AdminClient(as_user(cluster, "alice"))
+    (created,) = alice.create_acls([binding]).values()
+    with pytest.raises(KafkaException) as refused:
+        created.result(TIMEOUT_S)
+    assert refused.value.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
