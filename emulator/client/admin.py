@@ -16,6 +16,7 @@ import msgspec
 
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core.acls import AccessControlEntry, AclFilter
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicId, TopicPartition
 
@@ -193,6 +194,38 @@ class AdminClient:
             request = messages.DeleteRecordsRequest(partitions=targets, timeout_ms=DELETE_RECORDS_TIMEOUT_MS)
             results += (await self._of(NodeId(leader), request, messages.DeleteRecordsResponse)).partitions
         return tuple(results)
+
+    async def create_acls(self, entries: tuple[AccessControlEntry, ...]) -> None:
+        """Adds access control entries.
+
+        Raises:
+            AdminError: one was refused, or no answer came.
+        """
+        request = admin_messages.CreateAclsRequest(acls=entries)
+        for result in (await self._controller(request, admin_messages.CreateAclsResponse)).results:
+            _raise_error("CreateAcls", result.error, result.error_message)
+
+    async def describe_acls(self, asked: AclFilter) -> tuple[AccessControlEntry, ...]:
+        """Returns the access control entries that a filter matches.
+
+        Raises:
+            AdminError: the request was refused, or no answer came.
+        """
+        request = admin_messages.DescribeAclsRequest(filter=asked)
+        response = await self._controller(request, admin_messages.DescribeAclsResponse)
+        _raise_error("DescribeAcls", response.error, response.error_message)
+        return response.acls
+
+    async def delete_acls(self, asked: AclFilter) -> tuple[AccessControlEntry, ...]:
+        """Removes the access control entries that a filter matches, and returns them.
+
+        Raises:
+            AdminError: the request was refused, or no answer came.
+        """
+        request = admin_messages.DeleteAclsRequest(filters=(asked,))
+        (result,) = (await self._controller(request, admin_messages.DeleteAclsResponse)).results
+        _raise_error("DeleteAcls", result.error, result.error_message)
+        return result.acls
 
     async def _elect(
         self,

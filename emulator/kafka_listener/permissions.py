@@ -162,6 +162,9 @@ class Hidden:
         answered: list of the answer.
         name: field that has a resource's name.
         alternative: an operation on the cluster by which everything is seen.
+
+    Attributes:
+        answered: as given.
     """
 
     def __init__(
@@ -172,7 +175,7 @@ class Hidden:
             self.needs += f", or {_name(alternative, ResourceType.CLUSTER)}"
         self.hides = "the others are left out"
         self._kind = kind
-        self._answered = answered
+        self.answered = answered
         self._name = name
         self._alternative = alternative
 
@@ -184,10 +187,10 @@ class Hidden:
             return answer
         seen = [
             each
-            for each in answer[self._answered]
+            for each in answer[self.answered]
             if served.might(request, AclOperation.DESCRIBE, Resource(self._kind, each[self._name]))
         ]
-        return {**answer, self._answered: seen}
+        return {**answer, self.answered: seen}
 
 
 class Both:

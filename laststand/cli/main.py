@@ -45,7 +45,7 @@ _SECTIONS: Final = {
     "Catalogue": ("scenarios", "eras", "checks"),
     "Standing cluster": ("up", "status", "clients", "logs", "stop", "start", "down", "ps"),
     "Topics and records": ("topics", "produce", "consume", "delete-records", "inspect"),
-    "Administration": ("elect-leaders", "reassign", "configs", "features"),
+    "Administration": ("elect-leaders", "reassign", "configs", "features", "acls"),
     "Faults": ("chaos",),
     "Containers": ("compose", "attach", "docker"),
     "This program": ("setup", "kafka", "completion"),
