@@ -73,7 +73,7 @@ def test_a_scenario_is_listed_with_what_it_does_and_who_plays_it() -> None:
 def test_a_new_scenario_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "laststand run mine/first.yaml" in typed("scenarios", "new", "mine/first")
-    assert typed("scenarios", "check", "mine", "kip-497") == "4 scenarios in order\n"
+    assert typed("scenarios", "check", "mine", "kip-497") == "3 scenarios in order\n"
     assert typed("scenarios", "check", "mine/first.yaml") == "1 scenario in order\n"
     with pytest.raises(UserError, match="exists already"):
         typed("scenarios", "new", "mine/first")
