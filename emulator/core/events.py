@@ -386,11 +386,11 @@ class AuthorizationDenied(Event, frozen=True, kw_only=True):
 
 
 class AuthenticationFailed(Event, frozen=True, kw_only=True):
-    """A client of Kafka did not prove who it says it is; its connection is closed.
+    """A client of Kafka did not prove who it says it is, or speaks no TLS; its connection is closed.
 
     Attributes:
         address: of the client or of its proxy.
-        mechanism: of SASL, as the client named it.
+        mechanism: of SASL, as the client named it, or ``SSL``.
         reason: why, in words; the client is told less.
     """
 

@@ -36,7 +36,8 @@ _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
 _CompressionType: TypeAlias = Literal["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _Authorizer: TypeAlias = Literal["", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
-_SecurityProtocolMap: TypeAlias = Literal["KAFKA:PLAINTEXT", "KAFKA:SASL_PLAINTEXT"]
+_SecurityProtocolMap: TypeAlias = Literal["KAFKA:PLAINTEXT", "KAFKA:SASL_PLAINTEXT", "KAFKA:SSL", "KAFKA:SASL_SSL"]
+_ClientAuth: TypeAlias = Literal["none", "requested", "required"]
 _ReplicaSelector: TypeAlias = Literal[
     "",
     "org.apache.kafka.common.replica.LeaderSelector",
@@ -133,11 +134,20 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     listener_security_protocol_map: _SecurityProtocolMap = "KAFKA:PLAINTEXT"
     sasl_enabled_mechanisms: str = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
     sasl_jaas_config: str = ""
+    ssl_keystore_location: str = ""
+    ssl_truststore_location: str = ""
+    ssl_client_auth: _ClientAuth = "none"
+    ssl_principal_mapping_rules: str = "DEFAULT"
 
     @property
     def has_sasl(self) -> bool:
-        """Clients of Kafka have to prove who they are."""
-        return self.listener_security_protocol_map.endswith("SASL_PLAINTEXT")
+        """Clients of Kafka have to prove by SASL who they are."""
+        return "SASL_" in self.listener_security_protocol_map
+
+    @property
+    def has_tls(self) -> bool:
+        """Clients of Kafka speak TLS."""
+        return self.listener_security_protocol_map.endswith("SSL")
 
     @property
     def sasl_mechanisms(self) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ class KafkaConnection(asyncio.Protocol):
         principal: of the client; of nobody, where it proves nothing.
         is_authenticated: it has proved who it is.
         exchange: by which it does so (``sasl.Exchange``).
+        is_secure: it speaks TLS.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class KafkaConnection(asyncio.Protocol):
         self.principal = ANONYMOUS
         self.is_authenticated = False
         self.exchange: object | None = None
+        self.is_secure = False
         self._max_bytes = max_bytes
         self._handle = handle
         self._on_end = on_end
@@ -161,10 +163,10 @@ class KafkaConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Keeps the connection until the requests that came are answered."""
+        """Keeps the connection until the requests that came are answered; TLS has no connection of one half."""
         self._is_half_closed = True
         self._has_frames.set()
-        return True
+        return not self.is_secure
 
     def pause_writing(self) -> None:
         """Holds the next request back: the client does not read its answers."""

@@ -23,6 +23,7 @@ from laststand.emulator.kafka_listener.metadata import METADATA
 from laststand.emulator.kafka_listener.permissions import answer_as_allowed
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL, is_before_authentication
+from laststand.emulator.kafka_listener.tls import PrincipalRules, TlsGate, server_context
 from laststand.emulator.kafka_listener.transactions import TRANSACTIONS
 from laststand.emulator.kafka_listener.unbuilt import UNBUILT
 from laststand.emulator.rpc.interception import Interceptor
@@ -59,11 +60,13 @@ class KafkaListener:
         interceptor: Interceptor,
         properties: NodeProperties,
         *,
-        record: Callable[[events.ClientConnected | events.ClientDisconnected], None],
+        record: Callable[[events.ClientConnected | events.ClientDisconnected | events.AuthenticationFailed], None],
     ) -> None:
         self._interceptor = interceptor
         self._properties = properties
         self._record = record
+        self._tls = server_context(properties)
+        self._rules = PrincipalRules(properties.ssl_principal_mapping_rules)
         self._cache = AnswerCache()
         self._idle_check: asyncio.TimerHandle | None = None
         self._repeats: set[asyncio.Task[None]] = set()
@@ -96,7 +99,7 @@ class KafkaListener:
         """
         create_server = asyncio.get_running_loop().create_server
         for link, port in ports.items():
-            self._servers.append(await create_server(partial(self._connection, link), host, port))
+            self._servers.append(await create_server(partial(self._protocol, link), host, port))
         self._close_idle()
 
     def open(self, served: Served, endpoints: Mapping[NodeId, Endpoints]) -> None:
@@ -122,6 +125,16 @@ class KafkaListener:
         if self._served is not None:
             await self._served.controller.close()
             self._served.history.close()
+
+    def _protocol(self, link: NodeId) -> asyncio.Protocol:
+        """Returns what takes a connection of a client: itself, or what shakes hands first."""
+        make = partial(self._connection, link)
+        return make() if self._tls is None else TlsGate(self._tls, self._rules, make, self._note_failure)
+
+    def _note_failure(self, address: str, reason: str) -> None:
+        self._record(
+            events.AuthenticationFailed(cause_id=CauseId("tls"), address=address, mechanism="SSL", reason=reason)
+        )
 
     def _connection(self, link: NodeId) -> KafkaConnection:
         self._count += 1

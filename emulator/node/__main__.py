@@ -44,6 +44,7 @@ def main() -> int:
         config = config_from_environment(role, os.environ) if is_composed else read_config(arguments.config)
         config.node_properties()
         config.token()
+        _check_certificates(config)
         if is_composed and role is NodeRole.BROKER and config.incarnation == 0:
             await_controller(os.environ)
     except ConfigError as error:
@@ -58,6 +59,20 @@ def main() -> int:
     events.add(NodeStopped(cause_id=causes.shutdown()))
     events.close()
     return 0
+
+
+def _check_certificates(config: NodeConfig) -> None:
+    """Reads the certificates of the listener for clients of Kafka, if it speaks TLS.
+
+    Raises:
+        ConfigError: they cannot be read, or do not belong together.
+    """
+    properties = config.node_properties()
+    if config.kafka is not None and properties.has_tls:
+        from laststand.emulator.kafka_listener.tls import PrincipalRules, server_context
+
+        server_context(properties)
+        PrincipalRules(properties.ssl_principal_mapping_rules)
 
 
 def _arguments() -> argparse.Namespace:

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError as AioKafkaError
 from aiokafka.errors import TopicAuthorizationFailedError
+from aiokafka.helpers import create_ssl_context
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AclBinding,
@@ -20,6 +22,7 @@ from confluent_kafka.admin import (
 
 from laststand.emulator.core.properties import STANDARD_AUTHORIZER
 from laststand.standing_cluster import StandingCluster
+from tests.certificates import Authority
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
@@ -168,3 +171,40 @@ def test_lists_are_changed_by_those_who_may_alter_the_cluster(cluster: StandingC
     with pytest.raises(KafkaException) as refused:
         created.result(TIMEOUT_S)
     assert refused.value.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_a_certificate_is_a_principal_and_nobody_without_one_is_let_in(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    alice = str(authority.issue("alice"))
+    settings = {
+        **SETTINGS,
+        "listener.security.protocol.map": "KAFKA:SSL",
+        "super.users": "User:alice;User:client;User:broker-0;User:broker-1;User:broker-2",
+        "ssl.keystore.location": str(authority.issue("broker")),
+        "ssl.truststore.location": str(authority.certificate),
+        "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=(.*?),.*$/$1/,DEFAULT",
+    }
+    with StandingCluster(store=tmp_path / "store", kafka=True, settings=settings) as guarded:
+        guarded.create_topic("orders", partitions=1, replication_factor=3)
+        ssl_settings = {
+            "bootstrap.servers": guarded.bootstrap_servers,
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(authority.certificate),
+            "ssl.certificate.location": alice,
+            "ssl.key.location": alice,
+        }
+        assert produced(ssl_settings, "orders") is None
+        asyncio.run(send_by_tls(guarded.bootstrap_servers, authority, alice))
+        with pytest.raises(AioKafkaError):
+            asyncio.run(send_by_tls(guarded.bootstrap_servers, authority, None))
+
+
+async def send_by_tls(servers: str, authority: Authority, certificate: str | None) -> None:
+    context = create_ssl_context(cafile=str(authority.certificate), certfile=certificate, keyfile=certificate)
+    producer = AIOKafkaProducer(bootstrap_servers=servers, security_protocol="SSL", ssl_context=context)
+    try:
+        await producer.start()
+        await producer.send_and_wait("orders", b"record")
+    finally:
+        await producer.stop()

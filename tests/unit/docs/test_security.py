@@ -25,7 +25,10 @@ def expected() -> list[str]:
         f"| {kind.__name__.removesuffix('Request')} | {_needs(requirement)} |"
         for kind, requirement in REQUIREMENTS.items()
     ]
-    of_clients = [f"| {name} | {rule.needs} | {rule.hides or ('—' if rule.needs == 'nothing' else 'an error')} |" for name, rule in RULES.items()]
+    of_clients = [
+        f"| {name} | {rule.needs} | {rule.hides or ('—' if rule.needs == 'nothing' else 'an error')} |"
+        for name, rule in RULES.items()
+    ]
     return [*between, *of_clients]
 
 

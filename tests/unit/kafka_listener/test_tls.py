@@ -1,0 +1,121 @@
+"""TLS on the listener: who is let in, who is not, and why; asked with ``openssl s_client``."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from laststand.emulator.core import events
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.properties import NodeProperties, node_properties
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.kafka_listener.listener import KafkaListener
+from laststand.emulator.kafka_listener.tls import PrincipalRules, server_context, subject_of
+from laststand.emulator.rpc.interception import Interceptor
+from tests.certificates import Authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def properties(authority: Authority) -> NodeProperties:
+    return node_properties(
+        {
+            "listener.security.protocol.map": "KAFKA:SSL",
+            "ssl.keystore.location": str(authority.issue("broker")),
+            "ssl.truststore.location": str(authority.certificate),
+            "ssl.client.auth": "required",
+        }
+    )
+
+
+async def failures_of(properties: NodeProperties, *arguments: str, text: bytes | None = None) -> list[str]:
+    """Returns the reasons why one client was not let in; it is openssl, unless it says a text."""
+    failed: list[events.Event] = []
+    listener = KafkaListener(Interceptor(NodeId(0), record=failed.append), properties, record=failed.append)
+    await listener.start("127.0.0.1", {NodeId(1001): 0})
+    (port,) = listener.ports
+    if text is None:
+        command = ("openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-ign_eof", *arguments)
+        client = await asyncio.create_subprocess_exec(
+            *command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        await asyncio.wait_for(client.wait(), 20)
+    else:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(text)
+        await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+    await listener.close()
+    assert all(isinstance(event, events.AuthenticationFailed) and event.mechanism == "SSL" for event in failed)
+    return [event.reason for event in failed if isinstance(event, events.AuthenticationFailed)]
+
+
+async def test_who_shows_a_certificate_of_the_authority_is_let_in(
+    authority: Authority, properties: NodeProperties
+) -> None:
+    alice = str(authority.issue("alice"))
+    assert await failures_of(properties, "-cert", alice, "-key", alice) == []
+
+
+async def test_others_are_refused_once_with_the_reason(
+    authority: Authority, properties: NodeProperties, tmp_path: Path
+) -> None:
+    expired = str(authority.issue("expired", days=-1))
+    foreign = str(Authority(tmp_path, "foreign").issue("alice"))
+    own = tmp_path / "foreign.pem"
+    own.write_text(own.read_text() + (tmp_path / "foreign.key").read_text())
+    assert await failures_of(properties, "-cert", expired, "-key", expired) == ["certificate has expired"]
+    (reason,) = await failures_of(properties, "-cert", foreign, "-key", foreign)
+    assert "unable to get" in reason
+    (reason,) = await failures_of(properties, "-cert", str(own), "-key", str(own))
+    assert "self" in reason
+    (reason,) = await failures_of(properties)
+    assert "did not return a certificate" in reason
+
+
+async def test_a_client_without_tls_or_with_an_old_one_is_refused(properties: NodeProperties) -> None:
+    (reason,) = await failures_of(properties, text=b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff")
+    assert reason
+    (reason,) = await failures_of(properties, "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0")
+    assert reason in ("unsupported protocol", "version too low", "wrong version number", "no protocols available")
+
+
+def test_a_key_without_its_certificate_is_a_mistake_of_the_user(authority: Authority, tmp_path: Path) -> None:
+    mixed = tmp_path / "mixed.pem"
+    one, another = authority.issue("one").read_text(), authority.issue("another").read_text()
+    mixed.write_text(one[: one.index("-----BEGIN PRIVATE")] + another[another.index("-----BEGIN PRIVATE") :])
+    for path, reason in ((mixed, "KEY_VALUES_MISMATCH"), (tmp_path / "nowhere", "No such file")):
+        given = {"listener.security.protocol.map": "KAFKA:SSL", "ssl.keystore.location": str(path)}
+        with pytest.raises(ConfigError, match=reason):
+            server_context(node_properties(given))
+    assert server_context(NodeProperties()) is None
+
+
+def test_a_subject_is_written_as_rfc_2253_does() -> None:
+    subject = ((("countryName", "DE"),), (("organizationName", "Example, Inc"),), (("commonName", "alice"),))
+    assert subject_of({"subject": subject}) == "CN=alice,O=Example\\, Inc,C=DE"
+
+
+@pytest.mark.parametrize(
+    ("rules", "principal"),
+    [
+        ("DEFAULT", "User:CN=Alice,O=example"),
+        ("RULE:^CN=(.*?),O=example$/$1/,DEFAULT", "User:Alice"),
+        ("RULE:^CN=(.*?),O=example$/$1@example/L", "User:alice@example"),
+        ("RULE:^CN=(.*?),O=other$/$1/,RULE:^CN=(.*?),.*$/$1/U", "User:ALICE"),
+    ],
+)
+def test_the_first_rule_that_fits_names_the_principal(rules: str, principal: str) -> None:
+    assert PrincipalRules(rules).principal("CN=Alice,O=example") == principal
+
+
+def test_without_a_rule_that_fits_there_is_no_principal() -> None:
+    with pytest.raises(ValueError, match="no rule"):
+        PrincipalRules("RULE:^CN=bob$/bob/").principal("CN=alice")
+    with pytest.raises(ConfigError, match="mapping"):
+        PrincipalRules("RULE:nothing")
