@@ -1,7 +1,7 @@
 """Clients of Kafka with names, passwords and permissions: librdkafka and aiokafka against one cluster."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -74,7 +74,7 @@ def allow(cluster: StandingCluster, operation: AclOperation, topic: str) -> AclB
     return binding
 
 
-def produced(settings: dict[str, object], topic: str) -> KafkaError | None:
+def produced(settings: Mapping[str, object], topic: str) -> KafkaError | None:
     """Returns the error of a record that somebody produces."""
     errors: list[KafkaError | None] = []
     producer = Producer({**settings, "message.timeout.ms": 10_000, "enable.idempotence": False})

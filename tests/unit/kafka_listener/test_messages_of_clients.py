@@ -38,7 +38,7 @@ class Broker:
         self.interceptor = Interceptor(BROKER, record=self.note)
         self.ports: dict[NodeId, int] = {}
         self.clients: list[Client] = []
-        self.connections: list[events.ClientConnected | events.ClientDisconnected] = []
+        self.connections: list[events.ClientConnected | events.ClientDisconnected | events.AuthenticationFailed] = []
         self.changed = asyncio.Event()
 
     async def ask(self, _: messages.Request) -> Answered:
@@ -71,7 +71,9 @@ class Broker:
     async def until_connections_noted(self, count: int) -> None:
         await self._until(lambda: len(self.connections) >= count)
 
-    def note_connection(self, event: events.ClientConnected | events.ClientDisconnected) -> None:
+    def note_connection(
+        self, event: events.ClientConnected | events.ClientDisconnected | events.AuthenticationFailed
+    ) -> None:
         self.connections.append(event)
         self.changed.set()
 
