@@ -64,7 +64,7 @@ class ExternalChoice:
         """
         from laststand.chaos.external.hooked import hook_problems
         from laststand.chaos.play.run_order import ExternalOrder
-        from laststand.emulator.cluster.external_cluster import ELR_FEATURE, find_cluster
+        from laststand.emulator.cluster.cluster_finder import ELR_FEATURE, find_cluster
         from laststand.emulator.cluster.hooks import read_hooks
         from laststand.emulator.plan.yaml_cursor import ScenarioError
 

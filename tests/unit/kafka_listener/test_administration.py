@@ -31,11 +31,15 @@ class Broker:
                 controller=self,
                 controller_id=100,
                 note=lambda *_, **__: None,
+                client_of=lambda _: None,
             ),
         )
 
-    async def ask(self, _: int, request: messages.Request, *, timeout_ms: int) -> messages.Response:
+    async def ask(
+        self, _: int, request: messages.Request, *, timeout_ms: int, on_behalf_of: object
+    ) -> messages.Response:
         assert timeout_ms > 0
+        assert on_behalf_of is None
         self.asked.append(request)
         match request:
             case admin_messages.DeleteTopicsRequest(topics=topics):
