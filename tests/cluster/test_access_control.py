@@ -55,6 +55,7 @@ def as_user(
         "sasl.mechanism": mechanism,
         "sasl.username": user,
         "sasl.password": password or f"{user}-secret",
+        "log_level": 0,
     }
 
 
@@ -193,6 +194,7 @@ def test_a_certificate_is_a_principal_and_nobody_without_one_is_let_in(tmp_path:
             "ssl.ca.location": str(authority.certificate),
             "ssl.certificate.location": alice,
             "ssl.key.location": alice,
+            "log_level": 0,
         }
         assert produced(ssl_settings, "orders") is None
         asyncio.run(send_by_tls(guarded.bootstrap_servers, authority, alice))
