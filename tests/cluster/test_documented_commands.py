@@ -75,7 +75,9 @@ BLOCKS: Final = {
 """Places of the commands: the document, and how their block begins."""
 
 FROM_KAFKA: Final = "from-kafka.md"
-ELSEWHERE: Final = frozenset({FROM_KAFKA, "docker.md", "kafka.md", "kafka-hazards.md", "differential.md"})
+ELSEWHERE: Final = frozenset(
+    {FROM_KAFKA, "docker.md", "external.md", "kafka.md", "kafka-hazards.md", "differential.md"}
+)
 """Documents whose commands are not pasted: one is played row by row, others need what not every machine has."""
 
 FILES: Final = {
