@@ -43,7 +43,7 @@ class ClientChecks:
         self._attempted: dict[TopicPartition, set[int]] = {}
         self._sent: dict[tuple[str, int], _Sent] = {}
         self._position: dict[tuple[str, TopicPartition], Offset] = {}
-        self._observed: dict[TopicPartition, set[tuple[Offset, int]]] = {}
+        self._observed: dict[TopicPartition, set[tuple[Offset, Offset, int]]] = {}  # first and last offset, CRC
 
     def forget(self, name: TopicPartition) -> None:
         """A partition is gone; one of the same name starts from nothing."""
@@ -131,7 +131,7 @@ class ClientChecks:
                 sentence = f"{client} at {position} of {name} was given offset {batch.base_offset}"
                 self._alarm_log.report("C1", name, sentence)
             position = Offset(batch.last_offset + 1)
-            observed.add((batch.last_offset, batch.crc))
+            observed.add((batch.base_offset, batch.last_offset, batch.crc))
             self._check_batch(client, name, batch, record.high_watermark)
         self._position[key] = position
 
@@ -158,7 +158,7 @@ class ClientChecks:
         """Returns whether the last record that a consumer had read was deleted as somebody wanted it."""
         read = (
             PromisedBatch(base_offset=last, last_offset=last, crc=crc, moment=0, leader_epoch=None)
-            for last, crc in self._observed.get(name, ())
+            for _, last, crc in self._observed.get(name, ())
             if last == last_offset
         )
         return PROMISES["C3"].leaves_out(Exemption.DELETED_RECORDS) and any(
@@ -197,7 +197,7 @@ class ClientChecks:
         truth = self._truths[name]
         for promise in truth.ever_acked.values():
             is_passed = record.start_offset <= promise.base_offset and promise.last_offset < record.end_offset
-            if is_passed and (promise.last_offset, promise.crc) not in observed:
+            if is_passed and (promise.base_offset, promise.last_offset, promise.crc) not in observed:
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}) was acknowledged"
                 read = f"{client} read {record.start_offset}..{record.end_offset}, and no consumer was given it"
                 self._alarm_log.report("C2", name, f"{sentence}; {read}", since=truth.counts_since(promise))

@@ -159,6 +159,15 @@ def is_not_given_what_was_acknowledged(world: World) -> None:
     reads_to_the_end(world, 0, 1)
 
 
+def is_given_the_end_of_a_batch(world: World) -> None:
+    last = stored(world, 1)
+    first_offset = Offset(last.base_offset - 1)
+    world.oracle.truths[NAME].acknowledge(
+        PromisedBatch(base_offset=first_offset, last_offset=last.last_offset, crc=last.crc, moment=0, leader_epoch=None)
+    )
+    reads_to_the_end(world, 0, 1)
+
+
 def never_gets_to_the_end(world: World) -> None:
     reads_to_the_end(world, 0, 1, type_=OperationType.INFO)
 
@@ -176,6 +185,7 @@ CASES = (
     ("C1", is_given_it_again),
     ("C1", is_given_the_next_but_one),
     ("C2", is_not_given_what_was_acknowledged),
+    ("C2", is_given_the_end_of_a_batch),
     ("C3", is_sent_back),
     ("L6", never_gets_to_the_end),
 )
