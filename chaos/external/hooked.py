@@ -11,7 +11,7 @@ from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.external_refusals import HOOKED, hook_name
-from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 
 _ENDS_ANSWERS: Final = (actions.Kill, actions.PowerLoss, actions.Stop, actions.Pause, actions.Disconnect)
 _BEGINS_ANSWERS: Final = (actions.Start, actions.ReplaceDisk, actions.Resume, actions.Connect)
@@ -48,6 +48,8 @@ def hook_problems(scenario: Scenario, hooks: Hooks) -> list[str]:
                 problems[f"{hooks.path} has no hook {name}, which {who} needs{end}"] = None
             elif hook.effective_when is None and not issubclass(kind, (*_ENDS_ANSWERS, *_BEGINS_ANSWERS)):
                 problems[f"{hooks.path}: hook {name} needs effective_when: no client sees that"] = None
+            elif hook.effective_when is None and CONTROLLER in actions.nodes_of(action):
+                problems[f"{hooks.path}: hook {name} needs effective_when: no client sees the controller"] = None
         for node in actions.nodes_of(action):
             if isinstance(node, int) and node != CLIENT and node not in hooks.names:
                 problems[f"{hooks.path} has no name for node {node}, which {who} needs"] = None
@@ -87,8 +89,12 @@ async def perform_by_hook(
             what = "does not answer" if wanted else "still answers"
             raise HookError(f"hook {hook.name}: broker {node_id} {what} after {hook.within_ms / 1000:g} s") from None
 
-    nodes = _nodes_of(action)
-    changed = await asyncio.gather(*map(one, nodes or (None,)))
+    try:
+        async with asyncio.TaskGroup() as hooks_of_nodes:
+            running = [hooks_of_nodes.create_task(one(node_id)) for node_id in _nodes_of(action) or (None,)]
+    except* HookError as errors:
+        raise errors.exceptions[0] from None
+    changed = [task.result() for task in running]
     if not any(changed):
         return actions.no_op("it is so already")
     seen = f"hook {hook.name} took effect"

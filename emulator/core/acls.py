@@ -192,5 +192,8 @@ def entry_problem(entry: AccessControlEntry) -> str | None:
         return "Resource name should not be empty"
     kind, separator, name = entry.principal.partition(":")
     if not (separator and kind and name):
-        return f"Could not parse principal from `{entry.principal}` (no colon is present separating the principal type"
+        return (
+            f"Could not parse principal from `{entry.principal}` "
+            "(no colon is present separating the principal type from the principal name)"
+        )
     return None

@@ -84,6 +84,13 @@ def test_a_record_that_is_dropped_where_nothing_was_broken_breaks_the_guarantee(
     assert {"D1", "D5", "C1"} <= {check.check_id for check in report.violated()}
 
 
+def test_where_a_step_did_not_come_to_its_end_the_guarantee_is_not_known(tmp_path: Path) -> None:
+    run = healthy(tmp_path / "run")
+    lose_one(run)
+    run.note(HARNESS, e.RunEnded(cause_id=CAUSE, problem="hook kill: broker 1 still answers after 20 s"))
+    assert judged(run).guarantee is Guarantee.NOT_KNOWN
+
+
 def test_without_a_plan_the_guarantee_is_not_known(tmp_path: Path) -> None:
     run = healthy(tmp_path / "run")
     lose_one(run)

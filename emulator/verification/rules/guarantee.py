@@ -142,13 +142,16 @@ def _told_by_clients_alone(timeline: Timeline, *, has_plan: bool) -> GuaranteeJu
     """Judges a loss of which it is known only what the plan broke: whose logs went with that, nobody tells."""
     asked = any(step.unclean_elections for step in timeline.of(events.StepReached))
     broken = [fault.fault for fault in timeline.of(events.FaultInjected)]
-    if has_plan and not broken and not asked:
+    is_whole = all(end.problem is None for end in timeline.of(events.RunEnded))
+    if has_plan and is_whole and not broken and not asked:
         return GuaranteeJudgement(
             guarantee=Guarantee.BROKEN, reason="no step broke anything, or asked for an unclean election"
         )
-    what = (
-        f"steps broke something ({', '.join(dict.fromkeys(broken))})" if broken else "an unclean election was asked for"
-    )
+    what = "a step did not come to its end"
+    if broken:
+        what = f"steps broke something ({', '.join(dict.fromkeys(broken))})"
+    elif asked:
+        what = "an unclean election was asked for"
     why = what if has_plan else "no plan says what was broken"
     return GuaranteeJudgement(
         guarantee=Guarantee.NOT_KNOWN, reason=f"{why}, and nobody tells which replicas were outstanding"

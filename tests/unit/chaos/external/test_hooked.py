@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from laststand.chaos.external.hooked import hook_problems, perform_by_hook
@@ -10,6 +11,7 @@ from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.emulator.cluster.hooks import Hook, HookError, Hooks
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan import actions
+from laststand.emulator.plan.nodes import CONTROLLER
 
 TEXT = """\
 name: test/external
@@ -26,7 +28,7 @@ SEEN = "true"
 def hooks(*names: str, check: str | None = None, command: str = "true", within_ms: int = 5000) -> Hooks:
     return Hooks(
         path=Path("/tmp/hooks.yaml"),
-        names={NodeId(1): "kafka-1"},
+        names={NodeId(1): "kafka-1", CONTROLLER: "controller"},
         hooks={name: Hook(name=name, command=command, effective_when=check, within_ms=within_ms) for name in names},
     )
 
@@ -54,6 +56,7 @@ def test_what_has_its_hook_or_needs_none(step: str, found: Hooks) -> None:
         ("kill: {node: 1}", hooks("start"), "has no hook kill, which step 1 "),
         ("kill: {node: 0}", hooks("kill"), "has no name for node 0, which step 1 "),
         ("isolate: {node: 1}", hooks("isolate"), "hook isolate needs effective_when: no client sees that"),
+        ("kill: {node: controller}", hooks("kill"), "hook kill needs effective_when: no client sees the controller"),
     ],
 )
 def test_what_a_step_lacks_is_named(step: str, found: Hooks, reason: str) -> None:
@@ -103,6 +106,17 @@ def test_a_kill_of_a_broker_that_does_not_answer_runs_nothing() -> None:
 def test_a_broker_that_still_answers_has_not_been_killed() -> None:
     with pytest.raises(HookError, match=r"broker 1 still answers after 0\.3 s"):
         perform(hooks("kill", within_ms=300), KILL, answers=[True])
+
+
+def test_hooks_of_other_nodes_end_with_one_that_fails(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    command = f"if [ {{node}} = 1 ]; then echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 60; fi; "
+    command += f"until [ -e {pid} ]; do sleep 0.05; done; exit 3"
+    found = hooks("isolate", check="false", command=command, within_ms=30_000)
+    found = msgspec.structs.replace(found, names={NodeId(0): "kafka-0", **found.names})
+    with pytest.raises(HookError):
+        perform(found, actions.Isolate(nodes=(NodeId(0), NodeId(1))), answers=[True])
+    assert not Path("/proc", pid.read_text().strip()).exists()
 
 
 def test_a_broker_that_does_not_answer_has_not_started() -> None:
