@@ -7,7 +7,7 @@ from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.requirements import rules_of, unmet
 from laststand.chaos.scenario.scenario import Scenario, Step
 from laststand.chaos.scenario.scenario_file import KAFKA_CLIENTS
-from laststand.emulator.cluster.zookeeper_program import session_refusal
+from laststand.emulator.cluster.zookeeper_program import property_refusals
 from laststand.emulator.core.eras import era_kind
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import ClusterKind
@@ -44,8 +44,7 @@ def not_in_era(
     if kind is ClusterKind.KRAFT and scenario.protocol is not None:
         refused.append(f"{PROPERTY} (line {scenario.protocol.line}): {NO_ZOOKEEPER}")
     if kind is ClusterKind.ZOOKEEPER and driver.has_processes:
-        reason = session_refusal(node_properties(dict(properties)).broker_session_timeout_ms)
-        refused += [] if reason is None else [f"broker.session.timeout.ms: {reason}"]
+        refused += property_refusals(node_properties(dict(properties)))
     return tuple(refused)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.errors import MissingToolError
+from laststand.emulator.core.properties import NodeProperties
 
 FOLDER_VARIABLE: Final = "LASTSTAND_ZOOKEEPER"
 """Names a folder with ZooKeeper's jars: a distribution, or where a system package has put them."""
@@ -101,6 +102,15 @@ def session_refusal(session_timeout_ms: int) -> str | None:
     if session_timeout_ms >= _SESSION_TIMEOUT_MS_MIN:
         return None
     return f"a ZooKeeper server gives no session of {session_timeout_ms} ms, only {_SESSION_TIMEOUT_MS_MIN} ms or more"
+
+
+def property_refusals(properties: NodeProperties) -> list[str]:
+    """Returns the properties that processes with ZooKeeper cannot have, each with its reason."""
+    reason = session_refusal(properties.broker_session_timeout_ms)
+    refused = [] if reason is None else [f"broker.session.timeout.ms: {reason}"]
+    if properties.authorizer_class_name:
+        refused.append("authorizer.class.name: clusters with ZooKeeper have no StandardAuthorizer")
+    return refused
 
 
 def server_settings(*, data: Path, host: str, port: int, session_timeout_ms: int) -> str:

@@ -109,7 +109,7 @@ def up(
     from laststand.chaos.standing.link import is_standing
     from laststand.chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
     from laststand.cli.program.requirements import require_view
-    from laststand.emulator.cluster.zookeeper_program import session_refusal
+    from laststand.emulator.cluster.zookeeper_program import property_refusals
     from laststand.emulator.core.eras import era_rules, is_zookeeper_era, plain_switches
     from laststand.emulator.core.properties import node_properties
     from laststand.emulator.core.switches import DEFAULT_ERA
@@ -129,9 +129,8 @@ def up(
     host = DriverName(driver)
     zookeeper_for((era,), host)
     if is_zookeeper_era(era):
-        refused = session_refusal(node_properties(dict(overrides.properties)).broker_session_timeout_ms)
-        if refused is not None:
-            raise UserError(f"broker.session.timeout.ms: {refused}")
+        for refused in property_refusals(node_properties(dict(overrides.properties))):
+            raise UserError(refused)
     rules = overrides.apply(era_rules(era))
     warn_of_deprecated(dict(overrides.properties), era=era)
     check_store(store)

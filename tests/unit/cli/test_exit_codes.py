@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from laststand.emulator.core.properties import STANDARD_AUTHORIZER
 from tests.unit.cli.one_process import Laststand, Result, one_process
 
 ROOT = Path(__file__).parents[3]
@@ -53,6 +54,10 @@ def check_refused(result: Result, complaint: str) -> None:
         (["run", STORY, "--era", "kafka-7"], "expected one of kafka-0.10"),
         (["fuzz", "--era", "kafka-3.9-zk"], "eras with ZooKeeper"),
         (["up", "--era", "kafka-3.9-zk", "--set", "broker.session.timeout.ms=99"], "no session of 99 ms"),
+        (
+            ["up", "--era", "kafka-3.9-zk", "--set", f"authorizer.class.name={STANDARD_AUTHORIZER}"],
+            "have no StandardAuthorizer",
+        ),
         (
             ["run", "zookeeper/isr-changes", "--era", "kafka-3.9-zk", "--set", "broker.session.timeout.ms=99"],
             "cannot play, in kafka-3.9-zk, broker.session.timeout.ms: a ZooKeeper server gives no session of 99 ms",
