@@ -19,8 +19,8 @@ from laststand.emulator.core import admin_messages, events, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
-from laststand.emulator.kafka.admin_calls import admin_call
-from laststand.emulator.kafka.connection import KafkaConnection
+from laststand.emulator.kafka.admin_calls import ask_admin
+from laststand.emulator.kafka.connection import connected
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.faults import fault_events
@@ -186,8 +186,8 @@ class ExternalTarget:
     async def _answers(self, broker_id: BrokerId) -> bool:
         try:
             async with asyncio.timeout(_PROBE_S):
-                connection = await KafkaConnection.dial(self._cluster.addresses[broker_id], keepalive=None)
-                await connection.close()
+                async with connected(self._cluster.addresses[broker_id]):
+                    pass
         except (OSError, TimeoutError):
             return False
         return True
@@ -234,13 +234,8 @@ class ExternalTarget:
         raise AdminError(api=name, error=ErrorCode.NETWORK_EXCEPTION, reason=reason)
 
     async def _ask_once(self, address: str, request: messages.Request) -> messages.Response:
-        connection = await KafkaConnection.dial(address, keepalive=None)
-        try:
-            call = admin_call(request)
-            response, _ = call.decode(await connection.ask(call.request, call.response))
-            return response
-        finally:
-            await connection.close()
+        async with connected(address) as connection:
+            return await ask_admin(connection, request)
 
     def _described(self) -> admin_messages.DescribeClusterResponse:
         """Returns the cluster by who is alive; nobody tells what each of them has applied."""

@@ -19,8 +19,8 @@ from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import MetadataOffset, NodeId
-from laststand.emulator.kafka.admin_calls import QUORUM_RESPONSE, admin_call, fetched_ends, quorum_request
-from laststand.emulator.kafka.connection import KafkaConnection
+from laststand.emulator.kafka.admin_calls import QUORUM_RESPONSE, ask_admin, fetched_ends, quorum_request
+from laststand.emulator.kafka.connection import connected
 
 _ANSWERS_WITHIN_S: Final = 30.0
 """A controller that has just started answers later than it listens."""
@@ -54,15 +54,10 @@ class KafkaTarget(ProcessTarget):
 
     async def _ask(self, node_id: NodeId, request: messages.Request) -> messages.Response:
         address = self.cluster.direct_addresses()[node_id]
-        connection = await KafkaConnection.dial(address, keepalive=None)
-        try:
+        async with connected(address) as connection:
             if isinstance(request, admin_messages.DescribeClusterRequest):
                 return self._described(fetched_ends(await connection.ask(quorum_request(), QUORUM_RESPONSE)))
-            call = admin_call(request)
-            response, _ = call.decode(await connection.ask(call.request, call.response))
-            return response
-        finally:
-            await connection.close()
+            return await ask_admin(connection, request)
 
     def _described(self, ends: dict[NodeId, MetadataOffset]) -> admin_messages.DescribeClusterResponse:
         """Returns the cluster by its metadata log, and by where each broker's copy of that ends."""

@@ -15,7 +15,7 @@ from laststand.emulator.cluster.external_cluster import ExternalCluster
 from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.kafka.api_names import API_KEYS
-from laststand.emulator.kafka.connection import KafkaConnection
+from laststand.emulator.kafka.connection import connected
 from laststand.emulator.kafka.description_calls import describe_cluster
 
 BOOTSTRAP: Final = "--bootstrap"
@@ -62,8 +62,7 @@ async def find_cluster(bootstrap: Sequence[str], *, owned: str | None) -> Extern
 
 
 async def _ask(address: str) -> ExternalCluster:
-    connection = await KafkaConnection.dial(address, keepalive=None)
-    try:
+    async with connected(address) as connection:
         missing = [
             f"{name} up to version {connection.versions.get(API_KEYS[name], 'none')}, needed {version}"
             for name, version in _NEEDED.items()
@@ -79,8 +78,6 @@ async def _ask(address: str) -> ExternalCluster:
         return ExternalCluster(
             cluster_id=word.cluster_id or "", addresses=word.addresses, features=dict(connection.features)
         )
-    finally:
-        await connection.close()
 
 
 def _check_cluster(found: ExternalCluster, bootstrap: Sequence[str], *, owned: str | None) -> None:

@@ -9,6 +9,9 @@ WILDCARD: Final = "*"
 """The literal resource name, and the host, that stands for every one."""
 
 WILDCARD_PRINCIPAL: Final = "User:*"
+NO_AUTHORIZER: Final = "No Authorizer is configured."
+"""Kafka's message beside SECURITY_DISABLED."""
+
 CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the one resource of type CLUSTER."""
 

@@ -34,6 +34,7 @@ from kio.static.protocol import Entity
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.types import MetadataOffset, NodeId
 from laststand.emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
+from laststand.emulator.kafka.connection import KafkaConnection
 from laststand.emulator.kafka.numbers import (
     OPERATION_NUMBERS,
     RESOURCE_NUMBERS,
@@ -316,6 +317,17 @@ _CALLS: Final[dict[type, Callable[..., Call]]] = {
     admin_messages.UnregisterBrokerRequest: _unregister_broker,
     messages.DeleteRecordsRequest: _delete_records,
 }
+
+
+async def ask_admin(connection: KafkaConnection, request: messages.Request) -> messages.Response:
+    """Asks what administrators ask, and returns the answer.
+
+    Raises:
+        OSError: the connection broke first.
+    """
+    call = admin_call(request)
+    response, _ = call.decode(await connection.ask(call.request, call.response))
+    return response
 
 
 def admin_call(request: messages.Request) -> Call:

@@ -11,7 +11,7 @@ unanswered, another connection is opened every so often, and if nothing is heard
 import asyncio
 import contextlib
 import io
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from kio.schema.api_versions.v3 import request as api_versions
@@ -30,6 +30,20 @@ _SIZE_BYTES: Final = 4
 _DIAL_TIMEOUT_S: Final = 5.0
 _ANSWER_BYTES_MAX: Final = 1 << 28
 """More than any fetch asks for; what another protocol sends is mostly a larger number."""
+
+
+@contextlib.asynccontextmanager
+async def connected(address: str) -> AsyncIterator["KafkaConnection"]:
+    """Connects to a node for some requests, without looking whether it stays alive.
+
+    Raises:
+        OSError: there is no connection.
+    """
+    connection = await KafkaConnection.dial(address, keepalive=None)
+    try:
+        yield connection
+    finally:
+        await connection.close()
 
 
 class KafkaConnection:

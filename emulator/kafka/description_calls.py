@@ -1,25 +1,23 @@
-"""The state of a cluster as a broker tells it: members, topics, leaders, in-sync and eligible replicas, settings."""
+"""The state of a cluster as a broker tells it: members, topics, leaders, in-sync and eligible replicas."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
-from kio.schema.describe_configs.v4 import request as describe_configs
-from kio.schema.describe_configs.v4 import response as configs_described
 from kio.schema.describe_topic_partitions.v0 import request as describe_partitions
 from kio.schema.describe_topic_partitions.v0 import response as partitions_described
 from kio.schema.list_partition_reassignments.v0 import request as list_reassignments
 from kio.schema.list_partition_reassignments.v0 import response as reassignments_listed
 from kio.schema.metadata.v12 import request as metadata
 from kio.schema.metadata.v12 import response as metadata_told
-from kio.static.primitive import i8, i32
+from kio.static.primitive import i32
 
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.types import BrokerId, ConfigResource, LeaderEpoch, NodeId, PartitionEpoch, TopicPartition
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicPartition
 from laststand.emulator.kafka.calls import brokers_of, to_milliseconds, to_name, topic_id_of
 from laststand.emulator.kafka.connection import KafkaConnection
-from laststand.emulator.kafka.numbers import RESOURCE_NUMBERS, broker_or_none
+from laststand.emulator.kafka.numbers import broker_or_none
 
 _DESCRIBE_TOPIC_PARTITIONS: Final = 75
 _LIST_REASSIGNMENTS: Final = 46
@@ -132,31 +130,4 @@ def _moving(
         )
         for partition, each in listed.items()
         if partition in known
-    }
-
-
-async def topic_settings(
-    connection: KafkaConnection, topics: Sequence[str], names: Sequence[str]
-) -> dict[str, dict[str, str]]:
-    """Returns some settings of topics as they are in force, by topic; a topic that is gone has none.
-
-    Raises:
-        OSError: the connection broke.
-    """
-    kind = i8(RESOURCE_NUMBERS[ConfigResource.TOPIC])
-    request = describe_configs.DescribeConfigsRequest(
-        resources=tuple(
-            describe_configs.DescribeConfigsResource(
-                resource_type=kind, resource_name=topic, configuration_keys=tuple(names)
-            )
-            for topic in topics
-        ),
-        include_synonyms=False,
-        include_documentation=False,
-    )
-    answer = await connection.ask(request, configs_described.DescribeConfigsResponse)
-    results = cast(configs_described.DescribeConfigsResponse, answer).results
-    return {
-        each.resource_name: {config.name: config.value for config in each.configs if config.value is not None}
-        for each in results
     }

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.acls import (
+    NO_AUTHORIZER,
     AccessControlEntry,
     AclFilter,
     AclOperation,
@@ -59,7 +60,7 @@ def _binding(entry: AccessControlEntry) -> Message:
 async def _describe_acls(served: Served, request: ClientRequest) -> Message:
     asked = _filter(request.body)
     if served.permissions is None:
-        return {"errorCode": ErrorCode.SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
+        return {"errorCode": ErrorCode.SECURITY_DISABLED, "errorMessage": NO_AUTHORIZER}
     return {
         "errorCode": ErrorCode.NONE,
         "resources": _by_resource(entry for _, entry in served.broker.image.acls.found(asked)),

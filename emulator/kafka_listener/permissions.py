@@ -411,6 +411,10 @@ _GROUP, _TOPIC, _ID = ResourceType.GROUP, ResourceType.TOPIC, ResourceType.TRANS
 _READ, _WRITE, _DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 _READ_GROUP: Final = Whole(_READ, _GROUP, _of_body("groupId"))
 _DESCRIBE_CLUSTER: Final = Whole(_DESCRIBE)
+_COMMIT_OFFSETS: Final = Both(
+    Whole(_READ, _GROUP, _of_body("groupId"), _all_partitions),
+    Listed(_READ, _TOPIC, "topics", "topics", _partitions()),
+)
 _AT_THE_CONTROLLER: Final = "(at the controller)"
 
 
@@ -447,10 +451,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "EndTxn": Whole(_WRITE, _ID, _of_body("transactionalId")),
     "TxnOffsetCommit": Both(
         Whole(_WRITE, _ID, _of_body("transactionalId"), _all_partitions),
-        Both(
-            Whole(_READ, _GROUP, _of_body("groupId"), _all_partitions),
-            Listed(_READ, _TOPIC, "topics", "topics", _partitions()),
-        ),
+        _COMMIT_OFFSETS,
     ),
     "WriteTxnMarkers": Whole(AclOperation.CLUSTER_ACTION, refuse=_marker_errors),
     "DescribeTransactions": Listed(
@@ -467,10 +468,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "SyncGroup": _READ_GROUP,
     "Heartbeat": _READ_GROUP,
     "LeaveGroup": _READ_GROUP,
-    "OffsetCommit": Both(
-        Whole(_READ, _GROUP, _of_body("groupId"), _all_partitions),
-        Listed(_READ, _TOPIC, "topics", "topics", _partitions()),
-    ),
+    "OffsetCommit": _COMMIT_OFFSETS,
     "OffsetFetch": _OffsetFetch(),
     "OffsetDelete": Both(
         Whole(AclOperation.DELETE, _GROUP, _of_body("groupId")),

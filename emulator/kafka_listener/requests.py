@@ -199,11 +199,7 @@ class Served(NamedTuple):
         """Returns those of several topics that a client may not describe."""
         if self.permissions is None:
             return frozenset()
-        return frozenset(
-            name
-            for name in topics
-            if not self.might(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
-        )
+        return self.permissions.authorizer.unseen(request.connection.requester, topics)
 
     def _unclean_elections(self, asked: messages.Request) -> tuple[str, ...]:
         if not isinstance(asked, ElectLeadersRequest) or asked.election_type == RequestedElection.PREFERRED.value:

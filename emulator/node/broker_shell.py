@@ -259,6 +259,7 @@ class BrokerShell:
 
         config = self._config.kafka
         assert config is not None, "it listens"
+        authorizer = authorizer_of(self._core_config.properties, self._broker.image.acls)
         core = CoreGateway(self._receive, name=f"{self._config.node_id}-{self._config.incarnation}")
         served = Served(
             broker_id=BrokerId(self._config.node_id),
@@ -281,9 +282,7 @@ class BrokerShell:
             note_order=self._record_between_turns,
             note_denial=self._record_between_turns,
             sasl=sasl_config(self._core_config.properties),
-            permissions=None
-            if (authorizer := authorizer_of(self._core_config.properties, self._broker.image.acls)) is None
-            else RecordingAuthorizer(authorizer),
+            permissions=None if authorizer is None else RecordingAuthorizer(authorizer),
             transaction_version=self._core_config.transaction_version,
         )
         endpoints = {

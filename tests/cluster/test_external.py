@@ -8,10 +8,9 @@ import pytest
 from laststand.cli.main import cli
 from laststand.emulator.verification.judge_here import judge_here
 from laststand.standing_cluster import StandingCluster
+from tests.cluster.settings import QUICK
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
-
-QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250", "replica.lag.time.max.ms": "1500"}
 
 HOOKS = """\
 nodes: {{0: '0', 1: '1', 2: '2'}}

@@ -100,11 +100,13 @@ class Authorizer:
             for entry in entries
         )
 
-    def allowed_operations(
-        self, requester: Requester, operations: Iterable[AclOperation], resource: Resource
-    ) -> Iterable[AclOperation]:
-        """Returns which of several operations somebody may do to a resource."""
-        return (each for each in operations if self.is_allowed(requester, each, resource))
+    def unseen(self, requester: Requester, topics: Iterable[str]) -> frozenset[str]:
+        """Returns those of several topics that somebody may not describe."""
+        return frozenset(
+            name
+            for name in topics
+            if not self.is_allowed(requester, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
+        )
 
 
 def authorizer_of(properties: NodeProperties, acls: AclStore) -> Authorizer | None:

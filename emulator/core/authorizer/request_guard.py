@@ -101,13 +101,7 @@ class RequestGuard:
 
     def unseen(self, requester: Requester | None, topics: Iterable[str]) -> frozenset[str]:
         """Returns those of several topics that somebody may not describe."""
-        if requester is None:
-            return frozenset()
-        return frozenset(
-            name
-            for name in topics
-            if not self._authorizer.is_allowed(requester, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
-        )
+        return frozenset() if requester is None else self._authorizer.unseen(requester, topics)
 
     def pop_denials(self) -> list[events.AuthorizationDenied]:
         """Returns what was denied since the last call, each only once until the lists change."""

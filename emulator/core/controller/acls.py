@@ -3,13 +3,11 @@
 import msgspec
 
 from laststand.emulator.core import admin_messages, records
-from laststand.emulator.core.acls import AccessControlEntry, AclFilter, entry_problem, matching_filter
+from laststand.emulator.core.acls import NO_AUTHORIZER, AccessControlEntry, AclFilter, entry_problem, matching_filter
 from laststand.emulator.core.controller.decision import Decision
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import MetadataOffset
-
-_NO_AUTHORIZER = "No Authorizer is configured."
 
 
 class AclOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +19,7 @@ class AclOutcome(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...] = ()
 
 
-_DISABLED = AclOutcome(error=ErrorCode.SECURITY_DISABLED, message=_NO_AUTHORIZER)
+_DISABLED = AclOutcome(error=ErrorCode.SECURITY_DISABLED, message=NO_AUTHORIZER)
 
 
 def create_acl(view: ClusterView, entry: AccessControlEntry) -> AclOutcome:

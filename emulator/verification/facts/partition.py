@@ -43,7 +43,7 @@ class PartitionFacts(PartitionEvidence):
         """Acknowledged records below every final log's start, or of a topic without one, that no step had deleted."""
         acked = self.acked.only(self.acked["acks"] != NO_ACKS)
         topics, wanted = self.topics(acked), wanted_log_start(self.cluster, str(self))
-        is_explained = np.full(len(acked), bool(not self.is_all_read))
+        is_explained = np.full(len(acked), not self.is_all_read)
         for log in self.final_logs:
             is_there = acked["last_offset"] >= log.log_start_offset
             is_wanted = np.ones_like(is_there) if wanted is None else acked["last_offset"] < wanted

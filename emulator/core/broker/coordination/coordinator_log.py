@@ -65,27 +65,28 @@ class CoordinatorLog:
 
     def append(
         self, turn: Turn, records: Sequence[CoordinatorRecord], done: Done, *, timeout_ms: int | None = None
-    ) -> Offset | None:
-        """Appends records as one batch; returns its base offset, ``None`` if it was not appended.
+    ) -> tuple[LoadedRecord, ...]:
+        """Appends records as one batch; returns them with their offsets, none if it was not appended.
 
         A batch that is too large for the topic is not appended, nor one that too small an ISR would have to take;
         ``done`` hears of either at once.
         """
         if self._needs_min_isr and self._partition.is_under_min_isr:
             done(turn, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return None
+            return ()
         encoded = self._encode(records)
         if encoded.header.size > self._partition.topic_properties.max_message_bytes:
             done(turn, ErrorCode.UNKNOWN_SERVER_ERROR)
-            return None
+            return ()
         base_offset = self._partition.append_own(turn, encoded)
-        self._uncommitted.extend(
-            LoadedRecord(record, Offset(base_offset + number)) for number, record in enumerate(records, start=1)
+        appended = tuple(
+            [LoadedRecord(record, Offset(base_offset + number)) for number, record in enumerate(records, start=1)]
         )
+        self._uncommitted.extend(appended)
         end_offset = Offset(base_offset + len(records))
         patience_ms = self._commit_timeout_ms if timeout_ms is None else timeout_ms
         self._waiting.append(_Write(end_offset, turn.now_ms + patience_ms, turn.cause_id, done))
-        return base_offset
+        return appended
 
     def await_appends(self, turn: Turn, done: Done) -> None:
         """Has ``done`` hear once the appends before are committed; at once if there are none.

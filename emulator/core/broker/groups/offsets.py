@@ -268,10 +268,8 @@ class Offsets:
         if not records:
             self._log.await_appends(turn, done)
             return
-        base_offset = self._log.append(turn, records, done)
-        if base_offset is not None:
-            for next_offset, record in enumerate(records, start=base_offset + 1):
-                self.written.replay(LoadedRecord(record, Offset(next_offset)))
+        for appended in self._log.append(turn, records, done):
+            self.written.replay(appended)
 
     def end_transaction(self, turn: Turn, ended: TransactionEnded, done: Done) -> None:
         """Writes a marker, with which the positions of its transaction count or are forgotten."""

@@ -45,7 +45,7 @@ from laststand.emulator.core.group_records import (
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.transaction_messages import AddPartitions
 from laststand.emulator.core.transaction_records import TransactionEnded
-from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerIdentity, TopicPartition
+from laststand.emulator.core.types import LeaderEpoch, ProducerIdentity, TopicPartition
 
 
 class GroupShard:
@@ -239,10 +239,8 @@ class GroupShard:
                 self._write(turn, (GroupRemoved(group_id=group_id),), lambda _turn, _error: None)
 
     def _write(self, turn: Turn, records: Sequence[GroupRecord], done: Done) -> None:
-        base_offset = self.log.append(turn, records, done)
-        if base_offset is not None:
-            for next_offset, record in enumerate(records, start=base_offset + 1):
-                self._replay(LoadedRecord(record, Offset(next_offset)))
+        for appended in self.log.append(turn, records, done):
+            self._replay(appended)
 
     def _committed(self, group_id: str) -> Group | None:
         return self.membership.groups.get(group_id) if group_id in self._committed_groups else None
