@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core.acls import AclOperation, Resource, ResourceType
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.property_text import LONG_MAX
 from laststand.emulator.core.topic_names import is_legal
@@ -73,7 +74,7 @@ async def forward(
     """Returns the controller's answer to a client's request; ``None`` if there is none in time."""
     served.note(request, asked, to=served.controller_id)
     response = await served.controller.ask(
-        served.controller_id, asked, timeout_ms=max(1, timeout_ms), on_behalf_of=served.client_of(request)
+        served.controller_id, asked, timeout_ms=max(1, timeout_ms), on_behalf_of=request.connection.requester
     )
     assert response is None or isinstance(response, expected), "each request has its response"
     return response
@@ -94,6 +95,13 @@ _DUPLICATE: Final = result_of(ErrorCode.INVALID_REQUEST, "Duplicate topic name."
 _NAMED_BY_ID_TOO: Final = result_of(
     ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
 )
+_HIDDEN_CONFIGS: Final[Message] = {
+    "topicConfigErrorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "numPartitions": -1,
+    "replicationFactor": -1,
+}
+"""Of a topic that was created by a client that may not describe its configuration."""
+
 _NO_ASSIGNMENT: Final = result_of(
     ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment is of no partition."
 )
@@ -122,15 +130,22 @@ async def _create_topics(served: Served, request: ClientRequest) -> Message:
         results = {} if response is None else {result.name: result for result in response.topics}
         for name, topic in topics.items():
             answers[name] = _created(served, topic, results.get(name))
-        if request.version >= _CONFIGS_OF_TOPIC_VERSION and not body["validateOnly"]:
+        if request.version >= _CONFIGS_OF_TOPIC_VERSION:
             made = [name for name in topics if answers[name]["errorCode"] == ErrorCode.NONE]
-            for name, configs in (await _configs_of(served, request, made)).items():
-                answers[name]["configs"] = configs
+            shown = [name for name in made if _may_describe_configs(served, request, name)]
+            answers |= {name: {**answers[name], **_HIDDEN_CONFIGS} for name in made if name not in shown}
+            if not body["validateOnly"]:
+                for name, configs in (await _configs_of(served, request, shown)).items():
+                    answers[name] |= configs
     return {"topics": [answers[name] for name in counts]}
 
 
-async def _configs_of(served: Served, request: ClientRequest, topics: Sequence[str]) -> dict[str, list[Message]]:
-    """Returns the effective configuration of topics that are there."""
+def _may_describe_configs(served: Served, request: ClientRequest, topic: str) -> bool:
+    return served.might(request, AclOperation.DESCRIBE_CONFIGS, Resource(ResourceType.TOPIC, topic))
+
+
+async def _configs_of(served: Served, request: ClientRequest, topics: Sequence[str]) -> dict[str, Message]:
+    """Returns the part of an answer that has the effective configuration, for topics that are there."""
     if not topics:
         return {}
     resources = tuple(
@@ -143,7 +158,9 @@ async def _configs_of(served: Served, request: ClientRequest, topics: Sequence[s
         admin_messages.DescribeConfigsResponse,
     )
     return {
-        found.resource_name: [_config(config, has_synonyms=False) for config in found.configs]
+        found.resource_name: _HIDDEN_CONFIGS
+        if found.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        else {"configs": [_config(config, has_synonyms=False) for config in found.configs]}
         for found in (() if response is None else response.resources)
     }
 
@@ -218,7 +235,13 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
         else:
             names[place] = image.topic_names[topic_id] if name is None else name
     ids = {name: image.topics.get(name, ZERO_UUID) for name in names.values()}
-    for place in [place for place, name in names.items() if place[0] is not None and (None, ids[name]) in counts]:
+    for place in [
+        place
+        for place, name in names.items()
+        if place[0] is not None
+        and (None, ids[name]) in counts
+        and served.might(request, AclOperation.DELETE, Resource(ResourceType.TOPIC, name))
+    ]:
         topic_id = ids[names.pop(place)]
         names.pop((None, topic_id), None)
         answers[place] = {**_NAMED_BY_ID_TOO, "topicId": topic_id}
@@ -233,7 +256,11 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
         for number, (place, name) in enumerate(names.items()):
             result = None if response is None else response.topics[number]
             answer = TIMED_OUT if result is None else result_of(result.error, result.error_message)
-            answers[place] = {**answer, "name": name, "topicId": ids[name]}
+            is_denied = result is not None and result.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if is_denied and not served.might(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name)):
+                answers[place] = answer
+            else:
+                answers[place] = {**answer, "name": name, "topicId": place[1] if is_denied else ids[name]}
     return {
         "responses": [{"name": place[0], "topicId": place[1], **answers[place]} for place in counts if place in answers]
     }
@@ -286,12 +313,7 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
     if wanted not in (0, 1) and partitions == ():
         return {"errorCode": ErrorCode.NONE}
     if wanted not in (0, 1):
-        failed = result_of(ErrorCode.INVALID_REQUEST, f"Unknown election type {wanted}")
-        results = by_topic((each.topic, {**failed, "partitionId": each.partition}) for each in partitions or ())
-        return {
-            "errorCode": ErrorCode.INVALID_REQUEST,
-            "replicaElectionResults": _listed(results, "partitionResult", "topic"),
-        }
+        return _no_election(partitions, ErrorCode.INVALID_REQUEST, f"Unknown election type {wanted}")
     response = await forward(
         served,
         request,
@@ -301,6 +323,8 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
     )
     if response is None:
         return {"errorCode": ErrorCode.REQUEST_TIMED_OUT}
+    if response.error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return _no_election(partitions, response.error)
     results = by_topic(
         (each.topic, {**result_of(each.error, each.error_message), "partitionId": each.partition})
         for each in response.partitions
@@ -311,6 +335,15 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
         "errorCode": _wire_error(response.error),
         "replicaElectionResults": _listed(results, "partitionResult", "topic"),
     }
+
+
+def _no_election(
+    partitions: Sequence[admin_messages.ElectablePartition] | None, error: ErrorCode, message: str = ""
+) -> Message:
+    """Returns the answer to a request that fails for each partition that it names; ``None`` names none."""
+    failed = result_of(error, message)
+    results = by_topic((each.topic, {**failed, "partitionId": each.partition}) for each in partitions or ())
+    return {"errorCode": error, "replicaElectionResults": _listed(results, "partitionResult", "topic")}
 
 
 async def _alter_reassignments(served: Served, request: ClientRequest) -> Message:

@@ -67,8 +67,9 @@ def _asked_topics(served: Served, request: ClientRequest, asked: Iterable[Messag
         name = topic["name"]
         if name is None:
             name = image.topic_names.get(topic["topicId"])
-            if name is None or served.unseen(request, (name,)):
-                yield {"errorCode": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topicId": topic["topicId"]}
+            if name is None or not served.may(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name)):
+                error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                yield {"errorCode": error, "name": None, "topicId": topic["topicId"]}
                 continue
         names[name] = None
     for name in names:
@@ -169,7 +170,9 @@ async def _describe_topic_partitions(served: Served, request: ClientRequest) -> 
             response_partition_limit=body["responsePartitionLimit"],
         ),
         partition_limit=served.properties.max_request_partition_size_limit,
-        unauthorized=served.unseen(request, names or served.broker.image.topics),
+        unauthorized=served.undescribable(request, names)
+        if names
+        else served.unseen(request, served.broker.image.topics),
     )
     following = described.next_cursor
     return {

@@ -61,6 +61,10 @@ def _name(operation: AclOperation, kind: ResourceType) -> str:
     return f"{operation.name} of {_SUBJECTS[kind]}"
 
 
+def _with_alternative(needs: str, alternative: AclOperation | None) -> str:
+    return needs if alternative is None else f"{needs}, or {_name(alternative, ResourceType.CLUSTER)}"
+
+
 class Whole:
     """A request that is answered, or refused with an error, as a whole.
 
@@ -69,6 +73,7 @@ class Whole:
         kind: of the resource.
         names: of the resources, by the request; none where it needs no permission. The cluster's by default.
         refuse: makes the answer.
+        alternative: an operation on the cluster that is as good.
     """
 
     hides = ""
@@ -79,15 +84,20 @@ class Whole:
         kind: ResourceType = ResourceType.CLUSTER,
         names: Callable[[ClientRequest], Iterable[str]] | None = None,
         refuse: Refuse = lambda _, error: {"errorCode": error},
+        *,
+        alternative: AclOperation | None = None,
     ) -> None:
-        self.needs = _name(operation, kind)
+        self.needs = _with_alternative(_name(operation, kind), alternative)
         self._operation = operation
         self._kind = kind
         self._names = names
         self._refuse = refuse
+        self._alternative = alternative
 
     async def __call__(self, served: Served, request: ClientRequest, handler: Handler) -> Message | None:
         """Answers, or refuses."""
+        if self._alternative is not None and served.might(request, self._alternative, CLUSTER):
+            return await handler(served, request)
         names = None if self._names is None else self._names(request)
         resources = [CLUSTER] if names is None else [Resource(self._kind, name) for name in names]
         if all(served.may(request, self._operation, resource) for resource in resources):
@@ -121,9 +131,7 @@ class Listed:
         *,
         alternative: AclOperation | None = None,
     ) -> None:
-        self.needs = _name(operation, kind)
-        if alternative is not None:
-            self.needs += f", or {_name(alternative, ResourceType.CLUSTER)}"
+        self.needs = _with_alternative(_name(operation, kind), alternative)
         self._operation = operation
         self._kind = kind
         self._asked = asked
@@ -170,9 +178,7 @@ class Hidden:
     def __init__(
         self, kind: ResourceType, answered: str, name: str, *, alternative: AclOperation | None = None
     ) -> None:
-        self.needs = _name(AclOperation.DESCRIBE, kind)
-        if alternative is not None:
-            self.needs += f", or {_name(alternative, ResourceType.CLUSTER)}"
+        self.needs = _with_alternative(_name(AclOperation.DESCRIBE, kind), alternative)
         self.hides = "the others are left out"
         self._kind = kind
         self.answered = answered
@@ -272,6 +278,8 @@ class _OffsetFetch:
 
     needs = "DESCRIBE of the group; DESCRIBE of each topic"
     hides = "topics that are not named are left out"
+    _error_version: Final = 2
+    """Version from which an answer has an error of its own, beside those of partitions."""
 
     async def __call__(self, served: Served, request: ClientRequest, handler: Handler) -> Message | None:
         """Answers, and refuses groups and topics."""
@@ -285,7 +293,9 @@ class _OffsetFetch:
     async def _group(self, served: Served, request: ClientRequest, group: Message, handler: Handler) -> Message:
         group_id, topics = group["groupId"], group["topics"]
         if not served.may(request, AclOperation.DESCRIBE, Resource(ResourceType.GROUP, group_id)):
-            return {"groupId": group_id, "errorCode": _GROUP_DENIED, "topics": []}
+            of_partitions = topics or () if request.version < self._error_version else ()
+            refused = [_refused_offsets(topic, _GROUP_DENIED) for topic in of_partitions]
+            return {"groupId": group_id, "errorCode": _GROUP_DENIED, "topics": refused}
         denied = [topic for topic in topics or () if not self._sees(served, request, topic)]
         kept = {**group, "topics": topics if topics is None else [each for each in topics if each not in denied]}
         body = {**request.body, "groups": [kept]} if request.body["groups"] else {**request.body, **kept}
@@ -293,7 +303,11 @@ class _OffsetFetch:
         assert answer is not None, "it has an answer"
         found: Message = answer["groups"][0] if request.body["groups"] else answer
         seen = [each for each in found["topics"] if topics is not None or self._sees(served, request, each)]
-        return {"groupId": group_id, **found, "topics": [*seen, *map(_unseen_offsets, denied)]}
+        return {
+            "groupId": group_id,
+            **found,
+            "topics": [*seen, *(_refused_offsets(topic, _TOPIC_DENIED) for topic in denied)],
+        }
 
     @staticmethod
     def _sees(served: Served, request: ClientRequest, topic: Message) -> bool:
@@ -301,7 +315,7 @@ class _OffsetFetch:
         return name is None or served.may(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
 
 
-def _unseen_offsets(topic: Message) -> Message:
+def _refused_offsets(topic: Message, error: ErrorCode) -> Message:
     return {
         "name": topic.get("name"),
         "topicId": topic.get("topicId"),
@@ -311,7 +325,7 @@ def _unseen_offsets(topic: Message) -> Message:
                 "committedOffset": -1,
                 "committedLeaderEpoch": -1,
                 "metadata": "",
-                "errorCode": _TOPIC_DENIED,
+                "errorCode": error,
             }
             for index in topic["partitionIndexes"]
         ],
@@ -453,14 +467,17 @@ RULES: Final[Mapping[str, Rule]] = {
         Whole(_WRITE, _ID, _of_body("transactionalId"), _all_partitions),
         _COMMIT_OFFSETS,
     ),
-    "WriteTxnMarkers": Whole(AclOperation.CLUSTER_ACTION, refuse=_marker_errors),
-    "DescribeTransactions": Listed(
-        _DESCRIBE,
-        _ID,
-        "transactionalIds",
-        "transactionStates",
-        lambda each, error: {"errorCode": error, "transactionalId": each},
-        _itself,
+    "WriteTxnMarkers": Whole(AclOperation.CLUSTER_ACTION, refuse=_marker_errors, alternative=AclOperation.ALTER),
+    "DescribeTransactions": Both(
+        Listed(
+            _DESCRIBE,
+            _ID,
+            "transactionalIds",
+            "transactionStates",
+            lambda each, error: {"errorCode": error, "transactionalId": each},
+            _itself,
+        ),
+        _OwnCheck("DESCRIBE of each topic", "the other topics are left out"),
     ),
     "ListTransactions": Hidden(_ID, "transactionStates", "transactionalId"),
     "FindCoordinator": _FindCoordinator(),

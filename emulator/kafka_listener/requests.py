@@ -12,7 +12,6 @@ from laststand.emulator.core.authorizer.denials import RecordingAuthorizer
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
-from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import BrokerId, CauseId, IsolationLevel, NodeId, TopicPartition
 from laststand.emulator.kafka_listener.client_history import ClientHistory
 from laststand.emulator.kafka_listener.connection import KafkaConnection
@@ -166,10 +165,6 @@ class Served(NamedTuple):
             )
             self.note_order(relayed)
 
-    def client_of(self, request: ClientRequest) -> Requester | None:
-        """Returns whose permissions a request needs at the controller; ``None`` where nobody's count."""
-        return None if self.permissions is None else request.connection.requester
-
     def may(self, request: ClientRequest, operation: AclOperation, resource: Resource) -> bool:
         """Returns whether a client may do something; puts it on record if not."""
         if self.permissions is None:
@@ -195,8 +190,14 @@ class Served(NamedTuple):
             return True
         return self.permissions.authorizer.is_allowed_on_any(request.connection.requester, operation, resource_type)
 
+    def undescribable(self, request: ClientRequest, topics: Iterable[str]) -> frozenset[str]:
+        """Returns those topics that a client names and may not describe; puts them on record."""
+        return frozenset(
+            name for name in topics if not self.may(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
+        )
+
     def unseen(self, request: ClientRequest, topics: Iterable[str]) -> frozenset[str]:
-        """Returns those of several topics that a client may not describe."""
+        """Returns those topics that a client does not name and may not describe."""
         if self.permissions is None:
             return frozenset()
         return self.permissions.authorizer.unseen(request.connection.requester, topics)

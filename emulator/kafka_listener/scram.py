@@ -23,8 +23,8 @@ _WITHOUT_CHANNEL_BINDING: Final = "n,,"
 _DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 
-_OF_NOBODY: Final = secrets.token_hex()
-"""Stands for the password of unknown users."""
+_SALT_SECRET: Final = secrets.token_bytes()
+"""Makes salts that differ by user and are the same each time, as those of users who are stored are."""
 
 
 class ScramError(Exception):
@@ -77,8 +77,13 @@ class ScramServer:
         fields = _fields(bare)
         self.user = fields["n"].replace("=2C", ",").replace("=3D", "=")
         self._nonce = fields["r"] + base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
+        password = self._passwords.get(self.user)
         # An unknown user is asked for a proof, too, that nobody can give.
-        self._credential = _credential(self._digest, self._passwords.get(self.user, _OF_NOBODY))
+        self._credential = (
+            _Credential(_salt(self._digest, self.user), secrets.token_bytes(), secrets.token_bytes())
+            if password is None
+            else _credential(self._digest, self.user, password)
+        )
         salt = base64.b64encode(self._credential.salt).decode()
         answer = f"r={self._nonce},s={salt},i={ITERATIONS}"
         self._exchanged = f"{bare},{answer}"
@@ -104,10 +109,14 @@ class ScramServer:
         return hmac.digest(key, message, self._digest)
 
 
+def _salt(digest: str, user: str) -> bytes:
+    return hmac.digest(_SALT_SECRET, f"{digest} {user}".encode(), "sha256")[:_SALT_BYTES]
+
+
 @cache
-def _credential(digest: str, password: str) -> _Credential:
-    """Returns what a server has of a password: made once, as it takes milliseconds."""
-    salt = secrets.token_bytes(_SALT_BYTES)
+def _credential(digest: str, user: str, password: str) -> _Credential:
+    """Returns what a server has of a user's password: made once, as it takes milliseconds."""
+    salt = _salt(digest, user)
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, ITERATIONS)
     client_key = hmac.digest(salted, b"Client Key", digest)
     stored_key = hashlib.new(digest, client_key).digest()

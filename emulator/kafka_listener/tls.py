@@ -8,6 +8,7 @@ import asyncio
 import re
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from laststand.emulator.core.errors import ConfigError
@@ -15,6 +16,8 @@ from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.requester import ANONYMOUS
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 
+_RULES: Final = "ssl.principal.mapping.rules"
+_DEFAULT: Final = "DEFAULT"
 _HANDSHAKE_S: Final = 10.0
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _SHORT: Final = {
@@ -22,10 +25,14 @@ _SHORT: Final = {
     "organizationalUnitName": "OU",
     "organizationName": "O",
     "localityName": "L",
+    "streetAddress": "STREET",
+    "domainComponent": "DC",
+    "userId": "UID",
     "stateOrProvinceName": "ST",
     "countryName": "C",
 }
 _RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
+_GROUP: Final = re.compile(r"\$(\d)")
 _SPECIAL: Final = re.compile(r'([,+"\\<>;])')
 
 
@@ -41,14 +48,31 @@ class PrincipalRules:
 
     def __init__(self, text: str) -> None:
         self._rules: list[tuple[re.Pattern[str] | None, str, str]] = []
+        text = text.strip() or _DEFAULT
         position = 0
         while position < len(text):
             found = _RULE.match(text, position)
             if found is None:
-                raise ConfigError(key="ssl.principal.mapping.rules", value=text, expected="DEFAULT, RULE:PATTERN/NAME/")
+                raise self._error(text, "")
             position = found.end()
-            pattern = None if found[1] else re.compile(found[2])
-            self._rules.append((pattern, re.sub(r"\$(\d)", r"\\\1", found[3] or ""), found[4] or ""))
+            self._rules.append((self._pattern(text, found), found[3] or "", found[4] or ""))
+
+    @staticmethod
+    def _error(text: str, reason: str) -> ConfigError:
+        return ConfigError(key=_RULES, value=text, expected=f"DEFAULT, RULE:PATTERN/NAME/{reason}")
+
+    def _pattern(self, text: str, rule: re.Match[str]) -> re.Pattern[str] | None:
+        """Returns the pattern of a rule; ``None`` for the one that fits every subject."""
+        if rule[1]:
+            return None
+        try:
+            pattern = re.compile(rule[2])
+        except re.error as error:
+            raise self._error(text, f" ({error})") from None
+        unknown = [group for group in _GROUP.findall(rule[3]) if int(group) > pattern.groups]
+        if unknown:
+            raise self._error(text, f" (the pattern has no group {unknown[0]})")
+        return pattern
 
     def principal(self, subject: str) -> str:
         """Returns the principal of a subject.
@@ -61,9 +85,10 @@ class PrincipalRules:
                 return f"User:{subject}"
             found = pattern.fullmatch(subject)
             if found is not None:
-                mapped = found.expand(name)
+                groups = (subject, *found.groups(""))
+                mapped = _GROUP.sub(lambda group: groups[int(group[1])], name)  # noqa: B023  # called at once
                 return f"User:{mapped.lower() if case == 'L' else mapped.upper() if case == 'U' else mapped}"
-        raise ValueError(f"no rule of ssl.principal.mapping.rules fits {subject!r}")
+        raise ValueError(f"no rule of {_RULES} fits {subject!r}")
 
 
 def subject_of(certificate: "ssl._PeerCertRetDictType") -> str:
@@ -88,11 +113,16 @@ def server_context(properties: NodeProperties) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    _load("ssl.keystore.location", properties.ssl_keystore_location, context.load_cert_chain)
+    load_keystore = partial(context.load_cert_chain, password=_no_password)
+    _load("ssl.keystore.location", properties.ssl_keystore_location, load_keystore)
     context.verify_mode = _CLIENT_AUTH[properties.ssl_client_auth]
     if context.verify_mode is not ssl.CERT_NONE:
         _load("ssl.truststore.location", properties.ssl_truststore_location, context.load_verify_locations)
     return context
+
+
+def _no_password() -> str:
+    raise OSError("its key is encrypted")  # else OpenSSL asks for the password on the terminal
 
 
 def _load(key: str, path: str, load: Callable[[str], object]) -> None:
@@ -126,6 +156,7 @@ class TlsGate(asyncio.Protocol):
         self._make = make
         self._on_failure = on_failure
         self._early = b""
+        self._is_lost = False
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -136,14 +167,18 @@ class TlsGate(asyncio.Protocol):
         """Keeps what comes right behind the handshake."""
         self._early += data
 
+    def connection_lost(self, _: Exception | None) -> None:
+        """Notes that the client has gone, which may be before the connection is handed over."""
+        self._is_lost = True
+
     async def _open(self, transport: asyncio.Transport) -> None:
         host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
         try:
             tls = await asyncio.get_running_loop().start_tls(
                 transport, self, self._context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_S
             )
-            if tls is None:
-                raise ConnectionResetError("the client is gone")
+            if tls is None or self._is_lost:
+                return  # a client that has left did not fail
             certificate = tls.get_extra_info("ssl_object").getpeercert()
             principal = self._rules.principal(subject_of(certificate)) if certificate else ANONYMOUS
         except (OSError, ValueError) as error:

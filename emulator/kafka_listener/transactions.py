@@ -199,6 +199,7 @@ async def _describe_transactions(served: Served, request: ClientRequest) -> Mess
         topics: dict[str, list[int]] = {}
         for name in found.partitions:
             topics.setdefault(name.topic, []).append(name.partition)
+        unseen = served.unseen(request, topics)
         states.append(
             {
                 "errorCode": found.error,
@@ -208,7 +209,11 @@ async def _describe_transactions(served: Served, request: ClientRequest) -> Mess
                 "transactionStartTimeMs": -1 if found.start_ms is None else found.start_ms,
                 "producerId": found.producer_id,
                 "producerEpoch": found.producer_epoch,
-                "topics": [{"topic": topic, "partitions": partitions} for topic, partitions in topics.items()],
+                "topics": [
+                    {"topic": topic, "partitions": partitions}
+                    for topic, partitions in topics.items()
+                    if topic not in unseen
+                ],
             }
         )
     return {"transactionStates": states}

@@ -21,7 +21,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-966",
         place="core/broker/kraft/broker.py::Broker._unseen",
-        code="return self._guard.unseen(incoming.requester, topics or self._image.topics)",
+        code="return frozenset() if self._guard is None else self._guard.unseen(incoming, self._image.topics)",
         instead="return frozenset()",
         test=(
             "tests/unit/core/broker/kraft/test_permissions.py"

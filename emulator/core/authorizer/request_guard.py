@@ -34,6 +34,8 @@ _LISTS: Final = ("partitions", "topics", "resources")
 STREAM_API: Final = "Stream"
 """The metadata stream's name as an API."""
 
+_STREAM_CAUSE: Final = CauseId("stream")
+
 _PartitionEntry: TypeAlias = (
     messages.ProducePartition
     | messages.FetchPartition
@@ -63,6 +65,20 @@ class Refused(NamedTuple):
     response: messages.Response
 
 
+class _Asked(NamedTuple):
+    """A request whose sender may be denied it.
+
+    Attributes:
+        api: its name.
+        requester: the sender.
+        cause_id: of the request, and of denials.
+    """
+
+    api: str
+    requester: Requester
+    cause_id: CauseId
+
+
 class RequestGuard:
     """The guard of one node.
 
@@ -74,7 +90,6 @@ class RequestGuard:
         self._authorizer = authorizer
         self._permissions = RecordingAuthorizer(authorizer)
         self._denied: dict[RequestId, dict[int, msgspec.Struct]] = {}
-        self._cause_id = CauseId("")
 
     def admit(self, received: RequestReceived) -> RequestReceived | Refused:
         """Returns the request without what is denied, or its answer if nothing is left of it."""
@@ -82,26 +97,45 @@ class RequestGuard:
         requirement = REQUIREMENTS.get(type(request))
         if requester is None or requirement is None:
             return received
-        self._cause_id = received.cause_id
-        api = type(request).__name__.removesuffix("Request")
-        if not self._may_forward(api, requester):
+        asked = _asked(received, requester)
+        if not self._may_forward(asked):
             return Refused(refusal(request, _CLUSTER_DENIED))
-        if isinstance(request, messages.ProduceRequest) and not self._may_use_transaction(api, requester, request):
+        if isinstance(request, messages.ProduceRequest) and not self._may_use_transaction(asked, request):
             return Refused(refusal(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         if requirement.subject is Subject.CLUSTER:
-            is_met = self._is_met_on_cluster(api, requester, requirement)
+            is_met = self._is_met_on_cluster(asked, requirement)
             return received if is_met else Refused(refusal(request, _CLUSTER_DENIED))
         if isinstance(request, messages.MetadataRequest | messages.DescribeTopicPartitionsRequest):
             return received  # what is denied is not in the answer: ``unseen``
-        return self._admit_entries(received, api, requester, requirement)
+        return self._admit_entries(received, asked, requirement)
 
     def may_read_metadata(self, requester: Requester | None) -> bool:
         """Returns whether somebody may read the metadata log."""
-        return requester is None or self._is_met_on_cluster(STREAM_API, requester, METADATA_STREAM)
+        if requester is None:
+            return True
+        return self._is_met_on_cluster(_Asked(STREAM_API, requester, _STREAM_CAUSE), METADATA_STREAM)
 
-    def unseen(self, requester: Requester | None, topics: Iterable[str]) -> frozenset[str]:
-        """Returns those of several topics that somebody may not describe."""
-        return frozenset() if requester is None else self._authorizer.unseen(requester, topics)
+    def unseen(self, received: RequestReceived, existing: Iterable[str]) -> frozenset[str]:
+        """Returns the topics that the sender of a request may not describe, and asks to have described.
+
+        Args:
+            received: the request.
+            existing: the topics that a request without names is about, of which none counts as denied.
+        """
+        request, requester = received.request, received.requester
+        if requester is None:
+            return frozenset()
+        match request:
+            case messages.MetadataRequest(topics=topics) | messages.DescribeTopicPartitionsRequest(topics=topics):
+                if not topics:
+                    return self._authorizer.unseen(requester, existing)
+                asked = _asked(received, requester)
+                named = ((name, Resource(ResourceType.TOPIC, name)) for name in topics)
+                return frozenset(
+                    name for name, topic in named if not self._is_allowed(asked, AclOperation.DESCRIBE, topic)
+                )
+            case _:
+                return frozenset()
 
     def pop_denials(self) -> list[events.AuthorizationDenied]:
         """Returns what was denied since the last call, each only once until the lists change."""
@@ -109,44 +143,50 @@ class RequestGuard:
 
     # --- Permissions ----------------------------------------------------------------------------------------------
 
-    def _is_allowed(self, api: str, requester: Requester, operation: AclOperation, resource: Resource) -> bool:
-        return self._permissions.is_allowed(api, requester, operation, resource, cause_id=self._cause_id)
+    def _is_allowed(self, asked: _Asked, operation: AclOperation, resource: Resource) -> bool:
+        return self._permissions.is_allowed(asked.api, asked.requester, operation, resource, cause_id=asked.cause_id)
 
-    def _may_forward(self, api: str, requester: Requester) -> bool:
+    def _may_forward(self, asked: _Asked) -> bool:
+        requester = asked.requester
         if requester.forwarder is None:
             return True
-        forwarder = Requester(requester.forwarder, requester.host)
-        return self._is_allowed(api, forwarder, FORWARDING.operation, CLUSTER)
+        by_forwarder = asked._replace(requester=Requester(requester.forwarder, requester.host))
+        return self._is_allowed(by_forwarder, FORWARDING.operation, CLUSTER)
 
-    def _may_use_transaction(self, api: str, requester: Requester, request: messages.ProduceRequest) -> bool:
+    def _may_use_transaction(self, asked: _Asked, request: messages.ProduceRequest) -> bool:
         if request.transactional_id is None:
             return True
         resource = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-        return self._is_allowed(api, requester, AclOperation.WRITE, resource)
+        return self._is_allowed(asked, AclOperation.WRITE, resource)
 
-    def _is_met_on_cluster(self, api: str, requester: Requester, requirement: Requirement) -> bool:
+    def _has_alternative(self, requester: Requester, requirement: Requirement) -> bool:
+        alternative = requirement.on_cluster
+        return alternative is not None and self._authorizer.is_allowed(requester, alternative, CLUSTER)
+
+    def _is_met_on_cluster(self, asked: _Asked, requirement: Requirement) -> bool:
         any_topic = requirement.on_any_topic
-        if any_topic is not None and self._authorizer.is_allowed_on_any(requester, any_topic, ResourceType.TOPIC):
+        if any_topic is not None and self._authorizer.is_allowed_on_any(asked.requester, any_topic, ResourceType.TOPIC):
             return True
-        return self._is_allowed(api, requester, requirement.operation, CLUSTER)
+        if self._has_alternative(asked.requester, requirement):
+            return True
+        return self._is_allowed(asked, requirement.operation, CLUSTER)
 
     def _admit_entries(
-        self, received: RequestReceived, api: str, requester: Requester, requirement: Requirement
+        self, received: RequestReceived, asked: _Asked, requirement: Requirement
     ) -> RequestReceived | Refused:
         """Returns a request without the entries that are denied, whose errors wait for the answer."""
         request = received.request
         is_follower = isinstance(request, messages.FetchRequest) and request.replica_id is not None
         if is_follower and requirement.of_followers is not None:
-            follows = self._is_allowed(api, requester, requirement.of_followers, CLUSTER)
+            follows = self._is_allowed(asked, requirement.of_followers, CLUSTER)
             return received if follows else Refused(refusal(request, _TOPIC_DENIED))
-        alternative = requirement.on_cluster
-        if alternative is not None and self._authorizer.is_allowed(requester, alternative, CLUSTER):
+        if self._has_alternative(asked.requester, requirement):
             return received
         field, entries = _entries_of(request)
         denied: dict[int, msgspec.Struct] = {}
         for index, entry in enumerate(entries):
             resource = _resource_of(entry)
-            if not self._is_allowed(api, requester, requirement.operation, resource):
+            if not self._is_allowed(asked, requirement.operation, resource):
                 is_topic = resource.resource_type is ResourceType.TOPIC
                 denied[index] = _refused_entry(entry, _TOPIC_DENIED if is_topic else _CLUSTER_DENIED)
         if not denied:
@@ -168,6 +208,10 @@ class RequestGuard:
         rest = iter(cast(Sequence[msgspec.Struct], outcomes))
         merged = tuple(denied[index] if index in denied else next(rest) for index in range(len(denied) + len(outcomes)))
         return msgspec.structs.replace(answer, response=msgspec.structs.replace(answer.response, **{field: merged}))
+
+
+def _asked(received: RequestReceived, requester: Requester) -> _Asked:
+    return _Asked(type(received.request).__name__.removesuffix("Request"), requester, received.cause_id)
 
 
 def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:

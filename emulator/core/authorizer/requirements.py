@@ -27,7 +27,7 @@ class Requirement(NamedTuple):
     Attributes:
         operation: that has to be allowed.
         subject: to what.
-        on_cluster: an operation on the cluster that is as good as that on each topic.
+        on_cluster: an operation on the cluster that is as good.
         on_any_topic: an operation on any topic that is as good as that on the cluster.
         of_followers: an operation on the cluster that replicas need instead.
     """
@@ -51,7 +51,7 @@ REQUIREMENTS: Final[Mapping[type[Message], Requirement]] = {
     messages.AllocateProducerIdsRequest: _INTER_BROKER,
     messages.GetReplicaLogInfoRequest: _INTER_BROKER,
     transaction_messages.AddPartitionsToTxnRequest: _INTER_BROKER,
-    transaction_messages.WriteTxnMarkersRequest: _INTER_BROKER,
+    transaction_messages.WriteTxnMarkersRequest: _INTER_BROKER._replace(on_cluster=AclOperation.ALTER),
     messages.ProduceRequest: Requirement(AclOperation.WRITE, Subject.TOPICS),
     messages.FetchRequest: Requirement(AclOperation.READ, Subject.TOPICS, of_followers=AclOperation.CLUSTER_ACTION),
     messages.ListOffsetsRequest: _DESCRIBE_TOPICS,

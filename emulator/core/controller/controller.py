@@ -15,7 +15,6 @@ Kafka's ``BrokerHeartbeatManager``, ``QuorumController``.
 """
 
 from collections import deque
-from collections.abc import Iterable
 from enum import Enum
 from typing import assert_never
 
@@ -286,7 +285,7 @@ class Controller:
                     self.image,
                     request,
                     partition_limit=self._properties.max_request_partition_size_limit,
-                    unauthorized=self._unseen(received.requester, request.topics or self.image.topics),
+                    unauthorized=self._unseen(received),
                 )
             case admin_messages.ElectLeadersRequest() as request:
                 self._elect_leaders(turn, received.request_id, request)
@@ -313,8 +312,8 @@ class Controller:
             self._brokers.refuse_alter_partitions(turn, received.request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         turn.respond(received.request_id, response)
 
-    def _unseen(self, requester: Requester | None, topics: Iterable[str]) -> frozenset[str]:
-        return frozenset() if self._guard is None else self._guard.unseen(requester, topics)
+    def _unseen(self, received: inputs.RequestReceived) -> frozenset[str]:
+        return frozenset() if self._guard is None else self._guard.unseen(received, self.image.topics)
 
     def _elect_leaders(
         self, turn: ControllerTurn, request_id: RequestId, request: admin_messages.ElectLeadersRequest

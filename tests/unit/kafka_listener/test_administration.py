@@ -1,12 +1,16 @@
 """Administrators' requests: answers that no recorded case has."""
 
 import asyncio
+from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any, cast
 
 from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core.acls import AclOperation
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import ConfigResource, TopicId
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
@@ -14,12 +18,19 @@ from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 
 T = TopicId("T" * 21 + "A")
+CLIENT = Requester("User:alice")
 
 
 class Broker:
-    """A broker that knows topic ``t``, and whose controller does what it is asked."""
+    """A broker that knows topic ``t``, and whose controller does what it is asked.
 
-    def __init__(self) -> None:
+    Args:
+        error: of the controller, in place of that.
+        unallowed: operations that the broker's entries do not allow to the client.
+    """
+
+    def __init__(self, error: ErrorCode = ErrorCode.NONE, unallowed: Collection[AclOperation] = ()) -> None:
+        self.error = error
         self.image = MetadataImage()
         self.image.topics["t"] = T
         self.image.topic_names[T] = "t"
@@ -31,7 +42,8 @@ class Broker:
                 controller=self,
                 controller_id=100,
                 note=lambda *_, **__: None,
-                client_of=lambda _: None,
+                might=lambda _, operation, __: operation not in unallowed,
+                properties=NodeProperties(),
             ),
         )
 
@@ -39,12 +51,14 @@ class Broker:
         self, _: int, request: messages.Request, *, timeout_ms: int, on_behalf_of: object
     ) -> messages.Response:
         assert timeout_ms > 0
-        assert on_behalf_of is None
+        assert on_behalf_of == CLIENT
         self.asked.append(request)
         match request:
             case admin_messages.DeleteTopicsRequest(topics=topics):
-                deleted = tuple(admin_messages.TopicResult(name=name, error=ErrorCode.NONE) for name in topics)
+                deleted = tuple(admin_messages.TopicResult(name=name, error=self.error) for name in topics)
                 return admin_messages.DeleteTopicsResponse(topics=deleted)
+            case admin_messages.ElectLeadersRequest():
+                return admin_messages.ElectLeadersResponse(error=self.error)
             case admin_messages.CreateTopicsRequest(topics=topics):
                 made = tuple(admin_messages.TopicResult(name=topic.name, error=ErrorCode.NONE) for topic in topics)
                 return admin_messages.CreateTopicsResponse(topics=made)
@@ -68,7 +82,7 @@ class Broker:
 
     def answer(self, api: str, version: int, **body: object) -> Message:
         key = api_named(api).key
-        request = ClientRequest(key, version, body, cast(Any, None))
+        request = ClientRequest(key, version, body, cast(Any, SimpleNamespace(requester=CLIENT)))
         answer = asyncio.run(cast(Any, ADMINISTRATION[key](self.served, request)))
         return cast(Message, answer)
 
@@ -81,6 +95,41 @@ def test_a_topic_that_is_named_and_given_by_its_id_is_not_deleted() -> None:
         ("t", T, ErrorCode.INVALID_REQUEST)
     ]
     assert broker.asked == []
+
+
+def test_a_topic_that_is_denied_is_shown_as_it_was_given() -> None:
+    topics = [{"name": "t", "topicId": ZERO_UUID}, {"name": None, "topicId": T}]
+    denied, delete = ErrorCode.TOPIC_AUTHORIZATION_FAILED, AclOperation.DELETE
+    body = {"topicNames": [], "timeoutMs": 1000, "topics": topics}
+    for unallowed, name in (({delete}, "t"), ({delete, AclOperation.DESCRIBE}, None)):
+        answer = Broker(denied, unallowed).answer("DeleteTopics", 6, **body)
+        shown = [(each["name"], each["topicId"], each["errorCode"]) for each in answer["responses"]]
+        assert shown == [("t", ZERO_UUID, denied), (name, T, denied)]
+
+
+def test_who_may_not_elect_leaders_is_shown_the_partitions_that_it_names() -> None:
+    denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    named = [{"topic": "t", "partitions": [3]}]
+    for asked, shown in ((None, []), (named, [("t", 3, denied)])):
+        answer = Broker(denied).answer("ElectLeaders", 2, electionType=0, topicPartitions=asked, timeoutMs=1000)
+        assert answer["errorCode"] == denied
+        assert [
+            (topic["topic"], each["partitionId"], each["errorCode"])
+            for topic in answer["replicaElectionResults"]
+            for each in topic["partitionResult"]
+        ] == shown
+
+
+def test_who_may_not_describe_a_configuration_creates_a_topic_without_seeing_it() -> None:
+    topic = {"name": "new", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
+    for is_rehearsed in (False, True):
+        broker = Broker(unallowed={AclOperation.DESCRIBE_CONFIGS})
+        body = {"topics": [topic], "timeoutMs": 1000, "validateOnly": is_rehearsed}
+        (created,) = broker.answer("CreateTopics", 7, **body)["topics"]
+        assert (created["errorCode"], created["topicConfigErrorCode"]) == (0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        assert (created["numPartitions"], created["replicationFactor"]) == (-1, -1)
+        assert "configs" not in created
+        assert len(broker.asked) == 1
 
 
 def test_who_creates_a_topic_is_told_its_configuration() -> None:

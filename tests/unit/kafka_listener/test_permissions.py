@@ -7,14 +7,15 @@ from typing import Any, cast
 
 import pytest
 
-from laststand.emulator.core import events
+from laststand.emulator.core import events, transaction_messages
 from laststand.emulator.core.acl_store import AclStore
-from laststand.emulator.core.acls import AccessControlEntry, AclOperation, ResourceType
+from laststand.emulator.core.acls import CLUSTER_NAME, AccessControlEntry, AclOperation, ResourceType
 from laststand.emulator.core.authorizer.authorizer import Authorizer
 from laststand.emulator.core.authorizer.denials import RecordingAuthorizer
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.requester import Requester
+from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.kafka_listener.listener import _HANDLERS
 from laststand.emulator.kafka_listener.message_codec import Writer, response_codec
 from laststand.emulator.kafka_listener.messages import Api, FieldDefinition, Message, all_apis, api_named
@@ -126,13 +127,7 @@ def test_who_may_do_everything_is_answered_by_the_handler(name: str, version: in
 
 
 def test_topics_are_refused_one_by_one() -> None:
-    entry = AccessControlEntry(
-        resource_type=ResourceType.TOPIC,
-        resource_name="orders",
-        principal="User:alice",
-        operation=AclOperation.DESCRIBE,
-    )
-    asked, _ = served(entry)
+    asked, _ = served(allowed(AclOperation.DESCRIBE, "orders", ResourceType.TOPIC))
     api = api_named("ListOffsets")
     topics = [{"name": name, "partitions": [{"partitionIndex": 3}]} for name in ("orders", "refunds")]
 
@@ -146,6 +141,64 @@ def test_topics_are_refused_one_by_one() -> None:
     assert answer is not None
     found = {topic["name"]: topic["partitions"][0]["errorCode"] for topic in answer["topics"]}
     assert found == {"orders": ErrorCode.NONE, "refunds": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+def allowed(operation: AclOperation, name: str, resource_type: ResourceType) -> AccessControlEntry:
+    return AccessControlEntry(
+        resource_type=resource_type, resource_name=name, principal="User:alice", operation=operation
+    )
+
+
+def test_markers_may_be_written_by_who_may_alter_the_cluster() -> None:
+    asked, denials = served(allowed(AclOperation.ALTER, CLUSTER_NAME, ResourceType.CLUSTER))
+    _, reached = ask(api_named("WriteTxnMarkers"), 1, asked)
+    assert (len(reached), denials) == (1, [])
+
+
+@pytest.mark.parametrize(("version", "shown"), [(1, [ErrorCode.GROUP_AUTHORIZATION_FAILED]), (2, [])])
+def test_a_group_that_is_denied_is_told_where_the_version_has_a_place_for_it(
+    version: int, shown: list[ErrorCode]
+) -> None:
+    asked, _ = served()
+    answer, _ = ask(api_named("OffsetFetch"), version, asked)
+    assert answer is not None
+    assert [each["errorCode"] for topic in answer["topics"] for each in topic["partitions"]] == shown
+
+
+def test_a_topic_given_by_its_id_is_denied_without_its_name() -> None:
+    asked, denials = served()
+    topic_id = "T" * 21 + "A"
+    image = SimpleNamespace(topics={"orders": topic_id}, topic_names={topic_id: "orders"}, brokers={})
+    asked = asked._replace(broker=cast(Any, SimpleNamespace(image=image, controller=None)), endpoints={})
+    api = api_named("Metadata")
+    body = {**sample(api.request, 13), "topics": [{"name": None, "topicId": topic_id}]}
+    connection = cast(Any, SimpleNamespace(requester=Requester("User:alice")))
+    answer = asyncio.run(answer_as_allowed(asked, ClientRequest(api.key, 13, body, connection), _HANDLERS[api.key]))
+    assert answer is not None
+    assert answer["topics"] == [{"errorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "name": None, "topicId": topic_id}]
+    assert len(denials) == 1
+
+
+def test_topics_of_a_transaction_are_left_out_that_may_not_be_described() -> None:
+    asked, denials = served(
+        allowed(AclOperation.DESCRIBE, "payments", ResourceType.TRANSACTIONAL_ID),
+        allowed(AclOperation.DESCRIBE, "orders", ResourceType.TOPIC),
+    )
+    found = transaction_messages.DescribeTransactionResponse(
+        error=ErrorCode.NONE, state="Ongoing", partitions=(TopicPartition("orders", 1), TopicPartition("refunds", 0))
+    )
+
+    async def of_the_core(_: object) -> object:
+        return SimpleNamespace(response=found)
+
+    api = api_named("DescribeTransactions")
+    connection = cast(Any, SimpleNamespace(requester=Requester("User:alice")))
+    request = ClientRequest(api.key, 0, {"transactionalIds": ["payments"]}, connection)
+    asked = asked._replace(core=cast(Any, SimpleNamespace(ask=of_the_core)))
+    answer = asyncio.run(answer_as_allowed(asked, request, _HANDLERS[api.key]))
+    assert answer is not None
+    assert [each["topics"] for each in answer["transactionStates"]] == [[{"topic": "orders", "partitions": [1]}]]
+    assert denials == []
 
 
 def test_without_an_authorizer_the_handler_is_all_there_is() -> None:

@@ -52,6 +52,18 @@ def test_others_are_refused_at_the_end_whoever_they_say_they_are(user: str, pass
     assert not server.is_complete
 
 
+def test_a_salt_is_that_of_its_user_known_or_not_whatever_the_password() -> None:
+    passwords = {"alice": "same", "bob": "same"}
+
+    def salt(user: str) -> str:
+        challenge = ScramServer("SCRAM-SHA-256", passwords).respond(f"n,,n={user},r=x".encode()).decode()
+        return challenge.split(",")[1]
+
+    salts = {user: salt(user) for user in ("alice", "bob", "mallory", "eve")}
+    assert len(set(salts.values())) == len(salts)
+    assert salts == {user: salt(user) for user in salts}
+
+
 @pytest.mark.parametrize(
     "messages",
     [

@@ -3,6 +3,8 @@
 import asyncio
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,7 +13,7 @@ from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.properties import NodeProperties, node_properties
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka_listener.listener import KafkaListener
-from laststand.emulator.kafka_listener.tls import PrincipalRules, server_context, subject_of
+from laststand.emulator.kafka_listener.tls import PrincipalRules, TlsGate, server_context, subject_of
 from laststand.emulator.rpc.interception import Interceptor
 from tests.certificates import Authority
 
@@ -96,15 +98,48 @@ def test_a_key_without_its_certificate_is_a_mistake_of_the_user(authority: Autho
     assert server_context(NodeProperties()) is None
 
 
+def test_a_key_that_is_encrypted_is_a_mistake_and_nobody_is_asked_for_its_password(
+    authority: Authority, tmp_path: Path
+) -> None:
+    plain, locked = authority.issue("locked"), tmp_path / "locked.pem"
+    command = ("openssl", "pkcs8", "-topk8", "-in", plain, "-out", locked, "-passout", "pass:secret")
+    subprocess.run(command, check=True, capture_output=True)
+    locked.write_text(locked.read_text() + plain.read_text().partition("-----BEGIN PRIVATE")[0])
+    given = {"listener.security.protocol.map": "KAFKA:SSL", "ssl.keystore.location": str(locked)}
+    with pytest.raises(ConfigError, match="its key is encrypted"):
+        server_context(node_properties(given))
+
+
+async def test_a_client_that_leaves_before_it_is_handed_over_leaves_nothing_behind(properties: NodeProperties) -> None:
+    context, made, failed = server_context(properties), list[object](), list[str]()
+    assert context is not None
+    gate = TlsGate(context, PrincipalRules(""), lambda: made.append(1), lambda *reason: failed.append(str(reason)))  # type: ignore[arg-type, return-value]
+    transport = cast(Any, SimpleNamespace(get_extra_info=lambda _: ("127.0.0.1", 1)))
+
+    async def shake_hands(*_: object, **__: object) -> object:
+        gate.connection_lost(None)
+        return object()
+
+    loop = asyncio.get_running_loop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "start_tls", shake_hands)
+        await gate._open(transport)
+    assert (made, failed) == ([], [])
+
+
 def test_a_subject_is_written_as_rfc_2253_does() -> None:
     subject = ((("countryName", "DE"),), (("organizationName", "Example, Inc"),), (("commonName", "alice"),))
     assert subject_of({"subject": subject}) == "CN=alice,O=Example\\, Inc,C=DE"
+    short = ((("domainComponent", "org"),), (("streetAddress", "Main 1"),), (("userId", "al"),))
+    assert subject_of({"subject": short}) == "UID=al,STREET=Main 1,DC=org"
 
 
 @pytest.mark.parametrize(
     ("rules", "principal"),
     [
         ("DEFAULT", "User:CN=Alice,O=example"),
+        (" ", "User:CN=Alice,O=example"),
+        (r"RULE:^CN=(.*?),(X)?.*$/$2\\d$1/", r"User:\\dAlice"),
         ("RULE:^CN=(.*?),O=example$/$1/,DEFAULT", "User:Alice"),
         ("RULE:^CN=(.*?),O=example$/$1@example/L", "User:alice@example"),
         ("RULE:^CN=(.*?),O=other$/$1/,RULE:^CN=(.*?),.*$/$1/U", "User:ALICE"),
@@ -117,5 +152,9 @@ def test_the_first_rule_that_fits_names_the_principal(rules: str, principal: str
 def test_without_a_rule_that_fits_there_is_no_principal() -> None:
     with pytest.raises(ValueError, match="no rule"):
         PrincipalRules("RULE:^CN=bob$/bob/").principal("CN=alice")
+
+
+@pytest.mark.parametrize("text", ["RULE:nothing", "RULE:CN=(/$1/", "RULE:CN=(.*)/$2/", "RULE:*/a/"])
+def test_rules_that_are_none_are_a_mistake_of_the_user(text: str) -> None:
     with pytest.raises(ConfigError, match="mapping"):
-        PrincipalRules("RULE:nothing")
+        PrincipalRules(text)

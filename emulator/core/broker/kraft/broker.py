@@ -224,13 +224,7 @@ class Broker:
 
     def _unseen(self, incoming: inputs.RequestReceived) -> frozenset[str]:
         """Returns the topics that a request is about and whose existence its sender may not know."""
-        if self._guard is None:
-            return frozenset()
-        match incoming.request:
-            case messages.MetadataRequest(topics=topics) | messages.DescribeTopicPartitionsRequest(topics=topics):
-                return self._guard.unseen(incoming.requester, topics or self._image.topics)
-            case _:
-                return frozenset()
+        return frozenset() if self._guard is None else self._guard.unseen(incoming, self._image.topics)
 
     def _handle_response(
         self, turn: Turn, peer: BrokerId, request: messages.Request, response: messages.Response

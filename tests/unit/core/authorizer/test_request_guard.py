@@ -188,7 +188,9 @@ def test_a_request_needs_its_permission_and_no_other(request_: messages.Request)
     guarded = guard()
     admitted = guarded.admit(received(request_))
     if isinstance(request_, HIDING):
-        assert guarded.unseen(ALICE, ("orders",)) == {"orders"}
+        assert guarded.unseen(received(request_), ("refunds",)) == {"orders"}
+        (named,) = guarded.pop_denials()
+        assert (named.cause_id, named.resource) == (CAUSE, "TOPIC:orders")
         return
     assert isinstance(admitted, Refused)
     assert type(admitted.response) is messages.RESPONSE_OF[type(request_)]
@@ -246,6 +248,22 @@ def test_topics_may_be_created_by_who_may_create_on_the_cluster() -> None:
     assert guarded.admit(received(asked)) == received(asked)
 
 
+@pytest.mark.parametrize("kind", HIDING)
+def test_topics_that_nobody_names_are_left_out_and_nobody_is_denied_them(kind: type[messages.MetadataRequest]) -> None:
+    guarded = guard(allowed(AclOperation.DESCRIBE, "orders", ResourceType.TOPIC))
+    asked = kind(topics=())
+    assert guarded.unseen(received(asked), ("orders", "refunds")) == {"refunds"}
+    assert guarded.unseen(received(asked, None), ("orders", "refunds")) == frozenset()
+    assert guarded.pop_denials() == []
+
+
+def test_markers_may_be_written_by_who_may_alter_the_cluster() -> None:
+    guarded = guard(allowed(AclOperation.ALTER, CLUSTER_NAME, ResourceType.CLUSTER))
+    asked = transactions.WriteTxnMarkersRequest(markers=())
+    assert guarded.admit(received(asked)) == received(asked)
+    assert guarded.pop_denials() == []
+
+
 def test_a_producer_id_is_for_who_may_write_to_any_topic() -> None:
     guarded = guard(allowed(AclOperation.WRITE, "orders", ResourceType.TOPIC))
     assert guarded.admit(received(messages.InitProducerIdRequest())) == received(messages.InitProducerIdRequest())
@@ -290,4 +308,9 @@ def test_the_metadata_stream_is_for_brokers() -> None:
     of_cluster = allowed(AclOperation.CLUSTER_ACTION, CLUSTER_NAME, ResourceType.CLUSTER)
     assert guard(of_cluster).may_read_metadata(ALICE)
     assert guard().may_read_metadata(None)
-    assert not guard().may_read_metadata(ALICE)
+    guarded = guard()
+    guarded.admit(received(fetch("orders")))
+    guarded.pop_denials()
+    assert not guarded.may_read_metadata(ALICE)
+    (denial,) = guarded.pop_denials()
+    assert (denial.api, denial.cause_id) == ("Stream", "stream")
