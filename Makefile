@@ -35,7 +35,7 @@ help: ## print this list
 setup: ## create .venv from the pinned requirements, generate code, build toxiproxy-server and an archive of Spark's classes
 	@$(MAKE) --no-print-directory --jobs=3 proto toxiproxy class-archive
 
-develop: setup $(VENV)/installed-for-development ## set up, with what lint, types and tests need beside
+develop: setup $(VENV)/compiled ## set up, with what lint, types and tests need beside
 
 toxiproxy: | $(if $(GO_ON_PATH),$(BIN)/python,$(VENV)/installed)
 	@$(BIN)/python -m laststand.emulator.cluster.toxiproxy_build
@@ -154,7 +154,7 @@ bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay
 	rm -rf build mutants *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf spark-warehouse metastore_db derby.log emulator/rpc/generated/*_pb2*
+	rm -rf spark-warehouse metastore_db derby.log emulator/rpc/generated/*_pb2* $(VENV)/compiled
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -177,6 +177,11 @@ $(VENV)/installed-for-development: $(REQUIREMENTS) | $(VENV)/installed
 	@$(PIP) install --quiet --no-deps $(REQUIREMENTS:%=-r %)
 	@$(PIP) check
 	@touch $@
+
+# All that tests import is compiled here: else each of their workers, which begin at once, would compile all of it.
+$(VENV)/compiled: $(VENV)/installed-for-development | proto
+	@echo "compiling what tests import"
+	@$(BIN)/python -m pytest --collect-only -qq > $@ || true
 
 $(GENERATED) &: $(PROTOS) proto/generate.py requirements/build.txt | $(VENV)/installed
 	@echo "generating code of proto/"
