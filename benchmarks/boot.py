@@ -22,8 +22,8 @@ from benchmarks.boot_launcher import SESSION_TIMEOUT_MS
 from benchmarks.cluster import PARTITIONS, BenchmarkError
 from benchmarks.figure import Figure
 from benchmarks.load import Load, load_client
-from laststand.emulator.cluster.process_cluster import source_environment
 from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.module_command import source_environment
 from laststand.emulator.parent_death import die_with_parent
 
 REPETITIONS: Final = 7

@@ -16,7 +16,7 @@ from typing import Final
 
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
-from laststand.emulator.cluster.process_cluster import source_environment
+from laststand.emulator.module_command import source_environment
 
 INPUT_BYTES: Final = 200 << 20
 LINE_BYTES: Final = {"100b": 100, "1k": 1024}

@@ -22,7 +22,7 @@ import psutil
 
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
-from laststand.emulator.cluster.process_cluster import source_environment
+from laststand.emulator.module_command import source_environment
 from laststand.emulator.parent_death import die_with_parent
 
 REPETITIONS: Final = 3

@@ -47,7 +47,6 @@ async def _launch(directory: Path) -> None:
     cluster = ZooKeeperCluster(
         layout,
         zookeeper=program,
-        program=sys.executable,
         messages=server_messages((), record=events.intercepted),
         on_start=events.started,
         on_server_end=lambda _incarnation, end: events.ended(end.cause),

@@ -4,15 +4,32 @@
 ``docker`` in it would be imported instead of the library. ``-P`` leaves it out.
 """
 
+import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+_SOURCES: Final = Path(__file__).parents[2]
 
 
-def module_command(module: str, *arguments: str, program: str = sys.executable) -> tuple[str, ...]:
+def module_command(module: str, *arguments: str) -> tuple[str, ...]:
     """Returns the command line that runs a module with its arguments.
 
     Args:
         module: full name, as ``python -m`` takes it.
         arguments: of the module.
-        program: the Python that runs it.
     """
-    return (program, "-P", "-m", module, *arguments)
+    return (sys.executable, "-P", "-m", module, *arguments)
+
+
+def module_of(command: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Returns module and arguments of a command line of ``module_command``."""
+    _, _, _, module, *arguments = command
+    return module, arguments
+
+
+def source_environment() -> dict[str, str]:
+    """Returns the environment in which a child imports this very program, wherever the harness was started."""
+    known = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": str(_SOURCES) if not known else f"{_SOURCES}{os.pathsep}{known}"}

@@ -21,7 +21,7 @@ from laststand.emulator.client.control import (
     encode_line,
 )
 from laststand.emulator.cluster.child import Child, ProcessSpec
-from laststand.emulator.cluster.process_cluster import CLIENT_NAME, source_environment
+from laststand.emulator.cluster.process_cluster import CLIENT_NAME
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.types import TopicPartition
@@ -81,7 +81,7 @@ class ClientLink:
             ProcessSpec(
                 name=CLIENT_NAME,
                 argv=module_command("laststand.emulator.client", "--config", str(config_path)),
-                environment=source_environment(),
+                imports=("laststand.emulator.client.__main__",),
                 stderr_path=directory / "client.log",
             )
         )

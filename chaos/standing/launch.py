@@ -14,9 +14,8 @@ from laststand.chaos.process.hosts import remove_leftovers
 from laststand.chaos.standing.link import is_standing
 from laststand.chaos.standing.order import StandingOrder, read_order, write_order
 from laststand.chaos.standing.state import Ended, read_state
-from laststand.emulator.cluster.process_cluster import source_environment
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.module_command import module_command
+from laststand.emulator.module_command import module_command, source_environment
 from laststand.emulator.parent_death import die_with_parent
 from laststand.emulator.storage.line_file import line_files
 

@@ -1,6 +1,5 @@
 """A standing cluster around a ZooKeeper server: as any other, but for its server and where committed state is read."""
 
-import sys
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
@@ -52,7 +51,6 @@ class StandingZooKeeperCluster(StandingCluster):
         return ZooKeeperCluster(
             self._layout,
             zookeeper=self._zookeeper,
-            program=sys.executable,
             messages=self._messages,
             on_start=self._note_start,
             on_server_end=self._note_server_end,

@@ -1,7 +1,6 @@
 """Plays a run on real processes around a ZooKeeper server."""
 
 import logging
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -34,7 +33,6 @@ class ZooKeeperDriver(ProcessDriver):
         return ZooKeeperCluster(
             self._order.layout,
             zookeeper=self._order.zookeeper,
-            program=sys.executable,
             messages=self._messages,
             on_start=self._note_start,
             on_server_end=self._note_end,

@@ -11,21 +11,18 @@ crashed first has crashed.
 """
 
 import asyncio
+import contextlib
 import enum
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from laststand.emulator.cluster.fork_server import MALLOC, Start, fork_server
 from laststand.emulator.core.errors import EmulatorError, InvariantError
-from laststand.emulator.parent_death import die_with_parent
-
-READY_FD_VARIABLE = "LASTSTAND_READY_FD"
-"""Environment variable with the number of the file descriptor on which a child reports that it is ready."""
 
 START_TIMEOUT_S = 30.0
 """Time for which a child may take to become ready, on a machine that is busy with something else."""
@@ -33,12 +30,6 @@ START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 """Time for which a child may take to end after SIGTERM."""
 
-MALLOC = {
-    # Large messages otherwise cost a page fault per 4 KiB each time: serialising 1 MB falls from 1142 to 59 us.
-    "MALLOC_MMAP_THRESHOLD_": "268435456",
-    "MALLOC_TRIM_THRESHOLD_": "536870912",
-    "MALLOC_TOP_PAD_": "67108864",
-}
 _PAUSE_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.001
 _READY_LINE_BYTES_MAX = 4096
@@ -60,6 +51,7 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: unique among the living children of a supervisor.
         argv: program and arguments.
+        imports: modules of this program that a child finds imported, whose command line is of ``module_command``.
         stderr_path: file to which standard error and standard output are appended; its directory is created.
         environment: additions to this process's environment.
         readiness: whether to wait for the ready line.
@@ -70,6 +62,7 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     argv: tuple[str, ...]
+    imports: tuple[str, ...] = ()
     stderr_path: Path
     environment: Mapping[str, str] = {}
     readiness: Readiness = Readiness.UNREPORTED
@@ -166,37 +159,34 @@ class Child:
         self._ready: Ready | None = None
         self._ready_fd: int | None = None
         spec.stderr_path.parent.mkdir(parents=True, exist_ok=True)
-        environment = {**os.environ, **MALLOC, **spec.environment}
+        order = Start(
+            argv=spec.argv,
+            imports=spec.imports,
+            environment={**os.environ, **MALLOC, **spec.environment},
+            directory=str(Path.cwd()),
+        )
         child_fds: tuple[int, ...] = ()
         if spec.readiness is Readiness.REPORTED:
             self._ready_fd, write_fd = os.pipe()
-            environment[READY_FD_VARIABLE] = str(write_fd)
             child_fds = (write_fd,)
         try:
+            self._server = fork_server()
             with spec.stderr_path.open("ab") as stderr:
                 self._stderr_start = stderr.tell()
-                self._process = subprocess.Popen(
-                    die_with_parent(spec.argv),
-                    stdin=subprocess.DEVNULL,
-                    stdout=stderr,
-                    stderr=stderr,
-                    env=environment,
-                    pass_fds=child_fds,
-                    process_group=0,  # Ctrl-C is for the harness, which ends its children in order
-                )
+                self._pid = self._server.start(order, (stderr.fileno(), *child_fds))
         except OSError:
             self._close_ready_fd()
             raise
         finally:
             for fd in child_fds:
                 os.close(fd)
-        self._pidfd = os.pidfd_open(self._process.pid)
+        self._pidfd = os.pidfd_open(self._pid)
         self._loop.add_reader(self._pidfd, self._reap)
 
     @property
     def pid(self) -> int:
         """The process id."""
-        return self._process.pid
+        return self._pid
 
     @property
     def end(self) -> ProcessEnd | None:
@@ -247,25 +237,25 @@ class Child:
             timeout_s: that of what was to be run, if not given.
         """
         if self._ask(EndCause.STOPPED):
-            self._process.send_signal(signal.SIGTERM)
-            self._process.send_signal(signal.SIGCONT)
+            self._signal(signal.SIGTERM)
+            self._signal(signal.SIGCONT)
         try:
             async with asyncio.timeout(self.spec.stop_timeout_s if timeout_s is None else timeout_s):
                 return await self.wait()
         except TimeoutError:
             if self._ask(EndCause.STOP_TIMED_OUT):
-                self._process.kill()
+                self._signal(signal.SIGKILL)
             return await self.wait()
 
     def notify(self) -> None:
         """Send SIGUSR1 to the process, unless it has ended: a node then looks at the faults of its disk."""
         if self.end is None:
-            self._process.send_signal(signal.SIGUSR1)
+            self._signal(signal.SIGUSR1)
 
     async def kill(self) -> ProcessEnd:
         """End the process with SIGKILL, paused or not, and wait until it is gone, its sockets and locks with it."""
         if self._ask(EndCause.KILLED):
-            self._process.kill()
+            self._signal(signal.SIGKILL)
         return await self.wait()
 
     async def pause(self) -> bool:
@@ -293,12 +283,16 @@ class Child:
     async def _switch(self, signal_number: signal.Signals, *, paused: bool) -> bool:
         if self.end is not None or self.is_paused is paused:
             return False
-        self._process.send_signal(signal_number)
+        self._signal(signal_number)
         deadline = self._loop.time() + _PAUSE_TIMEOUT_S
         # The kernel tells nobody when the last thread has stopped.
         while self.is_paused is not paused and self.end is None and self._loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_INTERVAL_S)
         return self.end is None and self.is_paused is paused
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            signal.pidfd_send_signal(self._pidfd, number)
 
     def _ask(self, cause: EndCause) -> bool:
         if self._ended.done():
@@ -332,9 +326,7 @@ class Child:
             self._ready_fd = None
 
     def _reap(self) -> None:
-        return_code = self._process.poll()
-        if return_code is None:
-            return
+        return_code = self._server.collect(self._pid)
         if self.spec.exits_with_signal_number and return_code == _SIGNALLED + signal.SIGTERM:
             return_code = -signal.SIGTERM
         self._loop.remove_reader(self._pidfd)

@@ -78,7 +78,8 @@ class KafkaHost(LocalHost):
     """``LocalHost`` whose nodes are JVMs."""
 
     def __init__(self, supervisor: Supervisor, *, kafka: KafkaProgram, sync_shim: Path | None) -> None:
-        super().__init__(supervisor, program=str(kafka.java), environment={})
+        super().__init__(supervisor)
+        self._java = str(kafka.java)
         self._kafka = kafka.distribution
         self._jvm_options = kafka.jvm_options
         self._sync_shim = sync_shim
@@ -93,7 +94,7 @@ class KafkaHost(LocalHost):
             process = await self._supervisor.start(
                 ProcessSpec(
                     name=str(node_id),
-                    argv=(self._program, "-cp", self._kafka.class_path, *self._jvm_options, *archive, *arguments),
+                    argv=(self._java, "-cp", self._kafka.class_path, *self._jvm_options, *archive, *arguments),
                     stderr_path=self._layout.node_log(node_id),
                     environment=self._sync_environment(node_id),
                     exits_with_signal_number=True,

@@ -16,6 +16,7 @@ from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.module_command import module_command
+from laststand.emulator.node.module_names import modules_of
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -145,18 +146,14 @@ class LocalHost:
 
     Args:
         supervisor: of the children.
-        environment: added to that of nodes.
-        program: that runs ``-m laststand.emulator.node``.
     """
 
     listen_host = LOOPBACK
     harness_host = LOOPBACK
     configures_nodes = True
 
-    def __init__(self, supervisor: Supervisor, *, program: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
-        self._program = program
-        self._environment = environment
         self._layout: ClusterLayout
         self.files: NodeFiles
         self.token: RunToken
@@ -211,12 +208,20 @@ class LocalHost:
             return await self._supervisor.start(
                 ProcessSpec(
                     name=str(node_id),
-                    argv=module_command("laststand.emulator.node", *arguments, program=self._program),
-                    environment=self._environment,
+                    argv=module_command("laststand.emulator.node", *arguments),
+                    imports=self._imports(node_id),
                     stderr_path=self._layout.node_log(node_id),
                     readiness=Readiness.REPORTED,
                 )
             )
+
+    def _imports(self, node_id: NodeId) -> tuple[str, ...]:
+        return modules_of(
+            self._layout.role_of(node_id),
+            has_zookeeper=self._layout.is_zookeeper(self._layout.controller_id),
+            has_metrics=self._layout.metrics,
+            has_kafka=bool(self._layout.kafka_clients),
+        )
 
     @contextmanager
     def _ports_lent(self, node_id: NodeId) -> Iterator[None]:

@@ -6,7 +6,6 @@ interpretation are up to the caller.
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 CLIENT_NAME: Final = "client"
 """Name of the client process among the supervisor's children."""
-
-_SOURCES: Final = Path(__file__).parents[3]
 
 
 class ProcessCluster:
@@ -71,7 +68,7 @@ class ProcessCluster:
         """
         self.layout = layout
         self.supervisor = Supervisor(on_end=self._ended)
-        self._host = host or LocalHost(self.supervisor, program=sys.executable, environment=source_environment())
+        self._host = host or LocalHost(self.supervisor)
         self.toxiproxy: Toxiproxy | None = None
         self.interceptions: dict[NodeId, tuple[InterceptionOrder, ...]] = {}
         self.clock_rates: dict[NodeId, int] = {}
@@ -387,9 +384,3 @@ class ProcessCluster:
 
 def _port(address: str) -> int:
     return host_and_port(address)[1]
-
-
-def source_environment() -> dict[str, str]:
-    """Returns the environment in which a child imports this very program, wherever the harness was started."""
-    known = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": str(_SOURCES) if not known else f"{_SOURCES}{os.pathsep}{known}"}

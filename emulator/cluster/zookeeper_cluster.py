@@ -14,7 +14,7 @@ from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec, StartError
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.link_messages import LinkMessages
 from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
-from laststand.emulator.cluster.process_cluster import ProcessCluster, source_environment
+from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.sync_shim import sync_shim_environment
 from laststand.emulator.cluster.zookeeper_probe import await_zookeeper, server_probes
@@ -37,8 +37,8 @@ SERVES_WITHIN_S: Final = 30.0
 class ZooKeeperHost(LocalHost):
     """``LocalHost`` on which one node is a ZooKeeper server."""
 
-    def __init__(self, supervisor: Supervisor, *, program: str, zookeeper: ZooKeeperProgram) -> None:
-        super().__init__(supervisor, program=program, environment=source_environment())
+    def __init__(self, supervisor: Supervisor, *, zookeeper: ZooKeeperProgram) -> None:
+        super().__init__(supervisor)
         self._zookeeper = zookeeper
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
@@ -106,7 +106,6 @@ class ZooKeeperCluster(ProcessCluster):
     Args:
         layout: what the cluster is made of; its controller is the server.
         zookeeper: what starts the server; ``None`` where the host does.
-        program: that runs ``-m laststand.emulator.node``.
         messages: the links to the server whose messages can be interfered with.
         on_start: as for ``ProcessCluster``.
         on_server_end: called with the incarnation and the end of each process of the server, before
@@ -122,7 +121,6 @@ class ZooKeeperCluster(ProcessCluster):
         layout: ClusterLayout,
         *,
         zookeeper: ZooKeeperProgram | None,
-        program: str,
         messages: LinkMessages,
         on_start: Callable[[NodeId, int], None],
         on_server_end: Callable[[int, ProcessEnd], None],
@@ -133,7 +131,7 @@ class ZooKeeperCluster(ProcessCluster):
         super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end, host=host)
         self._before_brokers = before_brokers
         if zookeeper is not None:
-            self._host = ZooKeeperHost(self.supervisor, program=program, zookeeper=zookeeper)
+            self._host = ZooKeeperHost(self.supervisor, zookeeper=zookeeper)
         self._is_under_shim = records_syncs(zookeeper)
         self._messages = messages
         self._on_server_end = on_server_end

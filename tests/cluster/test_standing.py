@@ -29,7 +29,7 @@ from laststand.emulator.plan.actions import (
     Start,
 )
 from tests.cluster.signals import default_signals
-from tests.cluster.survivors import MARK, await_end, leave_nothing, survivors
+from tests.cluster.survivors import MARK, await_end, children_of, leave_nothing, survivors
 from tests.unit.cli.one_process import Laststand, one_process
 
 pytestmark = pytest.mark.cluster
@@ -215,7 +215,7 @@ def test_killing_the_supervisor_ends_everything(terminal: Terminal) -> None:
         deadline = time.monotonic() + DEADLINE_S
         while not (status := terminal.status())["clients"]:
             assert time.monotonic() < deadline
-        assert len(survivors(terminal.mark)) == 6  # supervisor, toxiproxy, three nodes, consumer
+        assert len(survivors(terminal.mark)) == 7  # supervisor, its fork server, toxiproxy, three nodes, consumer
         pid = status["supervisor_pid"]
         assert isinstance(pid, int)
         os.kill(pid, signal.SIGKILL)
@@ -232,9 +232,10 @@ def test_killing_the_supervisor_ends_everything(terminal: Terminal) -> None:
 def test_interrupting_up_leaves_nothing(terminal: Terminal) -> None:
     with terminal.start("up") as up:
         deadline = time.monotonic() + DEADLINE_S
-        while len(survivors(terminal.mark)) < 3:  # the command, its supervisor, a first child
+        # From here on the supervisor has its first child, which imports before it forks a node.
+        while not any(map(children_of, children_of(up.pid))):
             assert time.monotonic() < deadline
-            time.sleep(0.01)
+            time.sleep(0.001)
         up.send_signal(signal.SIGINT)
         assert up.wait(DEADLINE_S) == 130
     assert await_end(terminal.mark) == []

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -79,7 +78,6 @@ class ServerAlone:
         self.cluster = ZooKeeperCluster(
             self.layout,
             zookeeper=program,
-            program=sys.executable,
             messages=self.messages,
             on_start=lambda _node, _incarnation: None,
             on_server_end=lambda _incarnation, end: self.ends.append(end.cause),

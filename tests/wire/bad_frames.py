@@ -89,7 +89,7 @@ async def _soak(directory: Path, count: int) -> float:
     """Sends so many frames; returns the largest growth of a broker's resident memory."""
     async with wire_cluster(directory) as address:
         cluster = await asyncio.to_thread(Cluster, address)
-        nodes = [child for child in psutil.Process().children() if "broker" in child.cmdline()]
+        nodes = [child for child in psutil.Process().children(recursive=True) if "broker" in child.cmdline()]
         sizes = []
         for tenth in range(_TENTHS):
             await asyncio.to_thread(send_bad_frames, cluster, count // _TENTHS, seed=tenth)

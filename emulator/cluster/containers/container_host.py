@@ -11,7 +11,7 @@ from typing import TypeVar
 import docker
 from docker.models.containers import Container
 
-from laststand.emulator.cluster.child import MALLOC, ProcessEnd
+from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.containers import labels, zookeeper_server
 from laststand.emulator.cluster.containers.compose import EMPTY, METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
 from laststand.emulator.cluster.containers.container_process import Afterwards, ContainerProcess
@@ -21,6 +21,7 @@ from laststand.emulator.cluster.containers.listening import await_listener
 from laststand.emulator.cluster.containers.mounts import change_owner, let_through, node_user, run_mount
 from laststand.emulator.cluster.containers.network import ClusterNetwork, own_container
 from laststand.emulator.cluster.containers.prune import remove_of
+from laststand.emulator.cluster.fork_server import MALLOC
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
 from laststand.emulator.cluster.node_host import NodeProcess

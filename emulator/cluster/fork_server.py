@@ -1,0 +1,248 @@
+"""The process from which the children of a harness are forked: it has imported what nodes import.
+
+To import it all takes a node 0.3 s of CPU; a copy of a process that has done so runs after some milliseconds. Each
+child is a process of its own all the same, with its own environment, output and process group. A program that is no
+module of this one, such as a JVM, is executed in its copy::
+
+    harness ── Start, standard error, ready pipe ─▶ fork server ── fork ─▶ child
+            ◀─ its process id ───────────────────
+            ── Collect ──────────────────────────▶                        (has ended)
+            ◀─ its exit code ────────────────────
+
+The server answers one order after the other. It dies with the harness and the children die with it, however either
+ends (``laststand.emulator.parent_death``). A child that has ended is a zombie until its exit code is collected, so that
+nothing else gets its process id before.
+
+A fork copies only the thread that asks for it, and locks that other threads hold stay locked in the copy. The server
+has one thread: none of its imports starts another, as gRPC does not before its first channel or server.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from laststand.emulator.module_command import module_command, module_of, source_environment
+from laststand.emulator.parent_death import become, die_with_parent, end_with_parent
+
+READY_FD_VARIABLE: Final = "LASTSTAND_READY_FD"
+"""Environment variable with the number of the file descriptor on which a child reports that it is ready."""
+
+MALLOC: Final = {
+    # Large messages otherwise cost a page fault per 4 KiB each time: serialising 1 MB falls from 1142 to 59 us.
+    "MALLOC_MMAP_THRESHOLD_": "268435456",
+    "MALLOC_TRIM_THRESHOLD_": "536870912",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+
+_MESSAGE_BYTES_MAX: Final = 1 << 20
+_DESCRIPTORS_MAX: Final = 2
+_COMMAND_LINE_BYTES: Final = 1024
+_ARG_START, _ARG_END = 45, 46
+"""Places of these fields of ``/proc/self/stat`` in proc(5), counted from the state, which is the third."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The order to start a child; its standard error and the pipe for its ready line, if it has one, come with it.
+
+    Attributes:
+        argv: program and arguments.
+        imports: modules that are imported before the fork, for a command line of ``module_command``; without any, the
+            program is executed.
+        environment: all of it.
+        directory: in which it starts.
+    """
+
+    argv: tuple[str, ...]
+    imports: tuple[str, ...]
+    environment: Mapping[str, str]
+    directory: str
+
+
+class Collect(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The order to report the exit code of a child that has ended."""
+
+    pid: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to an order.
+
+    Attributes:
+        number: process id of a child that was started; exit code of one that ended, or minus the signal's number.
+        errno: of the error by which no process could be made; 0 for none.
+    """
+
+    number: int = 0
+    errno: int = 0
+
+
+class _Birth(NamedTuple):
+    """The order by which this copy of the server was made, and the descriptors that came with it."""
+
+    order: Start
+    descriptors: Sequence[int]
+
+
+# --- The harness's end ------------------------------------------------------------------------------------------------
+
+
+class ForkServer:
+    """The harness's connection to its server. Main thread only: the server ends with that thread."""
+
+    def __init__(self) -> None:
+        """Starts the server; it imports nothing yet."""
+        self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with control:
+            # Copies of the server write their own command lines over this one, and need the room.
+            room = " " * _COMMAND_LINE_BYTES
+            self._process = subprocess.Popen(
+                die_with_parent(module_command(__name__, str(control.fileno()), room)),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, **MALLOC, **source_environment()},
+                pass_fds=(control.fileno(),),
+                process_group=0,  # Ctrl-C is for the harness, which ends its children in order
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        """The server runs."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """Ends the server, and with it all children."""
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+
+    def start(self, order: Start, descriptors: Sequence[int]) -> int:
+        """Starts a child, and returns its process id.
+
+        Raises:
+            OSError: the process could not be made.
+        """
+        socket.send_fds(self._control, [msgspec.json.encode(order)], list(descriptors))
+        answer = self._answer()
+        if answer.errno:
+            raise OSError(answer.errno, os.strerror(answer.errno))
+        return answer.number
+
+    def collect(self, pid: int) -> int:
+        """Returns the exit code of a child that has ended, or minus the number of the signal that ended it."""
+        try:
+            self._control.send(msgspec.json.encode(Collect(pid=pid)))
+            return self._answer().number
+        except OSError:
+            return -signal.SIGKILL  # of the kernel: the server is gone, and its children with it
+
+    def _answer(self) -> Answer:
+        message = self._control.recv(_MESSAGE_BYTES_MAX)
+        if not message:
+            raise ConnectionResetError("the process that starts children has ended")
+        return msgspec.json.decode(message, type=Answer)
+
+
+_server: ForkServer | None = None
+
+
+def fork_server() -> ForkServer:
+    """Returns the server of this process, which is started on first use."""
+    global _server
+    if _server is not None and not _server.is_alive:
+        _server.close()
+        _server = None
+    if _server is None:
+        _server = ForkServer()
+        atexit.register(_server.close)
+    return _server
+
+
+# --- The server -------------------------------------------------------------------------------------------------------
+
+
+def _serve(control: socket.socket) -> _Birth | None:
+    """Carries out orders until the harness has ended; returns in each child, too, with what it was born for."""
+    decoder = msgspec.json.Decoder(Start | Collect)
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, _MESSAGE_BYTES_MAX, _DESCRIPTORS_MAX)
+        if not message:
+            return None
+        match decoder.decode(message):
+            case Start() as order:
+                answer = _fork(order)
+                if answer is None:
+                    control.close()
+                    return _Birth(order, descriptors)
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            case Collect(pid=pid):
+                answer = Answer(number=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        control.send(msgspec.json.encode(answer))
+
+
+def _fork(order: Start) -> Answer | None:
+    """Returns the answer; ``None`` in the child."""
+    for module in order.imports:
+        with contextlib.suppress(Exception):  # the child imports it again, and shows the error in its log
+            importlib.import_module(module)
+    gc.freeze()  # what a collector looks at is copied
+    try:
+        pid = os.fork()
+    except OSError as error:
+        return Answer(errno=error.errno or 0)
+    return Answer(number=pid) if pid else None
+
+
+def _live(birth: _Birth, *, server_pid: int) -> None:
+    """Becomes the child that was ordered, in its place."""
+    order = birth.order
+    os.setpgid(0, 0)
+    os.chdir(order.directory)
+    output, *ready = birth.descriptors
+    for standard in (sys.stdout, sys.stderr):
+        os.dup2(output, standard.fileno())
+    os.close(output)
+    os.environ.clear()
+    os.environ.update(order.environment)
+    for descriptor in ready:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the library's
+        os.environ[READY_FD_VARIABLE] = str(descriptor)
+    if not order.imports:
+        become(parent_pid=server_pid, argv=order.argv)
+    end_with_parent(server_pid)
+    _show_command_line(order.argv)
+    module, sys.argv[1:] = module_of(order.argv)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _show_command_line(argv: Sequence[str]) -> None:
+    """Has ``ps`` and ``/proc/PID/cmdline`` show the child's own command line, up to the length of the server's."""
+    fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
+    start, end = int(fields[_ARG_START]), int(fields[_ARG_END])
+    text = b"\0".join(map(os.fsencode, argv))[: end - start - 1]
+    ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
+
+
+def main() -> None:
+    """Serves; in each child, runs what it was forked for."""
+    pid = os.getpid()
+    birth = _serve(socket.socket(fileno=int(sys.argv[1])))
+    if birth is not None:
+        _live(birth, server_pid=pid)
+
+
+if __name__ == "__main__":
+    main()

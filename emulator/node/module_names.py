@@ -1,0 +1,24 @@
+"""The modules of a node that are imported only by the nodes that need them."""
+
+from laststand.emulator.core.types import NodeRole
+
+_PACKAGE = "laststand.emulator"
+
+
+def modules_of(role: NodeRole, *, has_zookeeper: bool, has_metrics: bool, has_kafka: bool) -> tuple[str, ...]:
+    """Returns all that a node imports until it serves, for a process that imports it before it forks nodes.
+
+    Args:
+        role: of the node.
+        has_zookeeper: its cluster has ZooKeeper.
+        has_metrics: it serves ``/metrics``.
+        has_kafka: it is to listen for clients of Apache Kafka, if it is a broker.
+    """
+    names = [f"node.{name}" for name in ("__main__", "handshake", "logging_setup", f"{role.value}_shell")]
+    if has_zookeeper:
+        names.append("node.zookeeper_shell")
+    if has_metrics:
+        names += ["node.metrics_server", f"node.{role.value}_metrics"]
+    if has_kafka and role is NodeRole.BROKER:
+        names += [f"kafka_listener.{name}" for name in ("listener", "client_history", "releases", "sasl")]
+    return tuple(f"{_PACKAGE}.{name}" for name in names)

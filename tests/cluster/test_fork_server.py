@@ -1,0 +1,90 @@
+"""The process from which children are forked: each is one of its own, and ends with it."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from laststand.emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.types import NodeRole
+from laststand.emulator.module_command import module_command, source_environment
+from laststand.emulator.node.module_names import modules_of
+
+pytestmark = pytest.mark.cluster
+
+SLEEP = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)")
+
+
+CLIENT = "laststand.emulator.client.__main__"
+
+
+async def end_of(spec: ProcessSpec) -> ProcessEnd:
+    async with Supervisor() as supervisor, asyncio.timeout(20):
+        return await (await supervisor.start(spec)).wait()
+
+
+async def test_a_forked_child_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await end_of(ProcessSpec(name="0", argv=("true",), stderr_path=tmp_path / "first"))  # the server is there now
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EXTRA", "yes")
+    monkeypatch.delenv("HOME")
+    command = module_command("tests.cluster.forked", "7", "a b")
+    end = await end_of(ProcessSpec(name="0", argv=command, imports=("decimal",), stderr_path=tmp_path / "log"))
+    assert (end.cause, end.exit_code) == (EndCause.UNEXPECTED, 7)
+    (line,) = end.stderr_tail
+    assert json.loads(line) == {
+        "command": list(command),
+        "arguments": ["7", "a b"],
+        "environment": {"EXTRA": "yes", "HOME": None},
+        "directory": str(tmp_path),
+        "group": True,
+        "decimal": True,
+        "descriptors": ["0", "1", "2", "3"],  # 3 is that of the folder which lists them
+    }
+
+
+async def test_a_module_that_cannot_be_imported_ends_its_own_process_only(tmp_path: Path) -> None:
+    async with Supervisor() as supervisor:
+        running = await supervisor.start(ProcessSpec(name="running", argv=SLEEP, stderr_path=tmp_path / "running"))
+        command = module_command("tests.cluster.no_such_program")
+        end = await end_of(
+            ProcessSpec(name="0", argv=command, imports=("tests.cluster.no_such_program",), stderr_path=tmp_path / "0")
+        )
+        assert "No module named tests.cluster.no_such_program" in end.stderr_tail[-1]
+        assert running.end is None
+
+
+async def test_children_end_with_their_server_and_the_next_one_has_another(tmp_path: Path) -> None:
+    async with Supervisor() as supervisor, asyncio.timeout(20):
+        child = await supervisor.start(ProcessSpec(name="0", argv=SLEEP, stderr_path=tmp_path / "0"))
+        assert await child.pause()
+        server = psutil.Process(child.pid).parent()
+        assert server is not None
+        server.kill()
+        end = await child.wait()
+        assert (end.cause, end.signal_number) == (EndCause.UNEXPECTED, signal.SIGKILL)
+        again = await supervisor.start(ProcessSpec(name="0", argv=SLEEP, stderr_path=tmp_path / "0"))
+        assert (await again.stop()).cause is EndCause.STOPPED
+
+
+def test_nothing_that_is_imported_before_a_fork_starts_a_thread() -> None:
+    roles = (NodeRole.CONTROLLER, NodeRole.BROKER)
+    names = {name for role in roles for name in modules_of(role, has_zookeeper=True, has_metrics=True, has_kafka=True)}
+    program = f"""
+import importlib, os
+for name in {(*sorted(names), CLIENT)}:
+    importlib.import_module(name)
+print(len(os.listdir("/proc/self/task")))
+"""
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(
+        command, env={**os.environ, **source_environment()}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1\n"
