@@ -99,7 +99,7 @@ def play_and_verify(
         orders: what to play.
         judge: who judges.
         on_status: called with every step of every run.
-        on_phase: told in words what all runs together have come to.
+        on_phase: called with what all runs together have come to, in words.
         watch: entered with the runs before they begin, and left when the last of them has ended.
 
     Raises:

@@ -15,7 +15,7 @@ from laststand.emulator.plan import actions
 
 @contextlib.asynccontextmanager
 async def view_of(runs: Sequence[Run], *, on_address: Callable[[str], None]) -> AsyncIterator[None]:
-    """Serves a page with runs on processes as long as the context lasts; tells ``on_address`` where.
+    """Serves a page with runs on processes as long as the context lasts; calls ``on_address`` with its address.
 
     Raises:
         OSError: it cannot be served.

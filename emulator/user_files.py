@@ -2,7 +2,7 @@
 
 Such a directory may hold anything under the name that is looked for. To open a FIFO waits until somebody writes to it,
 a device may have no end, and neither is what a user meant: both are refused in words, as are sockets and directories.
-The words stand in an ``OSError`` like those of the system, so that one handler tells of all of them.
+The words stand in an ``OSError`` like those of the system, so that one handler reports all of them.
 
 Only what is read as a document may also come through a pipe, as in ``laststand run <(sed s/3/5/ mine.yaml)``; a pipe in
 which nothing comes is given up.

@@ -1,6 +1,6 @@
 """The analyses that come along: functions from runs, as ``laststand.read_runs`` returns them, to a DataFrame.
 
-docs/analyses.md says what each of them tells.
+docs/analyses.md describes each of them.
 """
 
 from laststand.emulator.analysis.analyses import (

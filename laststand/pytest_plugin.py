@@ -24,7 +24,7 @@ SUFFIX = ".laststand.yaml"
 
 
 class NotAsExpectedError(Exception):
-    """A cell that did not pass; the text tells why."""
+    """A cell that did not pass; the text says why."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

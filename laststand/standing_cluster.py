@@ -52,7 +52,7 @@ _Result = TypeVar("_Result")
 
 
 class StepFailedError(EmulatorError):
-    """A fault or a barrier did not come to its end, or the fault had no effect; the text tells why."""
+    """A fault or a barrier did not come to its end, or the fault had no effect; the text says why."""
 
 
 class NotReadError(EmulatorError):

@@ -1,4 +1,4 @@
-"""Reason why Kafka's controller wrote a record, as far as its metadata log tells.
+"""Reason why Kafka's controller wrote a record, as far as its metadata log says.
 
 Records say what changed, not why. The reason follows from what stands beside a change in its batch, which holds what
 one request or one fencing has led to (``ReplicationControlManager``), the election from the state before the change.

@@ -37,8 +37,8 @@ def chosen_logs(
         directories: of one broker.
         partitions: that are imported.
         image: the state at the end of the metadata log.
-        assigned: the directory of each replica, as far as the metadata log tells.
-        problems: gets what cannot be read, and which log was taken where nothing tells.
+        assigned: the directory of each replica, as far as the metadata log says.
+        problems: gets what cannot be read, and which log was taken where nothing decides.
     """
     found: dict[TopicPartition, list[BrokerLog]] = {}
     for directory in directories:
@@ -62,7 +62,7 @@ def chosen_logs(
         chosen[partition] = max(choice.logs, key=lambda log: _rank(log, partition))
         if choice.deciding is Deciding.NOTHING and len(choice.logs) > 1:
             problems.append(
-                f"broker {broker_id} has {len(choice.logs)} logs of {partition}, and nothing tells which of them "
+                f"broker {broker_id} has {len(choice.logs)} logs of {partition}, and nothing says which of them "
                 f"counts: {chosen[partition].folder} was taken, the longest"
             )
     return chosen

@@ -1,4 +1,4 @@
-"""Makes a run directory of what a real cluster left behind, so that its story can be told like that of a run.
+"""Makes a run directory of what a real cluster left behind, so that it can be reported like a run of our own.
 
 ::
 
@@ -191,7 +191,7 @@ class _Importer:
         self._harness = self._open("harness-0", HARNESS, 0)
 
     def write(self, copy: MetadataCopy, problems: Sequence[str]) -> None:
-        """Writes everything that a metadata log tells, and what is not certain.
+        """Writes everything that a metadata log records, and what is not certain.
 
         Raises:
             StorageError: a record changes what does not exist, or a file cannot be written.
@@ -238,7 +238,7 @@ class _Importer:
         return not isinstance(event, PartitionEvent) or TopicPartition(event.topic, event.partition) in self._chosen
 
     def _epochs_of_clean_stops(self) -> dict[BrokerId, BrokerEpoch]:
-        """Returns the epochs of brokers that announced their shutdown: the log tells no more of how they ended."""
+        """Returns the epochs of brokers that announced their shutdown: the log says no more of how they ended."""
         return {
             broker_id: registration.broker_epoch
             for broker_id, registration in self._image.brokers.items()

@@ -47,7 +47,7 @@ class NodeWitness:
         layout: of the cluster.
 
     Attributes:
-        image: fold of the metadata log, as far as it was told of.
+        image: fold of the metadata log, as far as it was received.
     """
 
     def __init__(self, layout: ClusterLayout) -> None:
@@ -167,7 +167,7 @@ class NodeWitness:
             return [other]
         if isinstance(record, records.RegisterBrokerRecord):
             self._name(record.broker_id, record.incarnation_id)
-        # A change of a registration may tell only of what is not emulated, such as cordoned directories (KIP-1066).
+        # A change of a registration may change only what is not emulated, such as cordoned directories (KIP-1066).
         return committed_events(decision, offset=offset, delta=delta, view=self._view, cause_id=_CAUSE) or [other]
 
     def _is_registered(self, record: records.RegisterBrokerRecord) -> bool:

@@ -225,7 +225,7 @@ def _steps(plan: Plan, *, is_exact: bool) -> Iterator[str]:
 
 
 def _tolerant(action: actions.Action) -> actions.Action:
-    """An administrator's request may come too early or too late on processes; what it did the next barriers tell."""
+    """An administrator's request may come too early or too late on processes; the next barriers see what it did."""
     if not isinstance(action, actions.AdminAction):
         return action
     return msgspec.structs.replace(action, answers=tuple(dict.fromkeys((*action.answers, *_REFUSALS))))

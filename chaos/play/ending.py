@@ -16,7 +16,7 @@ SETTLE_TIMEOUT_S: Final = 45.0
 
 _LOOK_MS: Final = 50
 _LOOKS: Final = 600
-"""Half a minute: a broker tells with each heartbeat what it has applied."""
+"""Half a minute: a broker reports with each heartbeat what it has applied."""
 
 _TRIES: Final = 10
 """Each ends with a broker that is fenced, at most one for each that was killed."""

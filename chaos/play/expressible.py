@@ -92,10 +92,10 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
 
 
 def _unseen_from_outside(scenario: Scenario) -> Iterator[str]:
-    """Yields barriers about what no client is told."""
+    """Yields barriers about what no client can see."""
     for number, step in enumerate(scenario.steps, start=1):
         if isinstance(step.action, conditions.Until) and (what := _unseen(step.action.condition)) is not None:
-            yield f"step {number} {step.text} (line {step.line}): no client is told {what}"
+            yield f"step {number} {step.text} (line {step.line}): no client can see {what}"
 
 
 def _unseen(condition: conditions.Condition) -> str | None:

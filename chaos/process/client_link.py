@@ -153,7 +153,7 @@ class ClientLink:
             while line := await reader.readline():
                 self._handle_report(decode_report(line))
         except ConnectionError:
-            pass  # the process died; whoever awaits an answer is told below
+            pass  # the process died; whoever awaits an answer gets the error below
         finally:
             writer.close()
             self._answers.put_nowait(None)

@@ -52,7 +52,7 @@ class HarnessLog:
         ending: what becomes of the cluster at the end of its scenario; ``None`` where it has none.
         incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
         kafka_clients: names of the clients of Kafka that have links of their own.
-        witness: who tells of the run's nodes, if anybody does.
+        witness: who records what the run's nodes do, if anybody does.
 
     Attributes:
         cause_id: of new events: the step that is being played.

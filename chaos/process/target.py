@@ -156,7 +156,9 @@ class ProcessTarget:
                 ended_ns=wall_ns + proved_ns - begun_ns,
             )
         if not outcome.took_effect and self.log.is_by_hand:
-            return outcome  # nothing is different, and who asked for it is told: there is no fault to account for
+            return (
+                outcome  # nothing is different, and who asked for it gets that answer: there is no fault to account for
+            )
         after = await self.committed_end()
         for event in fault_events(
             action,

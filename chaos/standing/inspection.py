@@ -87,7 +87,7 @@ async def _replica(
 ) -> Replica:
     partition = TopicPartition(status.topic, status.partition)
     info = await _ask(admin, broker_id, status) if node.state == "running" else None
-    # After the broker's answer: what it told is on disk by now, or at least in the page cache.
+    # After the broker's answer: what it recorded is on disk by now, or at least in the page cache.
     view = await asyncio.to_thread(replica_of, run, broker_id, partition)
     replica = Replica(
         broker_id=broker_id,

@@ -22,7 +22,7 @@ class ClientConnection(msgspec.Struct, kw_only=True):
 
     Attributes:
         client_id: that the client gave.
-        link: name of the client whose addresses it dialled; ``None`` if no harness tells.
+        link: name of the client whose addresses it dialled; ``None`` if no harness knows it.
         broker: that it is connected to.
         connection: its number in the broker's process.
         software: name and version that the client gave.

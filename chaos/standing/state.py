@@ -1,7 +1,7 @@
 """The state of a standing cluster for its next supervisor: ``state.json``.
 
 It is written when the cluster starts, before and after each step, and at an orderly end. A supervisor that died leaves
-it without an end, and the next one tells from it what that means for the evidence.
+it without an end, and the next one derives from it what that means for the evidence.
 """
 
 import os

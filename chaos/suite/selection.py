@@ -106,7 +106,7 @@ def _files(name: str, *, near: Path) -> list[Path]:
                 raise ConfigError(key="scenario", value=str(path), expected="a folder with scenarios, files *.yaml")
             return below
         for file in (path, place / f"{name}.yaml"):
-            if file.is_file() or file.is_symlink():  # reading tells of a link that leads nowhere
+            if file.is_file() or file.is_symlink():  # reading reports a link that leads nowhere
                 return [file]
     if name.endswith(_SUFFIXES) or name.startswith((".", "/")):
         raise ConfigError(key="scenario", value=name, expected="a file or folder that exists: there is none")
@@ -136,7 +136,7 @@ def _is_ours(path: Path) -> bool:
     try:
         return _IS_OURS.search(read_bytes(path)) is not None
     except OSError:
-        return True  # reading it again tells why it cannot be read
+        return True  # reading it again reports why it cannot be read
 
 
 def _is_run(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The event files of a ZooKeeper server: what its transaction log says, told as the simulated server tells it.
+"""The event files of a ZooKeeper server: what its transaction log says, in the form of the simulated server's events.
 
 Every zxid leaves an event, so that one which is missing leaves a hole. An event has the time at which the server took
 its transaction on, which is before anybody could hear of it.

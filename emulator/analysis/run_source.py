@@ -3,7 +3,7 @@
 A run of which not all can be read fills no tables: figures without a part of the evidence would be wrong and would not
 look so. A run that is whole and proves nothing (a fault had no effect, say) fills them, and its verdict says so.
 So does one that was imported from a real cluster: it has no history and no records of how processes ended, and all that
-its logs tell is there.
+its logs record is there.
 """
 
 import typing

@@ -1,9 +1,9 @@
 """Chooses the log that counts among several logs of a partition in one broker's directories.
 
 A broker has several log directories where it has several disks (``log.dirs``, JBOD), and each of its partitions is in
-one of them; a copy of one directory may hold a restored backup beside it. The metadata log tells in two ways: it knows
+one of them; a copy of one directory may hold a restored backup beside it. The metadata log decides in two ways: it has
 the topic's id, which ``partition.metadata`` has, and, since Kafka 3.7, the directory of each replica, whose id
-``meta.properties`` has. Where neither tells, both may be the broker's log.
+``meta.properties`` has. Where neither decides, both may be the broker's log.
 """
 
 from collections.abc import Sequence

@@ -231,7 +231,7 @@ class SeveralLogs(msgspec.Struct, frozen=True, kw_only=True):
         broker_id: whose they are.
         folders: of those that count; several if nothing distinguishes them.
         other_folders: of the others.
-        deciding: what tells which one counts.
+        deciding: what says which one counts.
 
     """
 

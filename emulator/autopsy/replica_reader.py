@@ -209,7 +209,7 @@ def _columns(headers: Headers) -> Batches:
 
 
 def _checkpointed_epochs(folder: Path) -> tuple[EpochEntry, ...]:
-    """Returns the epoch checkpoint; none where it is missing or bad, as the batches tell the same."""
+    """Returns the epoch checkpoint; none where it is missing or bad, as the batches hold the same."""
     path = folder / LEADER_EPOCH_CHECKPOINT
     try:
         return parse_epochs(read_text(path), path=str(path))

@@ -94,7 +94,7 @@ class EndCause(enum.Enum):
     UNEXPECTED = "unexpected"
     """It ended by itself, or in another way than it was asked to."""
     UNSEEN = "unseen"
-    """Whoever was to tell of its end is gone, so nobody knows whether it ended; only in containers."""
+    """Whoever was to report its end is gone, so it is not known whether it ended; only in containers."""
 
 
 class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,7 +285,7 @@ class Child:
             return False
         self._signal(signal_number)
         deadline = self._loop.time() + _PAUSE_TIMEOUT_S
-        # The kernel tells nobody when the last thread has stopped.
+        # The kernel reports to nobody that the last thread has stopped.
         while self.is_paused is not paused and self.end is None and self._loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_INTERVAL_S)
         return self.end is None and self.is_paused is paused

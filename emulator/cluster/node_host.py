@@ -167,7 +167,7 @@ class LocalHost:
         return self._supervisor.children
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
-        """Reserves a port for each node, and hands over the token. The supervisor tells of ends.
+        """Reserves a port for each node, and hands over the token. The supervisor reports ends.
 
         Raises:
             ConfigError: a port of the layout is taken.

@@ -5,7 +5,7 @@ node's end and its restart. So the harness keeps a socket bound to it that never
 sides the kernel then lets a server bind and listen there, but gives the port to nobody who asks for *some* port.
 Addresses are thereby known before any process runs, and all of them start at once.
 
-The kernel asks for no user there: any process could listen in place of a node that is down, and would be told what is
+The kernel asks for no user there: any process could listen in place of a node that is down, and would be sent what is
 meant for that node. So the harness sets ``SO_REUSEADDR`` only while the node starts.
 """
 

@@ -73,7 +73,7 @@ def provide_toxiproxy(*, announce: Callable[[str], object]) -> Path:
     """Return the server that wants to see a token, built now if it must be; else the one on ``PATH``.
 
     Args:
-        announce: told before anything is built, and why nothing was.
+        announce: called before anything is built, and with the reason where nothing was.
 
     Raises:
         MissingToolError: there is none on ``PATH``, and no Go.

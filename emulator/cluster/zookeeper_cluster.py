@@ -188,7 +188,7 @@ class ZooKeeperCluster(ProcessCluster):
         return self._is_under_shim or node_id != self.layout.controller_id
 
     def addresses_for(self, source: NodeId) -> dict[int, str]:
-        """Returns where a node, or ``CLIENT``, reaches every node; a controller tells its own broker, too."""
+        """Returns where a node, or ``CLIENT``, reaches every node; a controller reaches its own broker, too."""
         addresses = super().addresses_for(source)
         addresses |= {link.target: address for link, address in self._unproxied.items() if link.source == source}
         return {**addresses, source: self._host.address(source)} if source in self.layout.node_ids else addresses

@@ -410,7 +410,7 @@ class DescribedBroker(msgspec.Struct, frozen=True, kw_only=True):
     """A registered broker, alive or not.
 
     ``applied_offset`` is that of the last metadata record which it has applied, as of its last heartbeat; ``None``
-    before the first one. Kafka tells as much of observers in DescribeQuorum.
+    before the first one. Kafka's DescribeQuorum says as much of observers.
     """
 
     broker_id: BrokerId

@@ -6,7 +6,7 @@ plus the envelope that the writer adds (``laststand.emulator.core.packed`` has t
     {"run": "...", "node": 1, "incarnation": 2, "sequence": 7, "time_ns": 81, "type": "BatchAppended", "cause_id": ...}
 
 ``sequence`` starts at 0 in each file and has no gaps. ``time_ns`` is the machine's monotonic clock (virtual in the
-simulator) when the turn began that decided what the event tells; it orders the lines of one machine for people, never
+simulator) when the turn began that decided what the event records; it orders the lines of one machine for people, never
 for a check. Adding a field is compatible; renaming one
 is a breaking change with a changelog line.
 """
@@ -168,8 +168,8 @@ class LogOpened(PartitionEvent, frozen=True, kw_only=True):
 class LogFlushed(PartitionEvent, frozen=True, kw_only=True):
     """The recovery point of a log rose: everything below it is on the disk, and a power loss leaves it.
 
-    A broker's process tells so within a quarter of a second. With Kafka's defaults few do: acknowledged records are in
-    page caches.
+    A broker's process records it within a quarter of a second. With Kafka's defaults few do: acknowledged records are
+    in page caches.
     """
 
     recovery_point: Offset

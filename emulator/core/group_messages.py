@@ -57,7 +57,7 @@ class JoinGroupRequest(CoordinatorMessage, frozen=True, kw_only=True):
 
 
 class JoinedMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as the leader is told of it."""
+    """A member as the leader gets it."""
 
     member_id: str
     instance_id: str | None
@@ -147,7 +147,7 @@ class CommittedOffset(msgspec.Struct, frozen=True, kw_only=True):
 class OffsetCommitRequest(CoordinatorMessage, frozen=True, kw_only=True):
     """Commits positions, as a member of a generation or, with generation -1, as whoever has an empty group.
 
-    ``api_version`` decides how an unknown group is told; ``retention_ms`` and ``producer`` are as of
+    ``api_version`` decides the answer for an unknown group; ``retention_ms`` and ``producer`` are as of
     ``group_records.OffsetCommitted``. A producer's transaction (TxnOffsetCommit) is verified first: ``adds_partition``
     has the positions' partition added to it (transaction version 2).
     """

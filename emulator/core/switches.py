@@ -269,7 +269,7 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     empty_logs_keep_epoch: bool = True
     """A log keeps the epoch of the last record that was deleted from it, where that began (S50).
 
-    Laststand: KIP-101 has a log's epochs tell where it differs from the leader's; Kafka moves the epoch of deleted
+    Laststand: by KIP-101 a log's epochs show where it differs from the leader's; Kafka moves the epoch of deleted
     records to the log start (``LeaderEpochFileCache.truncateFromStart``), and drops what begins at a log's end when
     it opens it (``LogLoader.load``), so that a log whose records were all deleted has none.
     """
@@ -292,7 +292,7 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     recovery_trims_epochs: bool = True
     """Recovery forgets epochs beyond the end of a log before it adds those of its batches, not after (S48).
 
-    Laststand: KIP-101 has a log's epochs tell where it differs from the leader's; Kafka adds those of recovered
+    Laststand: by KIP-101 a log's epochs show where it differs from the leader's; Kafka adds those of recovered
     batches only above the newest that it has (``LogSegment.recover``), and forgets what begins beyond the log's end
     after that (``LogLoader.load``). Found by the simulator.
     """
@@ -314,7 +314,7 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     progress_of_this_term: bool = True
-    """A leader that was not leader in the epoch just before counts on nothing that followers told it (S43).
+    """A leader that was not leader in the epoch just before counts on nothing that followers reported to it (S43).
 
     Laststand: KIP-101 has a leader wait for its followers' fetches; Kafka (``Partition.makeLeader``,
     ``Replica.resetReplicaState``) keeps what it knows of them if it led before, whoever led in between, so that

@@ -162,7 +162,7 @@ class Witness(StrEnum):
     """The writer of a process's event file: the process, or an observer. It decides what a missing event proves."""
 
     PROCESS = "process"
-    """The process itself: what it does not tell did not happen."""
+    """The process itself: what it does not record did not happen."""
 
     HARNESS = "harness"
     """The harness, of a node of Apache Kafka: what nobody could see from outside is absent."""

@@ -4,10 +4,10 @@ The lines are those of ``Partition.makeLeader`` and ``makeFollower``, ``ReplicaM
 ``AbstractFetcherThread`` (why a log is cut), ``UnifiedLog.truncateTo`` (that it was), ``LogManager.loadLog`` and
 ``UnifiedLog.maybeIncrementLogStartOffset``, at level INFO, as Kafka 3.9 to 4.4 print them.
 
-A cut names only the new end. A follower cuts before it appends, so the old end is the one that it told when it began to
-follow, or at its last cut since then. A cut whose old end or reason is not told is left out. A rise of a log's start
-names only the new one; the old one is what the process told last, 0 where it told nothing. Where a log begins again
-because all of it was dropped, nothing is printed.
+A cut names only the new end. A follower cuts before it appends, so the old end is the one that it logged when it began
+to follow, or at its last cut since then. A cut whose old end or reason is not logged is left out. A rise of a log's
+start names only the new one; the old one is what the process logged last, 0 where it logged nothing. Where a log begins
+again because all of it was dropped, nothing is printed.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The state of a cluster as a broker tells it: members, topics, leaders, in-sync and eligible replicas."""
+"""The state of a cluster as a broker describes it: members, topics, leaders, in-sync and eligible replicas."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class BrokersWord(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: ``None`` where the broker does not say.
         addresses: of the brokers that it knows as alive, advertised.
         racks: of the same brokers.
-        partitions: of the topics that were asked for and exist. No broker tells partition epochs: they are 0.
+        partitions: of the topics that were asked for and exist. No answer has partition epochs: they are 0.
     """
 
     cluster_id: str | None

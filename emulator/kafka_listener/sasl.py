@@ -110,7 +110,7 @@ async def _authenticate(served: Served, request: ClientRequest) -> Message:
 
 
 def _fail(served: Served, request: ClientRequest, mechanism: str, reason: str) -> None:
-    """Puts a failure on record, and has the connection closed once the client has been told."""
+    """Puts a failure on record, and has the connection closed once the client has its answer."""
     connection = request.connection
     connection.exchange = None
     served.note_denial(

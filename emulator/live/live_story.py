@@ -1,6 +1,6 @@
 """The story of a run that goes on: what pictures are drawn from, made again from what its event files have by now.
 
-Frequent events become curves (``partition_record``) as they come; of the rare ones those are kept that a story tells.
+Frequent events become curves (``partition_record``) as they come; of the rare ones those are kept that a story shows.
 So a look costs what is new, and what is kept does not grow with the number of records.
 """
 
@@ -38,7 +38,7 @@ _TOLD: Final = (
     e.BecameLeader,
     e.BecameFollower,
 )
-"""Rare events that a story tells."""
+"""Rare events that a story shows."""
 
 _OF_OWN_LOG: Final = (e.LogTruncated, e.LogDeleted, e.LogOpened)
 

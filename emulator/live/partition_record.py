@@ -1,6 +1,6 @@
 """A partition's logs and acknowledgements while a run goes on, as curves that grow.
 
-The oracle tells the same of a run that has ended, from all of its evidence
+The oracle derives the same for a run that has ended, from all of its evidence
 (``laststand.emulator.verification.story.partition``). Here acknowledgements are those that brokers record: nobody waits
 for the clients' history.
 """
@@ -119,7 +119,7 @@ class PartitionRecord:
         del self._pauses[acks][:-_PAUSES_MAX]
         self._acked_at[acks] = int(all_times.max())
 
-    # --- As a story tells it --------------------------------------------------------------------------------------
+    # --- As a story has it ----------------------------------------------------------------------------------------
 
     def held(self, origin_ns: int) -> Iterator[HeldRecords]:
         """Yields the records that logs held of each epoch, by node and epoch."""

@@ -15,7 +15,7 @@ DRAWN_MAX: Final = 3
 
 
 class LivePicture(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition: its name, its picture, the steps that are numbered in it, and what a script tells of it."""
+    """A partition: its name, its picture, the steps that are numbered in it, and what a script knows of it."""
 
     name: str
     prefix: str

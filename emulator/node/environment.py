@@ -108,7 +108,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         host=EVERY_INTERFACE,
         port=port,
         metrics_port=_whole(given, "METRICS_PORT") if "METRICS_PORT" in given else None,
-        # A controller tells its own broker, too.
+        # A controller sends requests to its own broker, too.
         addresses={**_addresses(given), node_id: f"127.0.0.1:{port}"} if has_zookeeper else _addresses(given),
         has_health_checks=True,
     )

@@ -41,7 +41,7 @@ class EventWriter:
         run: the run's id.
         node_id: whose events these are.
         incarnation: which of its processes.
-        clock: tells the time of events that no turn made, in ns.
+        clock: gives the time of events that no turn made, in ns.
 
     Raises:
         StorageError: the file exists, or cannot be made.

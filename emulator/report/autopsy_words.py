@@ -250,7 +250,7 @@ def _several_words(found: Sequence[SeveralLogs]) -> Iterator[str]:
     unclear = [each for each in found if each.deciding is Deciding.NOTHING]
     for each in unclear[:1]:
         others = f", and so it is with {plural(len(unclear) - 1, 'more log')}" if len(unclear) > 1 else ""
-        yield f"{_several_logs(each)}, nothing tells which of them counts, and all are shown{others}"
+        yield f"{_several_logs(each)}, nothing says which of them counts, and all are shown{others}"
     clear = [each for each in found if each.deciding is not Deciding.NOTHING]
     for each in clear[:1]:
         others = f", and so it is with {plural(len(clear) - 1, 'more log')}" if len(clear) > 1 else ""
@@ -266,7 +266,7 @@ def several_logs_words(report: AutopsyReport) -> Iterator[str]:
     """Yields a sentence per broker and partition of which the broker has several logs."""
     for each in report.several_logs:
         if each.deciding is Deciding.NOTHING:
-            yield f"{_several_logs(each)}, and nothing tells which of them counts: {listed(each.folders)}"
+            yield f"{_several_logs(each)}, and nothing says which of them counts: {listed(each.folders)}"
         else:
             yield (
                 f"{_several_logs(each)}: {each.folders[0]} counts ({_DECIDING[each.deciding]}), "

@@ -9,7 +9,7 @@ from laststand.emulator.report.axes import Floats
 from laststand.emulator.verification.story.run import HeldRecords, PartitionStory, Point
 
 _HOLD: Final = 1 / 24
-"""Part of its time from which on a curve is told not to have moved between two points."""
+"""Part of its time from which on a curve is said not to have moved between two points."""
 
 
 class Curve(NamedTuple):

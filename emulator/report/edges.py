@@ -16,7 +16,7 @@ from laststand.emulator.verification.tables.timeline import EventPlace
 from laststand.emulator.verification.verdict.loss_report import CopyFate
 
 EDGES_MAX: Final = 400
-"""Edges of a picture of which a page tells; of more, as many are left out between them."""
+"""Edges of a picture that a page lists; where there are more, those between are left out."""
 
 _ENDS: Final = {
     events.IncarnationEnd.POWER_LOST: "loses power",

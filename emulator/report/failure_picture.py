@@ -1,4 +1,4 @@
-"""The picture of a run as lines of text, for where a run is told that was not as expected: JUnit, summaries, tests."""
+"""The picture of a run as lines of text, for reports of a run that was not as expected: JUnit, summaries, tests."""
 
 import logging
 from pathlib import Path

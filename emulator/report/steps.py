@@ -64,7 +64,7 @@ def story_steps(
 ) -> list[StoryStep]:
     """Returns the numbered steps of a partition's story, in the order of time.
 
-    Without a verdict the run goes on: its last steps are told, and whether they led to a loss nobody knows.
+    Without a verdict the run goes on: its last steps are shown, and whether they led to a loss is not known.
     """
     teller = _StepTeller(partition, story, axis)
     if verdict is None:

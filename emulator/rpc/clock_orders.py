@@ -1,4 +1,4 @@
-"""Faults of a node's clock, told by the harness at the node's own port, past all proxies.
+"""Faults of a node's clock, ordered by the harness at the node's own port, past all proxies.
 
 Only what the protocol measures by it is affected: sessions, lags, backoffs. Deadlines of requests are the transport's.
 """

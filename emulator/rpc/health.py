@@ -1,6 +1,7 @@
 """The standard health service (``grpc.health.v1``) of a node: SERVING while it can do its work.
 
-The library's own servicer is told of changes; a node is asked instead, so that nothing is kept twice.
+The library's own servicer keeps a state that is set at each change; here the node is asked, so that no state is kept
+twice.
 """
 
 from collections.abc import Callable

@@ -90,7 +90,7 @@ class StreamMessage(NamedTuple):
     Attributes:
         encode: returns the ``MetadataStreamResponse``: all that is new to the reader up to this message, or ``None`` if
             a later message that left before it had that.
-        cause_id: of the newest that it tells.
+        cause_id: of the newest one in it.
     """
 
     encode: Callable[[], bytes | None]

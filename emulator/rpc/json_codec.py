@@ -1,4 +1,4 @@
-"""Bytes of what the harness and a node tell each other at the node's own port."""
+"""Bytes of the messages between the harness and a node at the node's own port."""
 
 from typing import Generic, TypeVar
 

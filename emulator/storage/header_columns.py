@@ -1,6 +1,6 @@
 """The batch headers of a segment file as columns: one read per batch, whatever the batch holds.
 
-For logs too large to be read whole. A header tells where the next one is; of what lies between, nothing is read unless
+For logs too large to be read whole. A header says where the next one is; of what lies between, nothing is read unless
 batches are small. One file waits for the disk at each batch, so read several at a time, in threads. Where a file ends,
 and why, is as in ``batch_scan``.
 """

@@ -99,7 +99,7 @@ class LogDirectory:
         """Strays that were put aside, by this process or, once logs are loaded, by an earlier one.
 
         What an earlier process left of a topic with more than 210 characters may be known by the beginning of its name
-        only, as in Kafka; the topic id tells whose it was.
+        only, as in Kafka; the topic id says whose it was.
         """
         return tuple(self._strays.values())
 

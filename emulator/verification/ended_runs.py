@@ -23,7 +23,7 @@ _Signature = tuple[tuple[str, int, int], ...]
 
 
 class EndedRuns:
-    """The runs below a directory; each is told of once."""
+    """The runs below a directory; each is listed once."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,4 +1,4 @@
-"""Judges one run, in one process: reads its evidence, asks every check, tells what was lost.
+"""Judges one run, in one process: reads its evidence, asks every check, reports what was lost.
 
 This is what a Spark task does. It raises nothing about a run: one that cannot be judged is ``unknown``, and does not
 take the others with it.

@@ -10,9 +10,9 @@ States and edges::
     RECONNECTING --session expired--> CLOSED (``SessionExpired``); REWATCHING --lost--> RECONNECTING
 
 On any disconnection kazoo drops all watches. Each is set again by reading once the server is reached again within the
-session, and what was missed meanwhile is told, as Java's client and the server would (``setWatches``). kazoo repeats
-nothing; repeating is the core's. After an expiry it would open a new session by itself, but Kafka resigns first: the
-next one is opened when the core says so.
+session, and what was missed meanwhile is delivered, as Java's client and the server would (``setWatches``). kazoo
+repeats nothing; repeating is the core's. After an expiry it would open a new session by itself, but Kafka resigns
+first: the next one is opened when the core says so.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ CAUSE: Final = CauseId("zookeeper")
 _STOP_TIMEOUT_S: Final = 2.0
 _RETRY: Final = {"max_tries": -1, "delay": 0.02, "backoff": 1, "max_jitter": 0.02, "max_delay": 0.1}
 _QUIET: Final = logging.getLogger("laststand.emulator.zookeeper.kazoo")
-_QUIET.setLevel(logging.CRITICAL)  # a server that is down is news once, and the core tells it
+_QUIET.setLevel(logging.CRITICAL)  # a server that is down is reported once, by the core
 
 _EVENT_KINDS: Final = {
     EventType.CREATED: operations.ZooKeeperEventKind.CREATED,
@@ -80,7 +80,7 @@ class ZooKeeperSession:
     Args:
         address: ``host:port`` of the server, which may be a proxy's.
         timeout_ms: of each session.
-        deliver: is told what a driver tells the core (``core.zookeeper.exchange``), on the event loop, never from
+        deliver: gets what a driver passes to the core (``core.zookeeper.exchange``), on the event loop, never from
             within ``execute``.
     """
 
@@ -211,7 +211,7 @@ class ZooKeeperSession:
         if connection != self._connection or self._state is not _State.CONNECTED:
             return
         if is_lost(result):
-            return  # the state of the connection tells it
+            return  # the state of the connection says so
         step = answers.request.steps[place]
         answer = answers.steps[place] = answer_of(step, result)
         self._note_watch(step, answer)

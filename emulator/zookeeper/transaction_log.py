@@ -1,7 +1,7 @@
 """Reads a ZooKeeper server's transaction log: the last word on committed state, in the order of zxids.
 
 The server syncs a transaction before it answers, and before any watch fires; so who reads the log to its end knows of
-all that anybody was told. ZooKeeper's ``FileTxnLog``; numbers are big-endian::
+all that anybody was answered. ZooKeeper's ``FileTxnLog``; numbers are big-endian::
 
     log.<first zxid, hex>   | "ZKLG" | int 2 | long database |  records  | zeros
     record                  | long Adler-32 of the bytes | int length | bytes | "B" |

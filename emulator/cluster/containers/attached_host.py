@@ -45,7 +45,7 @@ class AttachedHost:
         project: its name.
     """
 
-    listen_host = ""  # each node was told its own
+    listen_host = ""  # each node has its own in its environment
 
     def __init__(self, project: str) -> None:
         self._name = project
@@ -101,7 +101,7 @@ class AttachedHost:
         self.files.catch_up()
 
     async def _await_begun(self, process: ContainerProcess) -> None:
-        """Waits until a node listens that may just have been started: its event file tells which process it is."""
+        """Waits until a node listens that may just have been started: its event file says which process it is."""
         node_id = NodeId(int(process.name))
         if not process.is_paused:
             await listens(process, self.address(node_id), is_zookeeper=self._layout.is_zookeeper(node_id))

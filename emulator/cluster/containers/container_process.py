@@ -178,7 +178,7 @@ class ContainerProcess:
         self.container.reload()
         printed = self.container.logs()
         mode = "ab" if self._afterwards is Afterwards.REMOVED else "wb"
-        with suppress(OSError), self._log_path.open(mode) as log:  # the end is told even where the disk is full
+        with suppress(OSError), self._log_path.open(mode) as log:  # the end is reported even where the disk is full
             log.write(printed)
         if self._afterwards is Afterwards.REMOVED:
             with suppress(DockerException):

@@ -123,7 +123,7 @@ class Project:
         """Returns the token that the nodes drew.
 
         Raises:
-            ConfigError: they were told of none.
+            ConfigError: they have none in their environment.
             EngineError: the engine refused.
         """
         path = self.variables().get(TOKEN_FILE, "")

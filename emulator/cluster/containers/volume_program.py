@@ -26,7 +26,7 @@ _EVENT_FILES: Final = "[0-9]*-*"
 """The event files of nodes; harnesses write their own."""
 
 _SERVER_LOGS: Final = f"nodes/*/data/{LOG_FOLDER}/log.*"
-"""A ZooKeeper server writes no events: they are told by the harness, from these."""
+"""A ZooKeeper server writes no events: the harness writes them, from these."""
 
 
 class VolumeProgram:

@@ -1,7 +1,7 @@
 """``python -m laststand.emulator.cluster.containers.zookeeper_server [zoo.cfg]``: runs a container's ZooKeeper server.
 
 The image has Java, which ``JAVA_HOME`` names, and ZooKeeper's jars in PySpark. A server that somebody else starts is
-told by its environment what to be (``laststand.emulator.node.environment``); of one that a harness starts, there is a
+configured by its environment (``laststand.emulator.node.environment``); of one that a harness starts, there is a
 file.
 """
 

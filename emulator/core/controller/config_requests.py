@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs and DescribeConfigs, resource by resource.
 
-The request layer of configuration: which resources exist, what APPEND means, what a running node lets itself be told.
+The request layer of configuration: which resources exist, what APPEND means, what can be set on a running node.
 What a change does to the cluster is decided in ``configs``. After Kafka's ``ConfigAdminManager`` and
 ``ConfigurationControlManager``.
 

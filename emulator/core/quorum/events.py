@@ -9,7 +9,7 @@ from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Fields of every event: the replica that tells, and its epoch."""
+    """Fields of every event: the replica that reports it, and its epoch."""
 
     replica: ReplicaKey
     leader_epoch: LeaderEpoch

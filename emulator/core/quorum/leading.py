@@ -14,7 +14,7 @@ from laststand.emulator.core.types import LeaderEpoch, MetadataOffset
 
 
 def propose(replica: Replica, leader_epoch: LeaderEpoch, values: tuple[bytes, ...], *, proposal_id: int) -> None:
-    """Collects records of the state machine, and tells it the offset of the last.
+    """Collects records of the state machine, and reports to it the offset of the last.
 
     Raises:
         IllegalCall: of an epoch that this node has not reached.

@@ -86,7 +86,7 @@ class EndQuorumEpochResponse(QuorumResponse, frozen=True, kw_only=True):
 
 
 class FetchMetadataRequest(Message, frozen=True, kw_only=True):
-    """Asks the leader for what follows on the own log, and so tells it the log's end.
+    """Asks the leader for what follows on the own log, and so reports the log's end.
 
     Attributes:
         cluster_id: not checked where it is absent.

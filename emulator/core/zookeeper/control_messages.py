@@ -91,7 +91,7 @@ class NoLeaderReason(Enum):
 
 
 class MetadataPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition as clients are to be told of it."""
+    """One partition as brokers are to describe it to clients."""
 
     name: TopicPartition
     controller_epoch: ControllerEpoch

@@ -1,7 +1,7 @@
 """ZooKeeper's tree of nodes: versions, sequential names, all-or-nothing transactions (ZooKeeper's ``DataTree``).
 
 Writes are applied one at a time; each has a zxid, one for all operations of a transaction. The tree knows no sessions
-but by the owner of an ephemeral node, and no watches: it tells what changed.
+but by the owner of an ephemeral node, and no watches: it returns what changed.
 """
 
 from typing import Final, assert_never

@@ -58,7 +58,7 @@ class IsrWriteUnknown(Enum):
     """The former ISR bounds the high watermark, and the same stale version is tried again (up to 2.7; KAFKA-2729)."""
 
     PENDING = "pending"
-    """The larger ISR does until LeaderAndIsr tells; no second try (2.8 and later)."""
+    """The larger ISR counts until LeaderAndIsr arrives; no second try (2.8 and later)."""
 
 
 class EqualEpochLeaderAndIsr(Enum):

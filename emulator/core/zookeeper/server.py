@@ -15,7 +15,7 @@ from laststand.emulator.core.zookeeper.identifiers import SessionId, Zxid
 
 
 class _Session:
-    """One client: when it was last heard of, and what it has not been told yet."""
+    """One client: when it was last heard of, and the events that it has not been sent yet."""
 
     __slots__ = ("children_watches", "events", "last_heard_ms", "node_watches", "timeout_ms")
 

@@ -1,7 +1,7 @@
 """Messages between a process and ZooKeeper on the simulated network.
 
 One connection at a time belongs to a session. Its requests are numbered: the server executes them in order, and closes
-a connection on which one is missing, as TCP does. Events of watches are numbered over the whole session, and told until
+a connection on which one is missing, as TCP does. Events of watches are numbered over the whole session, and sent until
 the client says that it has them, so that none is lost with a connection.
 """
 

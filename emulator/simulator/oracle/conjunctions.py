@@ -3,7 +3,7 @@
 Two tables. A broker that applies several changes of a partition as one difference does not see what lay in between:
 the pair is a reason of one of the changes, or a kind of record that came with them, and what was *hidden*. A request
 that arrives late, or is lost, was sent under epochs that may be others by then: the pair is its API and fate, and which
-epoch changed meanwhile. In the default era nobody sends OffsetForLeaderEpoch: fetches tell of what diverges.
+epoch changed meanwhile. In the default era nobody sends OffsetForLeaderEpoch: fetches report what diverges.
 
 A pair that never occurs in a sweep is a gap of the profiles; ``MUST_OCCUR`` has those without which a sweep of the
 default era proves nothing.
@@ -154,7 +154,7 @@ class Conjunctions:
         """A partition's state was committed."""
         states = self._states.setdefault(name, [])
         if states and states[-1].offset >= event.metadata_offset:
-            return  # told again by the controller's next process
+            return  # reported again by the controller's next process
         now_ms = self._now_ms()
         self._names[event.topic_id, name.partition] = name
         before = states[-1].change if states else None

@@ -1,7 +1,8 @@
 """Rules of the controller, restated: what it may commit, by the events of what it did commit.
 
 M1-M3 and M17 are the core's own named predicates, applied to what the step touched. Events are in the order of the log,
-so what was committed before an event is what the events before it said, whichever process of the controller tells them.
+so what was committed before an event is what the events before it said, whichever process of the controller reports
+them.
 """
 
 from collections.abc import Callable

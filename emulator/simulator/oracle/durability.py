@@ -262,7 +262,7 @@ class DurabilityChecks:
         return candidates(self._cluster, state)
 
     def check_told_end(self, name: TopicPartition, node: BrokerNode, partition: Partition) -> None:
-        """C3: what a settled leader would tell a client of the log's end has reached its epoch, and is no step back."""
+        """C3: the log end that a settled leader would give a client has reached its epoch, and is no step back."""
         if partition.is_recovering:
             return
         asked = messages.ListOffsetsPosition(

@@ -138,7 +138,8 @@ class Oracle:
             for part in response.partitions:
                 if part.error is not ErrorCode.NONE:
                     state = self._cluster.state(part.topic_partition)
-                    # Who was never told that nobody leads goes on asking the former leader (ZooKeeper clusters only).
+                    # A broker that never learnt that nobody leads goes on asking the former leader (ZooKeeper clusters
+                    # only).
                     self.tally.fetch_errors += state is not None and state.leader is not None
         self.checks.leaders.responded(node, response)
 

@@ -106,10 +106,10 @@ class RecoveryRule:
             electorate: the brokers then.
             configured: the topic's strategy then.
             patience: how long who has not answered is waited for.
-            now_ms: when it was told, by the controller's clock.
+            now_ms: when it was reported, by the controller's clock.
         """
         if event.method is not events.UncleanMethod.LONGEST_LOG or event.metadata_offset in self._judged:
-            return  # the latter is told again by the controller's next process
+            return  # the latter is reported again by the controller's next process
         self._judged.add(event.metadata_offset)
         for sentence in self._decision_problems(event, before, configured):
             yield Problem(sentence, leaves_evidence=True)

@@ -17,7 +17,7 @@ from laststand.emulator.core.image import BrokerRegistration, PartitionState
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, PartitionEpoch, TopicId, TopicPartition
 
 Transition: TypeAlias = Callable[[TopicPartition, PartitionState, PartitionState], None]
-"""Is told a partition before and after a record."""
+"""Called with a partition before and after a record."""
 
 _Value = TypeVar("_Value", bound=msgspec.Struct)
 

@@ -2,8 +2,9 @@
 
 Taken from the controller's inputs and effects, not from its events. An answer is gone with the process that asked.
 
-Events are told once the records before them are durable, so a recovery may have been dropped, and its answers with it,
-before anybody hears of it. Therefore an answer must count only if it was asked for after the last drop was told.
+Events are reported once the records before them are durable, so a recovery may have been dropped, and its answers with
+it, before anybody hears of it. Therefore an answer must count only if it was asked for after the last drop was
+reported.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -47,7 +48,7 @@ class Heard(NamedTuple):
 
 
 class ReplicaAnswers:
-    """The answers of one run. Moments are numbers of the controller's steps and of what it told."""
+    """The answers of one run. Moments are numbers of the controller's steps and of its reports."""
 
     def __init__(self) -> None:
         self._moment = 0
@@ -82,12 +83,12 @@ class ReplicaAnswers:
                     pass
 
     def dropped(self, event: UncleanRecoveryDropped) -> None:
-        """The controller told that it had ended a recovery without choosing."""
+        """The controller reported that it had ended a recovery without choosing."""
         self._moment += 1
         self._dropped_at[event.topic_id, event.partition] = self._moment
 
     def ended(self) -> None:
-        """The controller's process is gone, perhaps before it told what it had dropped."""
+        """The controller's process is gone, perhaps before it reported what it had dropped."""
         self._moment += 1
         self._ended_at = self._moment
         self._asked.clear()

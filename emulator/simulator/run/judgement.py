@@ -52,7 +52,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         guarantee: ``broken`` if any loss is, else ``exceeded`` if any is, else ``None``.
         lost_records: acknowledged with acks=all, and lost.
         violated: checks that fired, of those that verification makes, too.
-        doubts: why nobody can tell, in words.
+        doubts: why it cannot be known, in words.
     """
 
     verdict: RunVerdict

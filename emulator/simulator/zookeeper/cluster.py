@@ -70,7 +70,7 @@ class ZooKeeperCluster(SimulatedCluster):
 
     @property
     def settling_ms(self) -> int:
-        """A controller looks at leaders soon after its election, too; what leaders wrote is told after a while."""
+        """A controller looks at leaders soon after its election, too; what leaders wrote is reported after a while."""
         return max(FIRST_BALANCE_MS, LOOK_INTERVAL_MS + LINGER_MS, super().settling_ms)
 
     def _make_broker(self, broker_id: BrokerId) -> BrokerNode:

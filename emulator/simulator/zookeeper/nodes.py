@@ -102,7 +102,7 @@ class ZooKeeperNode(MetadataNode):
         return self.store.server.last_zxid
 
     def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
-        """Creates a new process; every write was told when it was made."""
+        """Creates a new process; every write was delivered when it was made."""
         self.incarnation += 1
         self.core = self.service = ZooKeeperService(self.store)
         return ()

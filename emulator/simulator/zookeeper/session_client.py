@@ -43,7 +43,7 @@ class SessionClient:
 
     Attributes:
         outgoing: what is to be sent; whoever sends it empties the list.
-        heard: what the process is to be told, in order; whoever tells it takes it out.
+        heard: what is to be delivered to the process, in order; whoever delivers it takes it out.
         session_id: of the session that it has or had last.
     """
 

@@ -311,7 +311,7 @@ def _of_leaders(facts: PartitionFacts) -> Iterator[str]:
 def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
     """A node that stopped in order has on disk what its events say: a log may begin again elsewhere, or be found so.
 
-    Of a node that is seen from outside neither is told.
+    Of a node that is seen from outside neither is known.
     """
     if facts.cluster.is_seen_from_outside:
         return

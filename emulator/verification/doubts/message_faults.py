@@ -1,6 +1,6 @@
 """Checks that faults of single messages took effect: a message of their kind met the fate while they were in force.
 
-The node that was dialled tells of the message, the harness of the fault. Both read the machine's clock, which a fault
+The node that was dialled records the message, the harness the fault. Both read the machine's clock, which a fault
 of a node's clock does not change.
 """
 

@@ -23,10 +23,10 @@ def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
     A broker writes down that it handed an answer to the socket of a client of Kafka. An answer that went on its way
     while a fault may have swallowed it is none that the client was told.
 
-    Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may
+    Whoever acknowledged a batch has it in its own log: that copy has the epoch in which it was appended. It may
     have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
     it. The leader's own answer names that epoch. Without that event it is unknown: the client may have believed in an
-    epoch that was over, and leaders elected since then need not have the batch. Of leaders that do not tell what they
+    epoch that was over, and leaders elected since then need not have the batch. Of leaders that do not record what they
     append, the epoch in a copy that is left has to do, or the client's: neither is later than the true one. With
     acks=all the true one may be any in which that leader led again with the batch: it may have got it in a term that
     was over without its knowledge, and answers once it is replicated. So the last of them counts.

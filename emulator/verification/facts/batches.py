@@ -62,7 +62,7 @@ class AckedBatch(msgspec.Struct, frozen=True, kw_only=True):
         node: who acknowledged it.
         leader_epoch: in which it was appended, by the log of who acknowledged it.
         acked_epoch: in which it was acknowledged; later than the other where the producer had tried again.
-        acked_incarnation: of the process that acknowledged it; ``LAST_INCARNATION`` where no answer tells.
+        acked_incarnation: of the process that acknowledged it; ``LAST_INCARNATION`` where no answer names it.
         process: the producer.
     """
 

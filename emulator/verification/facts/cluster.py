@@ -156,7 +156,7 @@ class ClusterFacts:
 
     @cached_property
     def switches(self) -> Mapping[str, str]:
-        """The rules of the run, as the node that has the metadata began with; empty if that is not told."""
+        """The rules of the run, as the node that has the metadata began with; empty if that is not recorded."""
         started = (each.event for each in self.events.of(events.NodeStarted))
         return next((each.switches for each in started if each.role.has_metadata), {})
 

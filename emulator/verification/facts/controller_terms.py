@@ -20,7 +20,7 @@ class ControllerTerm(NamedTuple):
     """A time in which one broker was controller.
 
     Attributes:
-        broker: that was elected; ``None`` where its registration is not told.
+        broker: that was elected; ``None`` where its registration is not recorded.
         controller_epoch: which it was given.
         session_id: of the broker.
         begun: its election.

@@ -3,7 +3,7 @@
 How far a log start rose says the judged cluster; how far it might, the harness, which notes what its steps asked for,
 and for clients of Kafka a broker, which notes what they order. Both name a partition, so that under a topic that is
 created again the same was asked for. Where retention may delete anything, its own word is believed: which segments were
-old or too many by a node's clock nothing else tells.
+old or too many by a node's clock is recorded nowhere else.
 """
 
 from collections.abc import Iterator

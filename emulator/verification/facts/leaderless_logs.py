@@ -2,7 +2,7 @@
 
 Nobody writes to a log while nobody leads, but for what was under way. So it ended where the replica heard that nobody
 leads (``BecameFollower``), or where it says that it moved the end before it heard of the next leader epoch. Only a
-process that told of both is known: one that was killed may not have recorded its last events.
+process that recorded both is known: one that was killed may not have recorded its last events.
 """
 
 from collections.abc import Mapping, Set

@@ -28,7 +28,7 @@ class LossClass(Enum):
     """Readers of that leader missed it."""
 
     GONE_FOR_CONSUMERS = "no longer given to consumers"
-    """The final consumer did not get it, and nobody tells what any log holds."""
+    """The final consumer did not get it, and nothing records what any log holds."""
 
     UNREAD = "acked but unread"
     """The leader holds it, and the final consumer did not get it."""

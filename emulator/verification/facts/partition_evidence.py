@@ -65,7 +65,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class _Deletion(NamedTuple):
     """A leader deleted what it had from one offset up to another: in which epoch, and which batches it had.
 
-    What no event tells is ``None``, or not there: a process that was killed may not have recorded its last batches.
+    What no event records is ``None``, or missing: a process that was killed may not have recorded its last batches.
     """
 
     since: int
@@ -198,8 +198,8 @@ class PartitionEvidence:
         """The settled leader by topic id: the last elected one that acted on it.
 
         It settles the partition only if its process lived to an orderly end, and, where an election came after it
-        (brokers that stop one by one), if the final consumer could read. Where clients alone tell, it is who served
-        the final consumer.
+        (brokers that stop one by one), if the final consumer could read. Where the evidence is from clients alone, it
+        is who served the final consumer.
         """
         if self.cluster.is_told_by_clients_alone:
             return self._served_at_the_end()
@@ -243,7 +243,7 @@ class PartitionEvidence:
     def _led_when_settled(self) -> dict[tuple[str, int, int], int]:
         """Returns the leaders at settlement: topic id, epoch and leader, and its incarnation.
 
-        Leaders that do not tell what they append acted if their followers caught up with them.
+        Leaders whose appends are not recorded acted if their followers caught up with them.
         """
         led: dict[tuple[str, int, int], int] = {}
         for settled in self.cluster.events.of(events.ClusterSettled):
@@ -443,7 +443,7 @@ class PartitionEvidence:
     def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:
         """Returns whether a batch was deleted by a replica that had it, before a later leader had it again.
 
-        Where clients alone tell, whether it may have been: whether it lies below the log start.
+        Where the evidence is from clients alone, whether it may have been: whether it lies below the log start.
 
         Args:
             topic_id: of the partition's topic then.

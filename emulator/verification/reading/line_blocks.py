@@ -26,7 +26,7 @@ class DecodedEvents(NamedTuple):
     """A block of lines of events.
 
     Attributes:
-        rare: lines that are of no frequent kind; ``contents`` their JSON, ``events`` what they tell.
+        rare: lines that are of no frequent kind; ``contents`` their JSON, ``events`` what they record.
     """
 
     lines: list[Line]

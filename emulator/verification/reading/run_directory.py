@@ -46,7 +46,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         scenario: its name, by ``scenario.yaml`` or else by the directory above.
         era: by ``cluster.yaml``; ``None`` where that says nothing.
         changed: what the run changes of the era's rules and the scenario's properties, by ``cluster.yaml``.
-        report: what its scenario wants to be told beside the verdict, by ``scenario.yaml``.
+        report: what its scenario wants reported beside the verdict, by ``scenario.yaml``.
         may_miss_steps: whether its plan goes on, or is judged, where a step does not come to anything, by
             ``scenario.yaml`` (``missed_step: end``).
         seed: of its random choices, by ``cluster.yaml``.

@@ -46,7 +46,7 @@ class Guarantee(Enum):
     """Lost although the guarantee held: the protocol is wrong."""
 
     NOT_KNOWN = "not known"
-    """Lost, and nobody tells which replicas were outstanding."""
+    """Lost, and nothing records which replicas were outstanding."""
 
     EXCEEDED = "exceeded"
     """Lost after more went wrong than the guarantee covers."""
@@ -139,7 +139,7 @@ def judge_guarantee(
 
 
 def _told_by_clients_alone(timeline: Timeline, *, has_plan: bool) -> GuaranteeJudgement:
-    """Judges a loss of which it is known only what the plan broke: whose logs went with that, nobody tells."""
+    """Judges a loss of which it is known only what the plan broke: whose logs went with that is not recorded."""
     asked = any(step.unclean_elections for step in timeline.of(events.StepReached))
     broken = [fault.fault for fault in timeline.of(events.FaultInjected)]
     is_whole = all(end.problem is None for end in timeline.of(events.RunEnded))

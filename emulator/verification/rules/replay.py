@@ -75,7 +75,7 @@ _Step = tuple[int, int, _StepEvent]
 
 
 def replay_logs(facts: PartitionFacts) -> Mapping[int, ReplayedLog]:
-    """Returns, by node, what its log must be: empty where nothing tells of it."""
+    """Returns, by node, what its log must be: empty where no event records it."""
     steps: dict[int, list[_Step]] = {}
     collected: list[CollectedEvent[_StepEvent]] = [
         *facts.events.of(events.LogTruncated),

@@ -48,7 +48,7 @@ class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rare: lines that are no partition's alone, by the path of their file.
         files: what each event file was found to be; ``history``: the clients' histories, but for their sends.
-        names: of all partitions that anything tells of, in order.
+        names: of all partitions that any evidence names, in order.
         lines: that each partition has.
         sizes: bytes that were read of each file.
         contents: how many lines each file has, and their digest.

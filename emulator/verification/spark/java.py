@@ -92,7 +92,7 @@ def _answer(executable: Path) -> int | str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"it did not tell its version within {_VERSION_TIMEOUT_S} s"
+        return f"it did not print its version within {_VERSION_TIMEOUT_S} s"
     except OSError as error:
         return "" if error.errno in _NO_PROGRAM else str(error.strerror)
     match = _VERSION.search(answer.stderr)

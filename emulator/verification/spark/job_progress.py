@@ -13,7 +13,7 @@ _LOOK_INTERVAL_S: Final = 1.0
 
 @contextlib.contextmanager
 def reported_progress(spark: "SparkTasks", on_progress: Callable[[int, int], None]) -> Iterator[None]:
-    """Has somebody told, about every second, how many tasks of the stages under way are done, and of how many.
+    """Reports, about every second, how many tasks of the stages under way are done, and of how many.
 
     Args:
         spark: the session that works meanwhile.
@@ -32,7 +32,7 @@ def reported_progress(spark: "SparkTasks", on_progress: Callable[[int, int], Non
 def _watch(spark: "SparkTasks", on_progress: Callable[[int, int], None], is_over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     while not is_over.wait(_LOOK_INTERVAL_S):
-        # A JVM that ends meanwhile is told of by whoever waits for the job.
+        # A JVM that ends meanwhile is reported by whoever waits for the job.
         with contextlib.suppress(Exception):
             stages = [info for each in tracker.getActiveStageIds() if (info := tracker.getStageInfo(each)) is not None]
             if stages:

@@ -251,7 +251,7 @@ class SparkSessionStarter:
                 raise SparkSessionError(reason=reason, log_path=self._log_path)
 
     def at_work(self) -> "AbstractContextManager[SparkSession]":
-        """Yields the session; what fails because its JVM ended or a disk is full is one error, told in a line.
+        """Yields the session; what fails because its JVM ended or a disk is full is one error of one line.
 
         Raises:
             MissingToolError: no Java, or no pyspark.

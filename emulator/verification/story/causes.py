@@ -2,7 +2,7 @@
 
 Every event names what set it off (``cause_id``). Told are the causes of what a picture shows of a partition: lost
 acknowledgements, cuts, committed changes, roles that brokers took, and where promises began and ended. A follower
-appends for a cause of its own, the fetch; such appends are told beside the leader's.
+appends for a cause of its own, the fetch; such appends are shown beside the leader's.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Describes a run's cluster for ``story.json``: processes, faults, steps, registrations. It is told, never judged.
+"""Describes a run's cluster for ``story.json``: processes, faults, steps, registrations. Nothing here is judged.
 
 Here events of different nodes are ordered by time, as a picture does.
 """
@@ -95,7 +95,7 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
 
 
 def _end_ns(cluster: ClusterFacts, origin_ns: int) -> int:
-    """The shutdown is not told; in virtual time it may begin at the moment at which it is noted."""
+    """The shutdown is left out; in virtual time it may begin at the moment at which it is recorded."""
     for kind in (events.ClusterSettled, events.ShutdownBegan, events.RunEnded, events.StepReached):
         times = [each.time_ns for each in cluster.events.of(kind)]
         if times:

@@ -159,7 +159,7 @@ def cut_by(event: Taking, *, node: int, time_us: int, old_end: int, new_end: int
     """Returns the records that an event took from a log.
 
     Args:
-        event: that tells where the log ended then.
+        event: that records where the log ended then.
         node: whose log it is.
         time_us: when.
         old_end: where it ended before, exclusive.

@@ -35,7 +35,7 @@ CHANGES_MAX: Final = 2000
 """Committed states that are recorded of a partition."""
 
 PAUSE_US: Final = 500_000
-"""A time without an acknowledgement that is worth telling."""
+"""A time without an acknowledgement that is worth showing."""
 
 _RATE_POINTS_MAX: Final = 400
 
@@ -173,7 +173,7 @@ def _rising(times: Ints, values: Ints, origin_ns: int, **more: int) -> tuple[Poi
 
 
 def _named_answers(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[ToldEvent]:
-    """Yields the answers that losses name; all else that they name is told by what it did."""
+    """Yields the answers that losses name; all else that they name is shown by its effects."""
     processes: Mapping[str, tuple[int, int]] = {
         f"events/{name}": process for process, name in facts.cluster.event_files.items()
     }

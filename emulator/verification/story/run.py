@@ -4,8 +4,8 @@
 ``docs/story.md`` describes them, ``story.schema.json`` beside this file is its JSON Schema. It is small however long a
 run is: curves are thinned (``thinning``). It proves nothing: what is lost is in ``verdict.json``.
 
-All times are microseconds since ``RunStory.origin_ns``, by the clocks of the nodes that tell: on one machine, and in
-virtual time, these are one clock.
+All times are microseconds since ``RunStory.origin_ns``, by the clocks of the nodes that recorded them: on one machine,
+and in virtual time, these are one clock.
 """
 
 from typing import Final

@@ -26,7 +26,7 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         history: the file that records it: positions are of that file.
-        invoked: position in the history at which it was begun; ``completed`` at which its outcome is told.
+        invoked: position in the history at which it was begun; ``completed`` at which its outcome is recorded.
         begun_ns: when it was begun, by the clock of its client; ``ended_ns`` when its outcome was known.
         attempts: how often it was sent.
 
@@ -152,7 +152,7 @@ class Begin(NamedTuple):
 
 
 def sent_batch(send: SendOperation, *, history: str, begin: Begin | None) -> SentBatch:
-    """Returns the send that a completion tells of."""
+    """Returns the send that a completion ends."""
     last = send.attempts[-1] if send.attempts else None
     return SentBatch(
         process=send.process,

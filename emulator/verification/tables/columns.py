@@ -3,7 +3,7 @@
 A column is an array of 64-bit integers. The column of an integer field has its values, and ``NONE`` for ``None``; that
 of a truth value has 0 and 1. A field that is a tuple of structs has its elements in a table of their own, and its
 column says where they begin there (``elements``). The column of any other field has numbers of ``words``. Rows are made
-again only of what a check has to tell of.
+again only for what a check reports.
 """
 
 import itertools

@@ -121,7 +121,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def logs_taken_over(self) -> Mapping[tuple[int, str, int, str], str]:
-        """The topic for which a broker used a log that it found under another topic's id: the files still tell that id.
+        """The topic for which a broker used a log that it found under another topic's id: the files still name that id.
 
         Returns:
             Topic id by node, topic, partition and the id on disk; empty unless strays are left where they are.

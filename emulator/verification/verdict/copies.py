@@ -23,14 +23,14 @@ Place = tuple[int, int]
 _AFTER_ALL: Final = 2**62
 
 Taking = events.LogTruncated | events.PowerLost | events.LogDeleted | events.LogOpened
-"""Events that tell where a log ends, which may be lower than before."""
+"""Events that record where a log ends, which may be lower than before."""
 
 _BatchKey = tuple[str | None, int, int | None]
 """Topic id, base offset and CRC."""
 
 
 class BatchCopy(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcome of one copy of a batch; ``event`` tells of it, if one does."""
+    """Outcome of one copy of a batch; ``event`` is the one that records it, if there is one."""
 
     node: int
     became: CopyFate

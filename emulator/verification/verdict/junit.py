@@ -38,7 +38,7 @@ class Case:
 def junit(cases: Sequence[Case]) -> str:
     """Returns the document. A case passes where its run's expectation was met.
 
-    A failure tells the story of the first lost record, an error what is not known; both end with the picture of the
+    A failure has the story of the first lost record, an error what is not known; both end with the picture of the
     run, where there is one. Run, era, seed, verdict, guarantee, lost records and what is exempt are properties of the
     case.
     """

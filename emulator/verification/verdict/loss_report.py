@@ -1,6 +1,6 @@
 """The report of lost records: number, place, the fate of each copy; and the story, line by line.
 
-Whatever is told names the lines of the event log behind it, so that a reader can place it and look it up.
+Each part of a report names the lines of the event log behind it, so that a reader can place it and look it up.
 """
 
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ class StoryLine(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence of a story.
 
     Attributes:
-        kind: what it tells.
+        kind: of the step.
         text: in plain words.
         node: whom it is about: who acknowledged, lost power, got an empty disk, registered, was elected, led again or
             truncated.
@@ -95,7 +95,7 @@ class LostCopy(msgspec.Struct, frozen=True, kw_only=True):
         became: what became of them.
         records: how many.
         offsets: of the records; ``None`` where it is all of the loss.
-        event: the one that records it; ``None`` where they were kept, or nothing tells.
+        event: the one that records it; ``None`` where they were kept, or no event records it.
     """
 
     node: int

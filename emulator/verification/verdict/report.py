@@ -255,7 +255,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def guarantee_of_commits(self) -> Guarantee | None:
-        """The worst kind of loss of committed records, whatever their acks; ``None`` if no check tells of one."""
+        """The worst kind of loss of committed records, whatever their acks; ``None`` if no check finds one."""
         return _worst(check for check in self.violated() if check.loses_commits)
 
     @property

@@ -16,7 +16,7 @@ _FORMATS: Final[Mapping[str, Mapping[str, str]]] = {
     "json": {"compression": "gzip"},
     "csv": {"header": "true", "escape": '"'},
 }
-"""Formats of tables, and what Spark is told of them; CSV is that of RFC 4180, in which a quote is doubled."""
+"""Formats of tables, and Spark's options for them; CSV is that of RFC 4180, in which a quote is doubled."""
 
 _TRACES: Final = {"jepsen": ".edn", "perfetto": ".json", "shiviz": ".log"}
 """Formats of which each run is a file, and what its name ends with."""

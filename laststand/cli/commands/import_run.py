@@ -20,8 +20,8 @@ def import_run(directories: tuple[str, ...], *, out: Path, names: tuple[str, ...
     """Make the run directory RUN of copied log directories of Apache Kafka, for show and report.
 
     DIR is as in laststand autopsy, and one of them must have the metadata log. RUN links to the folders of partitions.
-    No log says what clients did, so the verdict is unknown; leaders, ISR, ELR and what each log holds are told. What
-    cannot be read, or is not certain, is told on stderr, and in the verdict.
+    No log says what clients did, so the verdict is unknown; leaders, ISR, ELR and what each log holds are shown. What
+    cannot be read, or is not certain, is reported on stderr, and in the verdict.
     """
     from laststand.chaos.kafka import imported_run
     from laststand.emulator.autopsy.log_directories import find_log_directories
@@ -42,5 +42,5 @@ def import_run(directories: tuple[str, ...], *, out: Path, names: tuple[str, ...
         shutil.rmtree(out, ignore_errors=True)
         raise
     if judged.story.problem is not None:
-        click.echo(f"not certain: the run cannot be told: {'; '.join(judged.report.unknown_reasons[:1])}", err=True)
+        click.echo(f"not certain: the run cannot be shown: {'; '.join(judged.report.unknown_reasons[:1])}", err=True)
     report_done(f"{out}: laststand show {out}, laststand report {out}", {"run": str(out)}, output)

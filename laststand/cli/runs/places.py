@@ -70,7 +70,7 @@ def named_runs(names: Sequence[str]) -> list[str]:
 
 
 def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[str]:
-    """Returns the names of runs that have ended; those of this machine that are none are told to the user.
+    """Returns the names of runs that have ended; those of this machine that are none are reported to the user.
 
     Args:
         names: paths, and URIs, which nobody looks at yet.
@@ -97,7 +97,7 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
 def placed_runs(
     names: Sequence[str], *, work_directory: Path | None, spark: "SparkTasks | None"
 ) -> Iterator[list[RunPlace]]:
-    """Copies runs at URIs for as long as this lasts, without those that are none; these are told to the user.
+    """Copies runs at URIs for as long as this lasts, without those that are none; these are reported to the user.
 
     Raises:
         ConfigError: none is a run.

@@ -140,7 +140,7 @@ def status_of(directory: Path) -> "StatusReport":
 
 
 def end_cluster(directory: Path, command: "messages.TakeDown | messages.StopCluster") -> str | None:
-    """Ends a standing cluster, tells on stderr how far it is, and returns what will make the verdict unknown, if any.
+    """Ends a standing cluster, reports its phases on stderr, and returns what will make the verdict unknown, if any.
 
     Raises:
         UserError: it does not stand.

@@ -1,4 +1,4 @@
-"""``laststand inspect /PATH``: what is in ZooKeeper, as its transaction log tells."""
+"""``laststand inspect /PATH``: what is in ZooKeeper, by its transaction log."""
 
 from pathlib import Path
 

@@ -100,7 +100,7 @@ class CoordinatorLog:
         self._waiting.append(_Write(end_offset, turn.now_ms + self._commit_timeout_ms, turn.cause_id, done))
 
     def settle(self, turn: Turn) -> None:
-        """Takes note of the high watermark as it is now, and tells those who waited for it."""
+        """Records the high watermark as it is now, and calls those who waited for it."""
         log = self._partition.log
         while self._uncommitted and self._uncommitted[0].next_offset <= log.high_watermark:
             self._on_committed(self._uncommitted.popleft())

@@ -337,7 +337,7 @@ class Group:
         return any(each is None or each.topics is None or topic in each.topics for each in chosen)
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """Returns the members as the leader is told of them."""
+        """Returns the members as the leader gets them."""
         return tuple(
             JoinedMember(
                 member_id=member.member_id,

@@ -40,7 +40,7 @@ def append_batches(
 ) -> None:
     """Appends batches that have been checked, entering new leader epochs before the batch that starts them.
 
-    ``contents`` and ``request_id`` tell where the bytes of batches are that did not come with the step's input, as of
+    ``contents`` and ``request_id`` say where the bytes of batches are that did not come with the step's input, as of
     ``effects.AppendToLog``.
     """
     partition = log.partition

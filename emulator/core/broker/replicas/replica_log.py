@@ -253,7 +253,7 @@ class ReplicaLog:
     def forget_epochs_below(self, start_offset: Offset) -> bool:
         """Drops what is known of epochs below the log start; returns whether anything was.
 
-        Of the last record that is gone the epoch stays: an empty log could not tell without that whether its leader has
+        Of the last record that is gone the epoch stays: without that an empty log could not know whether its leader has
         the same records below, or others (S50). Kafka moves the entry to the log start, where it is lost with those of
         epochs without records when the log is opened.
         """

@@ -563,7 +563,7 @@ def end_error_of_version_1(request: EndTxnRequest, transaction: Transaction) -> 
 def end_error(request: EndTxnRequest, transaction: Transaction) -> ErrorCode | None:
     """As ``end_error_of_version_1``, of a client whose epoch rises with each transaction (KIP-890).
 
-    There the epoch tells a retry, which has the one before, from the end of the next transaction.
+    There the epoch distinguishes a retry, which has the one before, from the end of the next transaction.
     """
     metadata = transaction.metadata
     if transaction.pending is not None:

@@ -70,7 +70,7 @@ class Verifier:
     def verify(self, turn: Turn, request: AddPartitions, *, knows_abortable: bool, done: Verified) -> None:
         """Asks; a transaction that is being completed is asked for again, for a while, if partitions are added.
 
-        Arguments are as of ``ask``; what is refused is told in terms of Produce.
+        Arguments are as of ``ask``; refusals have the error codes of Produce.
         """
         self._verify(turn, _Question(request, knows_abortable, done), until_ms=turn.now_ms + _PATIENCE_MS)
 
@@ -182,7 +182,7 @@ _RETRIABLE: Final = frozenset(
 
 
 def produce_error(request: AddPartitions, error: ErrorCode) -> ErrorCode:
-    """Returns what a producer is told of a refusal (``ReplicaManager.handleProduceAppend``)."""
+    """Returns the error of a refusal as a producer gets it (``ReplicaManager.handleProduceAppend``)."""
     if error in _RETRIABLE or (error is ErrorCode.CONCURRENT_TRANSACTIONS and request.is_verify_only):
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error

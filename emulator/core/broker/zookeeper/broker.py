@@ -1,4 +1,4 @@
-"""A broker of a ZooKeeper cluster: replicas as every broker has them, told what to do by control requests.
+"""A broker of a ZooKeeper cluster: replicas as every broker has them, directed by control requests.
 
 Fetching, producing, truncation, the high watermark and storage are the same objects as in a KRaft cluster. What differs
 is who says what: a controller by LeaderAndIsr, UpdateMetadata and StopReplica instead of a metadata log; and who writes
@@ -349,7 +349,7 @@ class ZooKeeperBroker:
     def _apply_config(self, turn: Turn, read: _ConfigRead) -> None:
         is_awaited = read.topic in self._unread_topics
         if not is_awaited and not any(partition.name.topic == read.topic for partition in self._hosted):
-            return  # asked for when the topic went; it is read anew where another of that name is hosted
+            return  # asked for when the topic went; it is read again where another of that name is hosted
         self._configs.store(read.topic, read.config)
         if is_awaited:
             self._unread_topics.remove(read.topic)

@@ -10,7 +10,7 @@ from laststand.emulator.core.zookeeper import control_messages, exchange
 
 
 class ControlReceived(msgspec.Struct, frozen=True, kw_only=True):
-    """The controller, or one that was replaced, tells this broker something."""
+    """A request of the controller, or of one that was replaced, to this broker."""
 
     cause_id: CauseId
     request_id: RequestId

@@ -1,6 +1,6 @@
 """Routes an ISR change in a ZooKeeper cluster: the leader writes it itself, or asks the controller.
 
-Below IBP 2.7-IV2 the leader writes, one change at a time, and tells the controller by a notification later; its
+Below IBP 2.7-IV2 the leader writes, one change at a time, and informs the controller by a notification later; its
 partition is locked meanwhile. From then on it asks (``zookeeper_alter_partition``).
 """
 

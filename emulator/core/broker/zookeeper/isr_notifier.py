@@ -1,7 +1,7 @@
 """Telling the controller which ISRs a leader wrote itself (``ReplicaManager.maybePropagateIsrChanges``).
 
-Changes are collected and told in one sequence node: at a look, every 2.5 s, when the last change is more than 5 s old,
-or the last notification more than 60 s. Until then the controller, and through it every client, knows the old ISR.
+Changes are collected and written to one sequence node: at a look, every 2.5 s, when the last change is more than 5 s
+old, or the last notification more than 60 s. Until then the controller, and through it every client, knows the old ISR.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ MAX_DELAY_MS: Final = 60_000
 
 
 class IsrChangeNotifier:
-    """The changes that the controller has not been told of."""
+    """The changes that the controller has not been notified of."""
 
     def __init__(self, *, now_ms: int) -> None:
         self._changed: dict[TopicPartition, None] = {}
@@ -30,7 +30,7 @@ class IsrChangeNotifier:
         self._last_change_ms = now_ms
 
     def is_due(self, *, now_ms: int) -> bool:
-        """Returns whether the collected changes are to be told at a look."""
+        """Returns whether the collected changes are to be written now."""
         if not self._changed:
             return False
         is_quiet = self._last_change_ms + LINGER_MS < now_ms

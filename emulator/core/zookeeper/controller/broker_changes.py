@@ -98,7 +98,7 @@ class BrokerChanges:
         others = tuple(broker_id for broker_id in self._context.registered if broker_id not in broker_ids)
         self._batch.add_update_metadata(others, ())
         self._batch.close()
-        # A broker ignores roles under a leader that it does not know to be alive, so it is told of all before.
+        # A broker ignores roles under a leader that it does not know to be alive, so all are announced to it before.
         self._batch.add_update_metadata(broker_ids, sorted(self._context.leadership))
         self._batch.close()
         yield from self._replicas.welcome(broker_ids)
@@ -125,6 +125,6 @@ class BrokerChanges:
         yield from self._replicas.enter(others, ReplicaPhase.OFFLINE)
         yield from self._deletion.fail(for_deletion)
         if not others and not any(isinstance(result, LeaderAndIsr) for result in elections.values()):
-            # Nothing else has told anybody that brokers are gone.
+            # Nothing else has announced that brokers are gone.
             self._batch.add_update_metadata(self._context.registered, ())
             self._batch.close()

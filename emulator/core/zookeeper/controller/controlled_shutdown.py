@@ -1,6 +1,6 @@
 """A broker that asks to be let go (Kafka's ``KafkaController.doControlledShutdown``).
 
-It is marked until it dies or another controller comes: it may not be elected or become an ISR member, but is still told
+It is marked until it dies or another controller comes: it may not be elected or become an ISR member, but is still sent
 everything. What it leads moves to members of the ISR that stay; where there is none, it goes on leading and says so by
 being named in the answer. What it follows leaves its ISRs. Partitions of a single replica are left alone.
 """

@@ -1,4 +1,4 @@
-"""Leaders that wrote their ISR themselves, and log directories that failed: told by sequence nodes.
+"""Leaders that wrote their ISR themselves, and log directories that failed: reported by sequence nodes.
 
 Below IBP 2.7-IV2 a leader sets its state node and leaves a notification; the controller reads the nodes that are named,
 sends UpdateMetadata to all brokers, and deletes the notification. Until then its copy is stale. Kafka listens
@@ -65,7 +65,7 @@ class Notifications:
         self._batch.close()
 
     def handle_log_dir_events(self) -> operations.Program[None]:
-        """Asks brokers whose directory failed which replicas are left: LeaderAndIsr, whose answer tells."""
+        """Asks brokers whose directory failed which replicas are left: the answer to LeaderAndIsr says it."""
         parent = paths.LOG_DIR_EVENT_NOTIFICATIONS
         names = children_of((yield (operations.GetChildren(path=parent, is_watched=True),)), parent)
         failed = {decode_log_dir_event(data) for data in (yield from self._read(parent, names))}

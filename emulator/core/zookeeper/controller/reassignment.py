@@ -6,9 +6,9 @@ it. Replicas that the new plan does not want any more are stopped at once.
 A. While a target is not in the ISR: the leader epoch is raised, all replicas of both lists are informed, those to be
 added start. B. Once all targets are: those to be added are ONLINE; the cached assignment becomes the target; a leader
 that is no target, or dead, is replaced by an election, else its epoch is raised; removed replicas leave the ISR one by
-one, are told to delete, and are forgotten; only then the assignment is written.
+one, get StopReplica with deletion, and are forgotten; only then the assignment is written.
 
-A removed replica whose broker is down is told nothing and forgotten all the same: its log is a stray (KIP-550).
+A removed replica whose broker is down gets no request and is forgotten all the same: its log is a stray (KIP-550).
 """
 
 from collections.abc import Iterable, Mapping

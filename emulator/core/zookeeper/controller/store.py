@@ -170,7 +170,7 @@ class ControllerStore:
         asked = tuple(dict.fromkeys(topics))
         if not asked:
             return frozenset()
-        # Watched, as an offline partition is elected anew once its topic comes to allow it.
+        # Watched, as an offline partition gets a leader once its topic comes to allow unclean election.
         answers = yield tuple(
             operations.GetData(path=paths.topic_config_node(topic), is_watched=True) for topic in asked
         )

@@ -1,7 +1,7 @@
 """One term of an elected controller: its copy of the cluster, its machines, its start (``onControllerFailover``).
 
 Everything here is made again for each term and dropped with it. The order of the start matters: brokers are informed
-who is alive before they are told roles, as they ignore a leader that they do not know to be alive; dead replicas leave
+who is alive before they are sent roles, as they ignore a leader that they do not know to be alive; dead replicas leave
 their ISRs before leaders are looked for, so a dead leader costs two writes here and one at a running controller.
 """
 

@@ -1,6 +1,6 @@
 """D17 DamageContained: a batch that was damaged on a disk is given to nobody.
 
-The harness tells which stored batch it damaged, and what the content comes to since. Who has that CRC was given the
+The harness records which stored batch it damaged, and the content's CRC since then. Who has that CRC was given the
 damaged bytes and took them for valid: a consumer, which writes down the CRC of what came; a broker that appended it.
 Another broker whose final log has a batch there that comes to it, whatever its header says, took it without looking.
 

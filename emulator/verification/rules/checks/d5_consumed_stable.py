@@ -95,7 +95,7 @@ class _LeadersLog(NamedTuple):
 def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
     """Yields the log of each last process of a node that led, by the first term in which it was what it is."""
     if facts.cluster.is_seen_from_outside:
-        return  # not every truncation is told
+        return  # not every truncation is recorded
     changed: dict[tuple[int, int, str], int] = {}
     relevant: list[CollectedEvent[events.PartitionEvent]] = [
         *facts.events.of(events.LogOpened),

@@ -1,4 +1,4 @@
-"""D7 LineageMatching: a leader epoch has one history, whichever log tells it."""
+"""D7 LineageMatching: a leader epoch has one history, the same in every log."""
 
 from collections.abc import Iterator
 

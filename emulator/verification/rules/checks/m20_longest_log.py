@@ -3,7 +3,7 @@
 "The one with the highest leader epoch plus the longest log end offset will be the new leader" (KIP-966), among the
 replicas that answered. Strategy Balanced elects nobody before everybody answered who is remembered: the last known ELR
 and the last known leader. The strategy is the configured one, or another one where an administrator asked for leaders.
-An answer must be what the replica's own events say that its log held, as far as they tell.
+An answer must be what its log held by the replica's own events, as far as they are recorded.
 
 "Plus the replicas replied within the timeout": until then every replica is waited for (``recovery_waits``), and with
 strategy Aggressive, and where Balanced does not wait, every one that could lead. Times are those of the controller's

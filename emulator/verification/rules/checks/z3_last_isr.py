@@ -2,7 +2,8 @@
 
 A deposed leader acknowledges nothing because its successor is such a member. Nothing orders an append of one node and a
 move of another's high watermark, so a member is short only if its log never reached that far. A member that was killed
-may have appended what it did not live to tell, and one that a reassignment removes may stay behind (story Z28).
+may have appended records before it died that no event records, and one that a reassignment removes may stay behind
+(story Z28).
 """
 
 from collections.abc import Iterator, Mapping
