@@ -10,7 +10,7 @@ from kio.schema.init_producer_id.v4 import response as producer_id_given
 from kio.schema.list_offsets.v7 import request as list_offsets
 from kio.schema.list_offsets.v7 import response as offsets_listed
 from kio.schema.metadata.v12 import request as metadata
-from kio.schema.metadata.v12 import response as metadata_told
+from kio.schema.metadata.v12 import response as metadata_response
 from kio.schema.produce.v11 import request as produce_by_name
 from kio.schema.produce.v11 import response as produced_by_name
 from kio.schema.produce.v13 import request as produce_by_id
@@ -49,13 +49,13 @@ def metadata_call(request: messages.MetadataRequest) -> Call:
         metadata.MetadataRequest(
             topics=topics or None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         ),
-        metadata_told.MetadataResponse,
+        metadata_response.MetadataResponse,
         _metadata,
     )
 
 
 def _metadata(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
-    response = cast(metadata_told.MetadataResponse, entity)
+    response = cast(metadata_response.MetadataResponse, entity)
     topics = tuple(
         messages.MetadataTopic(
             name=topic.name or "",

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from kio.schema.api_versions.v3 import request as api_versions
-from kio.schema.api_versions.v3 import response as versions_told
+from kio.schema.api_versions.v3 import response as versions_response
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.primitive import i32
@@ -143,8 +143,8 @@ class KafkaConnection:
     async def _begin(self) -> None:
         self._tasks.append(asyncio.create_task(self._read()))
         request = api_versions.ApiVersionsRequest(client_software_name=_CLIENT, client_software_version="1")
-        response = await self.ask(request, versions_told.ApiVersionsResponse)
-        assert isinstance(response, versions_told.ApiVersionsResponse)
+        response = await self.ask(request, versions_response.ApiVersionsResponse)
+        assert isinstance(response, versions_response.ApiVersionsResponse)
         self.versions = {int(each.api_key): int(each.max_version) for each in response.api_keys}
         self.features = {each.name: int(each.max_version_level) for each in response.finalized_features}
 

@@ -10,7 +10,7 @@ from kio.schema.describe_topic_partitions.v0 import response as partitions_descr
 from kio.schema.list_partition_reassignments.v0 import request as list_reassignments
 from kio.schema.list_partition_reassignments.v0 import response as reassignments_listed
 from kio.schema.metadata.v12 import request as metadata
-from kio.schema.metadata.v12 import response as metadata_told
+from kio.schema.metadata.v12 import response as metadata_response
 from kio.static.primitive import i32
 
 from laststand.emulator.core.image import PartitionState
@@ -48,8 +48,10 @@ async def describe_cluster(connection: KafkaConnection, topics: Sequence[str]) -
     Raises:
         OSError: the connection broke.
     """
-    told = cast(metadata_told.MetadataResponse, await connection.ask(_metadata(topics), metadata_told.MetadataResponse))
-    partitions = dict(_partitions(told))
+    answer = cast(
+        metadata_response.MetadataResponse, await connection.ask(_metadata(topics), metadata_response.MetadataResponse)
+    )
+    partitions = dict(_partitions(answer))
     if partitions and _DESCRIBE_TOPIC_PARTITIONS in connection.versions:
         request = describe_partitions.DescribeTopicPartitionsRequest(
             topics=tuple(describe_partitions.TopicRequest(name=to_name(name)) for name in topics),
@@ -62,9 +64,9 @@ async def describe_cluster(connection: KafkaConnection, topics: Sequence[str]) -
         listing = list_reassignments.ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
         listed = await connection.ask(listing, reassignments_listed.ListPartitionReassignmentsResponse)
         partitions |= _moving(partitions, cast(reassignments_listed.ListPartitionReassignmentsResponse, listed))
-    brokers = {BrokerId(NodeId(broker.node_id)): broker for broker in told.brokers}
+    brokers = {BrokerId(NodeId(broker.node_id)): broker for broker in answer.brokers}
     return BrokersWord(
-        cluster_id=told.cluster_id,
+        cluster_id=answer.cluster_id,
         addresses={broker_id: f"{broker.host}:{broker.port}" for broker_id, broker in sorted(brokers.items())},
         racks={broker_id: broker.rack or "" for broker_id, broker in brokers.items()},
         partitions=partitions,
@@ -79,8 +81,8 @@ def _metadata(topics: Sequence[str]) -> metadata.MetadataRequest:
     )
 
 
-def _partitions(told: metadata_told.MetadataResponse) -> Iterator[tuple[TopicPartition, PartitionState]]:
-    for topic in told.topics:
+def _partitions(answer: metadata_response.MetadataResponse) -> Iterator[tuple[TopicPartition, PartitionState]]:
+    for topic in answer.topics:
         topic_id = topic_id_of(topic.topic_id or uuid.UUID(int=0))
         for each in topic.partitions:
             assert topic_id is not None

@@ -97,13 +97,13 @@ async def _authenticate(served: Served, request: ClientRequest) -> Message:
         answer, user = exchange.respond(request.body["authBytes"])
     except ScramError as error:
         _fail(served, request, exchange.mechanism, str(error))
-        told = "Invalid username or password"
+        reason = "Invalid username or password"
         if exchange.mechanism != PLAIN:
-            told = (
+            reason = (
                 "Authentication failed during authentication due to invalid credentials with SASL mechanism "
                 f"{exchange.mechanism}"
             )
-        return {"errorCode": WireError.SASL_AUTHENTICATION_FAILED, "errorMessage": f"Authentication failed: {told}"}
+        return {"errorCode": WireError.SASL_AUTHENTICATION_FAILED, "errorMessage": f"Authentication failed: {reason}"}
     if user is not None:
         connection.authenticate(f"User:{user}")
     return {"errorCode": ErrorCode.NONE, "authBytes": answer}

@@ -20,7 +20,7 @@ from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstL
 from laststand.emulator.verification.verdict.report import VerdictReport
 
 STEPS_MAX: Final = 9
-_TOLD_ELECTIONS: Final = frozenset({events.Election.ELR, events.Election.LAST_KNOWN_LEADER, events.Election.UNCLEAN})
+_SHOWN_ELECTIONS: Final = frozenset({events.Election.ELR, events.Election.LAST_KNOWN_LEADER, events.Election.UNCLEAN})
 
 
 class Tone(Enum):
@@ -128,8 +128,8 @@ class _StepTeller:
         gone = all(not loss.holders for loss in losses)
         for place, cut in enumerate(cuts):
             steps.append(self._cut(cut, is_last=gone and place == len(cuts) - 1))
-        is_told = cuts or any(not lacking.led_again for lacking in elected.values())
-        without = None if is_told else leader_without(losses, self._partition, self._story)
+        is_shown = cuts or any(not lacking.led_again for lacking in elected.values())
+        without = None if is_shown else leader_without(losses, self._partition, self._story)
         return [*steps, *([] if without is None else self._of_leader_without(without))]
 
     def _takeover(self, lacking: FirstLacking) -> Iterator[StoryStep]:
@@ -200,8 +200,8 @@ class _StepTeller:
                 )
         begin = cuts[0].time_us if cuts else 0
         for change in self._changes:
-            is_told = change.election in _TOLD_ELECTIONS or (cuts and change.election is events.Election.ISR)
-            if change.time_us >= begin and change.leader is not None and is_told:
+            is_shown = change.election in _SHOWN_ELECTIONS or (cuts and change.election is events.Election.ISR)
+            if change.time_us >= begin and change.leader is not None and is_shown:
                 steps.append(self._election(change, None))
         return [*steps, *self._worst()]
 

@@ -94,21 +94,21 @@ def story_of(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | 
     try:
         return partition_story(facts, losses)
     except Exception as error:
-        return _untold(error)
+        return _without_story(error)
 
 
 def join_stories(cluster: ClusterFacts, stories: Sequence[PartitionStory | RunStory]) -> RunStory:
     """Returns the story of a run by those of its partitions; it changes no verdict either."""
-    untold = next((story for story in stories if isinstance(story, RunStory)), None)
-    if untold is not None:
-        return untold
+    without_story = next((story for story in stories if isinstance(story, RunStory)), None)
+    if without_story is not None:
+        return without_story
     try:
         return run_story(cluster, [story for story in stories if isinstance(story, PartitionStory)])
     except Exception as error:
-        return _untold(error)
+        return _without_story(error)
 
 
-def _untold(error: Exception) -> RunStory:
+def _without_story(error: Exception) -> RunStory:
     return RunStory(problem=f"{type(error).__name__}: {error}")
 
 

@@ -217,9 +217,9 @@ class ZooKeeperSession:
         self._note_watch(step, answer)
         answers.missing -= 1
         if answers.missing == 0:
-            told = tuple(each for each in answers.steps if each is not None)
+            answered = tuple(each for each in answers.steps if each is not None)
             correlation_id = answers.request.correlation_id
-            self._deliver(exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=correlation_id, answers=told))
+            self._deliver(exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=correlation_id, answers=answered))
 
     # --- Watches --------------------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ def _recovery(
 ) -> Iterator[Problem]:
     was = before.leader_recovery_state is LeaderRecoveryState.RECOVERING
     is_recovering = event.leader_recovery_state is LeaderRecoveryState.RECOVERING
-    is_told = event.reason == PROPOSED and event.broker_id == before.leader
+    is_proposed = event.reason == PROPOSED and event.broker_id == before.leader
     if is_recovering and (len(event.isr) > 1 or (event.leader is not None and event.isr != (event.leader,))):
         yield "M7", f"recovers beside others: {event.describe()}"
     must_recover = has_recovery_state and event.leader is not None and event.election in UNCLEAN
@@ -59,7 +59,7 @@ def _recovery(
         yield "M7", f"need not recover from an unclean election: {event.describe()}"
     if is_recovering and not was and event.election not in UNCLEAN:
         yield "M7", f"recovers from no unclean election: {event.describe()}"
-    if was and not is_recovering and not is_told:
+    if was and not is_recovering and not is_proposed:
         yield "M7", f"has recovered, and its leader {before.leader} did not say so"
 
 

@@ -261,7 +261,7 @@ class DurabilityChecks:
     def _candidates(self, state: PartitionState) -> tuple[BrokerId, ...]:
         return candidates(self._cluster, state)
 
-    def check_told_end(self, name: TopicPartition, node: BrokerNode, partition: Partition) -> None:
+    def check_reported_end(self, name: TopicPartition, node: BrokerNode, partition: Partition) -> None:
         """C3: the log end that a settled leader would give a client has reached its epoch, and is no step back."""
         if partition.is_recovering:
             return
@@ -272,11 +272,11 @@ class DurabilityChecks:
         if answer.error is not ErrorCode.NONE or answer.offset is None:
             return
         truth = self._truths[name]
-        if answer.offset < max(truth.told_end_offset, partition.epoch_start_offset):
+        if answer.offset < max(truth.reported_end_offset, partition.epoch_start_offset):
             sentence = f"{name}: leader {node.node_id} tells {answer.offset} as the end, its epoch starts at"
-            ends = f"{partition.epoch_start_offset} and {truth.told_end_offset} was told before"
+            ends = f"{partition.epoch_start_offset} and {truth.reported_end_offset} was told before"
             self._alarm_log.report("C3", name, f"{sentence} {ends}")
-        truth.told_end_offset = max(truth.told_end_offset, answer.offset)
+        truth.reported_end_offset = max(truth.reported_end_offset, answer.offset)
 
     def check_agreement(self, name: TopicPartition) -> None:
         """D6: running replicas agree below the smaller of their high watermarks."""

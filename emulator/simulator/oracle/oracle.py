@@ -172,7 +172,7 @@ class Oracle:
         self.checks.leaders.check_hosted(node, partition)
         self.checks.logs.check_ends(node, partition)
         if partition.is_leader and self.checks.durability.settled_leader(name) is node:
-            self.checks.durability.check_told_end(name, node, partition)
+            self.checks.durability.check_reported_end(name, node, partition)
 
     def _check_roles(self, node: BrokerNode) -> None:
         if node.broker is None:

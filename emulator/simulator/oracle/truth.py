@@ -84,7 +84,7 @@ class PartitionTruth:
         acknowledgements: what leaders have acknowledged, by the produce operation.
         exposed: by base offset.
         given_too_early: what a consumer was given that was not committed; it has to be on the last leader all the same.
-        told_end_offset: the largest that a client could be told to be the end.
+        reported_end_offset: the largest that a client could be told to be the end.
         ledger: its guarantee.
     """
 
@@ -92,7 +92,7 @@ class PartitionTruth:
         self.high_watermark = Offset(0)
         self.high_watermarks: dict[LeaderEpoch, Offset] = {}
         self.log_start_offset = Offset(0)
-        self.told_end_offset = Offset(0)
+        self.reported_end_offset = Offset(0)
         self.committed: dict[Offset, tuple[LeaderEpoch, int]] = {}
         self.lost_commits: dict[Offset, LostCommit] = {}
         self.acked: dict[Offset, PromisedBatch] = {}
@@ -225,7 +225,7 @@ class PartitionTruth:
             moment = self.committed_since(last)
             leader_epoch, crc = self.committed.pop(last)
             self.lost_commits[last] = LostCommit(leader_epoch=leader_epoch, crc=crc, moment=moment)
-        self.told_end_offset = min(self.told_end_offset, offset)
+        self.reported_end_offset = min(self.reported_end_offset, offset)
         if offset < self.high_watermark:
             self.high_watermark = offset
             kept = bisect_right(self._marks, offset)

@@ -253,7 +253,7 @@ class ZooKeeperLeaders(LeaderRules):
         """
         state = self._cluster.state(name)
         removed = () if state is None else state.removing_replicas
-        known = self._roles.replicas_told(node_id, name, event.leader_epoch)
+        known = self._roles.replicas_sent(node_id, name, event.leader_epoch)
         forgotten = () if known is None else set(event.maximal_isr) - set(known)
         return frozenset({*removed, *forgotten})
 
@@ -294,7 +294,7 @@ class ZooKeeperLogs(LogChecks):
         return self._cluster.state(name)
 
     def _check_topic(self, node_id: NodeId, name: TopicPartition, topic_id: TopicId) -> None:
-        if not self._roles.has_told_topic(node_id, name.topic, topic_id):
+        if not self._roles.has_sent_topic(node_id, name.topic, topic_id):
             super()._check_topic(node_id, name, topic_id)
 
 

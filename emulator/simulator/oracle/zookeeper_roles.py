@@ -79,13 +79,13 @@ class RoleChecks:
             which = "no request gave it" if not requests else f"only requests that were too old gave it: {requests}"
             self._alarm_log.report("Z8", name, f"broker {node.node_id} took a role, and {which}: {event.describe()}")
 
-    def replicas_told(
+    def replicas_sent(
         self, node_id: NodeId, name: TopicPartition, leader_epoch: LeaderEpoch
     ) -> tuple[BrokerId, ...] | None:
         """Returns the replicas that a broker was informed of with a leader epoch; ``None`` without one."""
         return self._replicas.get((node_id, name, leader_epoch))
 
-    def has_told_topic(self, node_id: NodeId, topic: str, topic_id: TopicId) -> bool:
+    def has_sent_topic(self, node_id: NodeId, topic: str, topic_id: TopicId) -> bool:
         """Returns whether a broker was ever informed of a replica of a topic; old requests name no id."""
         return not self._topics.isdisjoint({(node_id, topic, topic_id), (node_id, topic, None)})
 

@@ -78,7 +78,7 @@ def readings_of(facts: PartitionFacts) -> Readings:
         contradictions=tuple(contradictions_of_partition(facts)),
         answers=tuple(unknown_to_history(facts)),
         has_unclear_id=facts.has_unclear_id,
-        deleted=facts.unexplained_deletions if facts.cluster.is_told_by_clients_alone else 0,
+        deleted=facts.unexplained_deletions if facts.cluster.is_seen_by_clients_alone else 0,
     )
 
 
@@ -113,8 +113,8 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
 def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doubt]:
     started = list(timeline.of(events.IncarnationStarted))
     ended = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(events.IncarnationEnded)}
-    is_told = any(node.witness is Witness.CLIENTS for node in timeline.of(events.NodeStarted))
-    if not started and not is_told:
+    is_seen_by_clients = any(node.witness is Witness.CLIENTS for node in timeline.of(events.NodeStarted))
+    if not started and not is_seen_by_clients:
         yield Doubt(about=Evidence.EVENTS, sentence="the harness's event file is missing or names no process")
         return
     finish = list(timeline.of(events.RunEnded))

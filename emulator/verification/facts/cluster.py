@@ -132,7 +132,7 @@ class ClusterFacts:
         return any(start.event.witness is not Witness.PROCESS for start in self.started.values())
 
     @cached_property
-    def is_told_by_clients_alone(self) -> bool:
+    def is_seen_by_clients_alone(self) -> bool:
         """No node has events or logs here: a partition holds what its final consumer was given."""
         return any(start.event.witness is Witness.CLIENTS for start in self.started.values())
 
@@ -355,7 +355,7 @@ class ClusterFacts:
             for applied in self.events.of(events.MetadataApplied)
         }
 
-    def known_when_told(self, collected: CollectedEvent[events.Event]) -> int:
+    def known_when_sent(self, collected: CollectedEvent[events.Event]) -> int:
         """The metadata (exclusive) of the moment of an event: what its process had applied, and what was before it."""
         before = (
             at

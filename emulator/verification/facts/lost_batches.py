@@ -22,7 +22,7 @@ def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator
     Where a replica's directory is missing and there is no settled leader, nothing is called lost: that evidence is
     incomplete, not bad.
     """
-    if facts.cluster.is_told_by_clients_alone:
+    if facts.cluster.is_seen_by_clients_alone:
         yield from _lost_to_consumers(facts, acked)
         return
     final = facts.final_batches

@@ -189,7 +189,7 @@ class PartitionEvidence:
     @cached_property
     def last_topic_id(self) -> str | None:
         """The id of the last topic of that name; ``None`` where nothing names one."""
-        if self.cluster.is_told_by_clients_alone:
+        if self.cluster.is_seen_by_clients_alone:
             return next((log.topic_id for log in reversed(self.final_logs)), None)
         return max(self.states, default=None)
 
@@ -201,7 +201,7 @@ class PartitionEvidence:
         (brokers that stop one by one), if the final consumer could read. Where the evidence is from clients alone, it
         is who served the final consumer.
         """
-        if self.cluster.is_told_by_clients_alone:
+        if self.cluster.is_seen_by_clients_alone:
             return self._served_at_the_end()
         if self.cluster.is_seen_from_outside:
             acted = self._led_when_settled()
@@ -292,7 +292,7 @@ class PartitionEvidence:
             if registered is None or (at is not None and registered > at):
                 if self.cluster.is_seen_from_outside:
                     continue
-                unelected_at = self.cluster.known_when_told(took_over)
+                unelected_at = self.cluster.known_when_sent(took_over)
             term = LeaderTerm(
                 event.leader_epoch, took_over.incarnation, took_over.node, event.epoch_start_offset, unelected_at
             )
@@ -451,7 +451,7 @@ class PartitionEvidence:
             crc: of the batch; ``None`` where that is not known.
             leader_epoch: in which it was appended; ``None`` where that is not known.
         """
-        if self.cluster.is_told_by_clients_alone:
+        if self.cluster.is_seen_by_clients_alone:
             return any(log.topic_id == topic_id and last_offset < log.log_start_offset for log in self.final_logs)
         return any(
             deletion.is_of(last_offset, crc)

@@ -92,7 +92,7 @@ def contradictions_of_log(node: int, log: MetadataLog, cluster: ClusterFacts) ->
     """
     reported = {_key(each.event): each.event for kind in _COMPARED for each in cluster.events.of(kind)}
     kept = {_key(event): event for event in log.events if type(event) in _COMPARED}
-    told_up_to = max((key[0] for key in reported), default=-1)
+    reported_up_to = max((key[0] for key in reported), default=-1)
     name = f"the log of controller {node} on disk"
     was_killed = (node, cluster.last_incarnation.get(node, 0)) in cluster.killed
     if log.problem is not None and not was_killed:
@@ -103,7 +103,7 @@ def contradictions_of_log(node: int, log: MetadataLog, cluster: ClusterFacts) ->
         if key not in kept:
             yield f"{name} has no {kind} at metadata offset {offset}, and its events do"
         elif key not in reported:
-            if offset <= told_up_to or not was_killed:
+            if offset <= reported_up_to or not was_killed:
                 yield f"{name} has a {kind} at metadata offset {offset}, and its events do not"
         elif reported[key] != kept[key]:
             yield f"{name} and its events say different things of metadata offset {offset}"

@@ -121,7 +121,7 @@ def read_final_logs(
     Raises:
         OSError: a file is there and cannot be read.
     """
-    if facts.cluster.is_told_by_clients_alone:
+    if facts.cluster.is_seen_by_clients_alone:
         for partition in facts.partitions():
             if only in (None, (partition.topic, partition.partition)):
                 partition.add_final_reads()

@@ -112,7 +112,7 @@ def judge_guarantee(
     """
     harness = next((each for each in timeline.of(events.NodeStarted) if each.witness is Witness.CLIENTS), None)
     if harness is not None:
-        return _told_by_clients_alone(timeline, has_plan=harness.ending is not None)
+        return _seen_by_clients_alone(timeline, has_plan=harness.ending is not None)
     changes = sorted(
         (c for c in timeline.of(events.PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
         key=lambda c: c.metadata_offset,
@@ -138,7 +138,7 @@ def judge_guarantee(
     return _judgement(worst, unaccepted=within)
 
 
-def _told_by_clients_alone(timeline: Timeline, *, has_plan: bool) -> GuaranteeJudgement:
+def _seen_by_clients_alone(timeline: Timeline, *, has_plan: bool) -> GuaranteeJudgement:
     """Judges a loss of which it is known only what the plan broke: whose logs went with that is not recorded."""
     asked = any(step.unclean_elections for step in timeline.of(events.StepReached))
     broken = [fault.fault for fault in timeline.of(events.FaultInjected)]

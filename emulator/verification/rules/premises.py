@@ -53,7 +53,7 @@ def premises_of_partition(facts: PartitionFacts) -> frozenset[Premise]:
 
 
 def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
-    if not cluster.is_told_by_clients_alone:
+    if not cluster.is_seen_by_clients_alone:
         yield Premise.NODES
     if not cluster.is_seen_from_outside:
         yield Premise.OWN_WORD
@@ -140,7 +140,7 @@ def _of_final_logs(facts: PartitionFacts) -> Iterator[Premise]:
     if facts.final_logs:
         yield Premise.FINAL_LOG
     cluster = facts.cluster
-    if cluster.is_told_by_clients_alone and cluster.has_plan and len(facts.final_batches):
+    if cluster.is_seen_by_clients_alone and cluster.has_plan and len(facts.final_batches):
         yield Premise.STORED
     final = facts.final_batches
     if len(np.unique(final["topic_id"])) < len(list(groups_of(final["topic_id"], final["node"]))):

@@ -34,10 +34,10 @@ _AHEAD_OF_TIME_MAJOR: Final = 25
 _SCHEMA: Final = "run string, at double, node int, names array<string>, asked struct<kind: string, count: bigint>"
 _ROW: Final = '{"run": "1", "at": 0.5, "node": 1, "names": ["a"], "asked": {"kind": "x", "count": 2}}'
 _QUESTIONS: Final = (
-    "SELECT node, asked.kind, sum(asked.count) AS total FROM told WHERE at < 1 GROUP BY ALL ORDER BY total DESC",
-    "WITH a AS (SELECT *, min(at) OVER (PARTITION BY run ORDER BY at) AS first FROM told) "
+    "SELECT node, asked.kind, sum(asked.count) AS total FROM samples WHERE at < 1 GROUP BY ALL ORDER BY total DESC",
+    "WITH a AS (SELECT *, min(at) OVER (PARTITION BY run ORDER BY at) AS first FROM samples) "
     "SELECT count(DISTINCT a.node), percentile(b.at, 0.5), array_contains(first(a.names), 'a') "
-    "FROM a LEFT JOIN told b USING (run) WHERE coalesce(a.first, 0) <= b.at GROUP BY a.run",
+    "FROM a LEFT JOIN samples b USING (run) WHERE coalesce(a.first, 0) <= b.at GROUP BY a.run",
 )
 """Questions of the kinds that users ask."""
 
@@ -134,12 +134,12 @@ def ask_questions(spark: "SparkSession", directory: Path) -> None:
         spark: a session whose JVM writes the archive.
         directory: for a file.
     """
-    file = directory / "told.json"
+    file = directory / "samples.json"
     file.write_text(f"{_ROW}\n")
     for is_compiled in ("false", "true"):
         spark.conf.set("spark.sql.codegen.wholeStage", is_compiled)
         spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if is_compiled == "true" else "NO_CODEGEN")
-        spark.read.schema(_SCHEMA).json(str(file)).createOrReplaceTempView("told")
+        spark.read.schema(_SCHEMA).json(str(file)).createOrReplaceTempView("samples")
         for question in _QUESTIONS:
             spark.sql(question).collect()
 

@@ -19,7 +19,7 @@ from laststand.emulator.verification.verdict.copies import Taking, end_after, ta
 _Process = tuple[int, int]
 """Node and incarnation."""
 
-_Told = CollectedEvent[events.LogFlushed] | CollectedEvent[Taking]
+_FlushOrCopy = CollectedEvent[events.LogFlushed] | CollectedEvent[Taking]
 
 
 def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
@@ -28,7 +28,7 @@ def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
         (each.event.ended_node, each.event.ended_incarnation): each
         for each in facts.cluster.events.of(events.IncarnationEnded)
     }
-    for node, own_events in _told_by_node(facts).items():
+    for node, own_events in _flushes_and_copies_by_node(facts).items():
         if not any(isinstance(each.event, events.LogOpened) for each in own_events):
             continue
         for topic_id in dict.fromkeys(each.event.topic_id for each in own_events):
@@ -51,9 +51,9 @@ def _final_end(facts: PartitionFacts, node: int, topic_id: str) -> int | None:
     return int(final["last_offset"][own].max()) + 1 if len(own) else None
 
 
-def _told_by_node(facts: PartitionFacts) -> dict[int, list[_Told]]:
+def _flushes_and_copies_by_node(facts: PartitionFacts) -> dict[int, list[_FlushOrCopy]]:
     """Returns the events about each node's log, in the order of its own events."""
-    placed: dict[int, list[tuple[tuple[int, float], _Told]]] = {
+    placed: dict[int, list[tuple[tuple[int, float], _FlushOrCopy]]] = {
         node: [(place, taking) for place, taking in takings] for node, takings in takings_of(facts).items()
     }
     for each in facts.events.of(events.LogFlushed):
@@ -65,7 +65,7 @@ def _told_by_node(facts: PartitionFacts) -> dict[int, list[_Told]]:
 
 
 def _since_ns(
-    collected: _Told,
+    collected: _FlushOrCopy,
     before: CollectedEvent[events.IncarnationEnded] | None,
     ended: dict[_Process, CollectedEvent[events.IncarnationEnded]],
 ) -> int:
@@ -80,7 +80,7 @@ def _since_ns(
             return collected.time_ns if end is None else min(collected.time_ns, end.time_ns)
 
 
-def _point_after(collected: _Told, now: int) -> int:
+def _point_after(collected: _FlushOrCopy, now: int) -> int:
     match collected.event:
         case events.LogFlushed() | events.LogOpened():
             return collected.event.recovery_point

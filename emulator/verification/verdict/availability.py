@@ -95,7 +95,7 @@ def partition_availability(facts: PartitionFacts) -> PartitionAvailability:
     spent = dict.fromkeys(PartitionState, 0)
     for each in committed_states(facts, end_ns=end_ns):
         spent[each.state] += max(min(each.end_ns, end_ns) - each.begin_ns, 0)
-    is_known = not facts.cluster.is_told_by_clients_alone
+    is_known = not facts.cluster.is_seen_by_clients_alone
     return PartitionAvailability(
         topic=facts.topic,
         partition=facts.partition,

@@ -115,20 +115,22 @@ def _head(fate: Fate) -> Iterator[str]:
 def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Iterator[StoryLine]:
     terms = cluster.controllers
 
-    def of_power_loss(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
-        return _of_power_loss(fate, collected.event, are_appends_told=not cluster.is_seen_from_outside)
+    def of_power_loss(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:
+        return _of_power_loss(fate, collected.event, are_appends_recorded=not cluster.is_seen_from_outside)
 
-    def of_new_disk(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
-        return _of_new_disk(fate, collected.event, are_appends_told=not cluster.is_seen_from_outside)
+    def of_new_disk(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:
+        return _of_new_disk(fate, collected.event, are_appends_recorded=not cluster.is_seen_from_outside)
 
-    def of_registration(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
+    def of_registration(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:
         return _of_registration(fate, collected.event)
 
-    def of_election(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
+    def of_election(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:
         return _of_election(fate, collected.event, terms)
 
-    def of_truncation(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
-        return _of_truncation(fate, collected.node, collected.event, are_appends_told=not cluster.is_seen_from_outside)
+    def of_truncation(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:
+        return _of_truncation(
+            fate, collected.node, collected.event, are_appends_recorded=not cluster.is_seen_from_outside
+        )
 
     for teller in (of_power_loss, of_new_disk, of_registration, of_election, _of_leading_again, of_truncation):
         for collected in timeline.events:
@@ -137,11 +139,11 @@ def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Ite
                 yield _placed(line, fate, cluster, collected)
 
 
-_Told = tuple[StoryKind, int, int | None, str]
+_Statement = tuple[StoryKind, int, int | None, str]
 """Kind, node, metadata offset and text of a line."""
 
 
-def _placed(statement: _Told, fate: Fate, cluster: ClusterFacts, event: CollectedEvent[events.Event]) -> StoryLine:
+def _placed(statement: _Statement, fate: Fate, cluster: ClusterFacts, event: CollectedEvent[events.Event]) -> StoryLine:
     kind, node, metadata_offset, text = statement
     return StoryLine(
         kind=kind,
@@ -154,14 +156,14 @@ def _placed(statement: _Told, fate: Fate, cluster: ClusterFacts, event: Collecte
     )
 
 
-def _of_power_loss(fate: Fate, lost: events.Event, *, are_appends_told: bool) -> _Told | None:
+def _of_power_loss(fate: Fate, lost: events.Event, *, are_appends_recorded: bool) -> _Statement | None:
     if (
         not isinstance(lost, events.PowerLost)
         or (lost.topic_id, lost.partition) != (fate.topic_id, fate.partition)
         or lost.new_end_offset > fate.last_offset
         or lost.old_end_offset <= lost.new_end_offset
         or lost.old_end_offset <= fate.offsets[0].first
-        or (are_appends_told and lost.lost_node not in fate.held_by)
+        or (are_appends_recorded and lost.lost_node not in fate.held_by)
     ):
         return None
     kept = "none of it had been flushed" if lost.new_end_offset == 0 else f"kept up to offset {lost.new_end_offset}"
@@ -172,14 +174,14 @@ def _of_power_loss(fate: Fate, lost: events.Event, *, are_appends_told: bool) ->
     return StoryKind.POWER_LOST, lost.lost_node, None, text
 
 
-def _of_new_disk(fate: Fate, replaced: events.Event, *, are_appends_told: bool) -> _Told | None:
+def _of_new_disk(fate: Fate, replaced: events.Event, *, are_appends_recorded: bool) -> _Statement | None:
     """A broker that had the records, or may have had them, came back without any of its logs."""
     if (
         not isinstance(replaced, events.FaultInjected)
         or replaced.fault != _NEW_DISK
         or replaced.bit is None
         or len(replaced.nodes) != 1
-        or (are_appends_told and replaced.nodes[0] not in fate.held_by)
+        or (are_appends_recorded and replaced.nodes[0] not in fate.held_by)
         or (replaced.metadata_offset is not None and replaced.metadata_offset < (fate.acked_at or 0))
     ):
         return None
@@ -188,7 +190,7 @@ def _of_new_disk(fate: Fate, replaced: events.Event, *, are_appends_told: bool) 
     return StoryKind.DISK_REPLACED, node, None, text
 
 
-def _of_registration(fate: Fate, registered: events.Event) -> _Told | None:
+def _of_registration(fate: Fate, registered: events.Event) -> _Statement | None:
     if (
         not isinstance(registered, events.BrokerRegistered)
         or registered.stored_broker_epoch is None
@@ -204,7 +206,7 @@ def _of_registration(fate: Fate, registered: events.Event) -> _Told | None:
     return StoryKind.REGISTERED, registered.broker_id, registered.metadata_offset, text
 
 
-def _of_election(fate: Fate, change: events.Event, terms: ControllerTerms) -> _Told | None:
+def _of_election(fate: Fate, change: events.Event, terms: ControllerTerms) -> _Statement | None:
     if (
         not isinstance(change, events.PartitionChanged)
         or (change.topic_id, change.partition, change.leader_epoch) != (fate.topic_id, fate.partition, fate.ended_in)
@@ -226,7 +228,7 @@ def _of_election(fate: Fate, change: events.Event, terms: ControllerTerms) -> _T
     return StoryKind.ELECTED, change.leader, change.metadata_offset, text
 
 
-def _of_leading_again(fate: Fate, collected: CollectedEvent[events.Event]) -> _Told | None:
+def _of_leading_again(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:
     """The first leader without the records took over, restarted since it was elected."""
     term, event = fate.lacking, collected.event
     if (
@@ -244,13 +246,13 @@ def _of_leading_again(fate: Fate, collected: CollectedEvent[events.Event]) -> _T
     return StoryKind.LED_AGAIN, term.node, None, text
 
 
-def _of_truncation(fate: Fate, node: int, cut: events.Event, *, are_appends_told: bool) -> _Told | None:
+def _of_truncation(fate: Fate, node: int, cut: events.Event, *, are_appends_recorded: bool) -> _Statement | None:
     if (
         not isinstance(cut, events.LogTruncated)
         or (cut.topic_id, cut.partition) != (fate.topic_id, fate.partition)
         or cut.new_end_offset > fate.last_offset
         or cut.old_end_offset <= fate.offsets[0].first
-        or not (node in fate.held_by if are_appends_told else _may_have_held(fate, cut))
+        or not (node in fate.held_by if are_appends_recorded else _may_have_held(fate, cut))
     ):
         return None
     text = (

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kio.schema.api_versions.v3 import response as versions_told
+from kio.schema.api_versions.v3 import response as versions_response
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v12 import response as metadata_told
+from kio.schema.metadata.v12 import response as metadata_response
 from kio.schema.types import BrokerId as KioBrokerId
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta
@@ -35,27 +35,27 @@ _FLEXIBLE_HEADER: Final = b"\0"
 """An answer to ApiVersions has none."""
 
 
-def _versions(newest: Mapping[str, int]) -> versions_told.ApiVersionsResponse:
-    return versions_told.ApiVersionsResponse(
+def _versions(newest: Mapping[str, int]) -> versions_response.ApiVersionsResponse:
+    return versions_response.ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=tuple(
-            versions_told.ApiVersion(api_key=i16(API_KEYS[name]), min_version=i16(0), max_version=i16(version))
+            versions_response.ApiVersion(api_key=i16(API_KEYS[name]), min_version=i16(0), max_version=i16(version))
             for name, version in newest.items()
         ),
         throttle_time=NO_TIME,
         finalized_features=(
-            versions_told.FinalizedFeatureKey(
+            versions_response.FinalizedFeatureKey(
                 name="metadata.version", max_version_level=i16(21), min_version_level=i16(21)
             ),
         ),
     )
 
 
-def _metadata(hosts: Mapping[int, str]) -> metadata_told.MetadataResponse:
-    return metadata_told.MetadataResponse(
+def _metadata(hosts: Mapping[int, str]) -> metadata_response.MetadataResponse:
+    return metadata_response.MetadataResponse(
         throttle_time=NO_TIME,
         brokers=tuple(
-            metadata_told.MetadataResponseBroker(node_id=KioBrokerId(broker_id), host=host, port=i32(9092))
+            metadata_response.MetadataResponseBroker(node_id=KioBrokerId(broker_id), host=host, port=i32(9092))
             for broker_id, host in hosts.items()
         ),
         cluster_id=CLUSTER_ID,

@@ -244,8 +244,8 @@ class Membership:
                         _answer_join(turn, member, _joined(group, member, skip_assignment=is_leader))
                     else:
                         # Told that it leads, it would assign; so it hears of the leader that it was.
-                        told = replace(_joined(group, member), leader=former_leader or "", members=())
-                        _answer_join(turn, member, told)
+                        joined = replace(_joined(group, member), leader=former_leader or "", members=())
+                        _answer_join(turn, member, joined)
 
                 self._log.append(turn, (group.record(),), done)
             case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:

@@ -190,8 +190,8 @@ class GroupShard:
                 commit(turn, guard)
                 return
             is_retriable = error is ErrorCode.NOT_ENOUGH_REPLICAS
-            told = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_retriable else error
-            caller.answer(turn, OffsetCommitResponse(errors=(told,) * len(request.offsets)))
+            sent = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_retriable else error
+            caller.answer(turn, OffsetCommitResponse(errors=(sent,) * len(request.offsets)))
 
         question = AddPartitions(
             transactional_id=request.transactional_id,

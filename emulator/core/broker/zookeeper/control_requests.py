@@ -88,7 +88,7 @@ class ControlRequests:
         self._configs = configs
         self._is_migrating = is_migrating
         self._deciders: dict[TopicPartition, ControllerEpoch] = {}
-        self._recovery_told: dict[TopicPartition, LeaderRecoveryState] = {}
+        self._reported_recovery: dict[TopicPartition, LeaderRecoveryState] = {}
         self.waiting: dict[TopicPartition, inputs.LoadedLog] = {}
         self.has_failed_directory = False
 
@@ -107,7 +107,7 @@ class ControlRequests:
         partition = self._hosted.get(name)
         if self._rules.leader_recovery_state is LeaderRecovery.GATE and partition is not None:
             return partition.leader_recovery_state
-        return self._recovery_told.get(name, LeaderRecoveryState.RECOVERED)
+        return self._reported_recovery.get(name, LeaderRecoveryState.RECOVERED)
 
     def topic_properties_of(self, topic: str) -> TopicProperties:
         """Returns a topic's effective properties; the node's where nothing is set, or nothing was read yet."""
@@ -199,7 +199,7 @@ class ControlRequests:
         if wanted.partition_epoch < partition.partition_epoch:
             return
         self._deciders[wanted.name] = wanted.controller_epoch
-        self._recovery_told[wanted.name] = self._recovery_known(wanted, is_leader=is_leader)
+        self._reported_recovery[wanted.name] = self._recovery_known(wanted, is_leader=is_leader)
         state = _state(wanted, partition.log.topic_id)
         if is_leader:
             self._fetchers.unfollow(partition.name)
@@ -314,7 +314,7 @@ class ControlRequests:
         if loaded is None:
             return
         self._deciders.pop(stopped.name, None)
-        self._recovery_told.pop(stopped.name, None)
+        self._reported_recovery.pop(stopped.name, None)
         turn.turned[stopped.name] = None
         turn.write(effects.DeleteLog(partition=stopped.name))
         turn.record(

@@ -29,8 +29,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     given = [received["base_offset"], received["crc"]]
     received_rows = [facts.topics(received), *given]
     stored = facts.events.rows(events.BatchAppended)
-    is_of_told = are_among(received_rows, [facts.topics(stored), stored["base_offset"], stored["crc"]])
-    is_given = are_among([topics, *own], received_rows) | are_among(own, [each[~is_of_told] for each in given])
+    is_of_received = are_among(received_rows, [facts.topics(stored), stored["base_offset"], stored["crc"]])
+    is_given = are_among([topics, *own], received_rows) | are_among(own, [each[~is_of_received] for each in given])
     for batch in acked.rows(is_passed & ~is_given):
         yield Finding(
             batch.base_offset,

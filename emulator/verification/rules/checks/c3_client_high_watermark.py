@@ -29,8 +29,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             continue
         consumer = (poll.process, poll.topic_id)
         last, progress = before.get(consumer), furthest.get(consumer, _Progress())
-        was_told = last is not None and last.error == "OFFSET_OUT_OF_RANGE"
-        is_sent_back = poll.seek and was_told and poll.position < progress.read_up_to
+        was_out_of_range = last is not None and last.error == "OFFSET_OUT_OF_RANGE"
+        is_sent_back = poll.seek and was_out_of_range and poll.position < progress.read_up_to
         if is_sent_back and not (skips_deleted and _is_deleted(facts, poll, progress)):
             yield Finding(
                 poll.position,

@@ -30,7 +30,7 @@ from laststand.emulator.verification.tables.final_logs import FinalBatch
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     final = facts.final_batches
     replayed = replay_logs(facts)
-    undone, untold = _undone(facts), _untold_starts(facts)
+    undone, unreported = _undone(facts), _unreported_starts(facts)
     for node in sorted({*replayed, *np.unique(final["node"]).tolist()}):
         log, found = replayed[node], final.only(final.has("node", node))
         if _is_gone(facts, node, log):
@@ -43,7 +43,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         for batch in only_by_events:
             if batch.base_offset >= facts.damaged_from.get(node, batch.base_offset + 1):
                 continue
-            if batch.last_offset >= max(log.deleted_below, untold.get(node, 0)) and not _is_undone(batch, node, undone):
+            if batch.last_offset >= max(log.deleted_below, unreported.get(node, 0)) and not _is_undone(
+                batch, node, undone
+            ):
                 explained = "that its final log does not have, and nothing explains it"
                 yield _finding(facts, batch, f"event log of broker {node}", explained)
     for final_log in facts.final_logs:
@@ -104,7 +106,7 @@ def _killed(facts: PartitionFacts) -> Set[tuple[int, int]]:
     return facts.cluster.killed if PROMISES["E1"].leaves_out(Exemption.KILLED_PROCESSES) else frozenset()
 
 
-def _untold_starts(facts: PartitionFacts) -> dict[int, int]:
+def _unreported_starts(facts: PartitionFacts) -> dict[int, int]:
     """Returns by node the offset up to which a killed process may have deleted records without an event."""
     starts: dict[int, int] = {}
     for opened in facts.events.of(events.LogOpened):
