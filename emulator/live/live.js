@@ -37,7 +37,7 @@
     }
     if (focused) document.getElementById(focused)?.focus();
   };
-  const tell = (words, kind) => {
+  const report = (words, kind) => {
     said.className = kind;
     said.textContent = words;
   };
@@ -76,17 +76,17 @@
     if (!button) return;
     const stage = stages.indexOf(button.closest(".stage")), step = button.dataset.step;
     button.disabled = true;
-    tell(`${step} …`, "");
+    report(`${step} …`, "");
     try {
-      const answer = await fetch("deeds", {
+      const answer = await fetch("actions", {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-Laststand-Token": token },
         body: JSON.stringify({ stage, step }),
       });
-      const told = await answer.json();
-      tell(answer.ok ? `${step} → ${told.seen}` : `${step}: ${told.reason}`, answer.ok ? "" : "refused");
+      const outcome = await answer.json();
+      report(answer.ok ? `${step} → ${outcome.seen}` : `${step}: ${outcome.reason}`, answer.ok ? "" : "refused");
     } catch {
-      tell(`${step}: no answer`, "refused");
+      report(`${step}: no answer`, "refused");
     }
     button.disabled = false;
   });

@@ -114,7 +114,7 @@ class LiveView:
         async with contextlib.AsyncExitStack() as stack:
             application = web.Application(middlewares=[self._guard])
             application.add_routes(
-                [web.get("/", self._page), web.get("/stream", self._stream), web.post("/deeds", self._do)]
+                [web.get("/", self._page), web.get("/stream", self._stream), web.post("/actions", self._do)]
             )
             runner = web.AppRunner(application, access_log=None, shutdown_timeout=_CLOSE_WITHIN_S)
             await runner.setup()

@@ -26,7 +26,7 @@ _SHOWN_ELECTIONS: Final = frozenset({events.Election.ELR, events.Election.LAST_K
 class Tone(Enum):
     """The part of a step in the loss: neutral, led to it, or prevented it."""
 
-    TOLD = "told"
+    NEUTRAL = "neutral"
     LED = "led"
     SAVED = "saved"
 
@@ -69,7 +69,7 @@ def story_steps(
     teller = _StepTeller(partition, story, axis)
     if verdict is None:
         so_far = sorted(teller.of_survival(), key=lambda step: step.time_us)
-        shown = [replace(step, tone=Tone.TOLD) for step in so_far]
+        shown = [replace(step, tone=Tone.NEUTRAL) for step in so_far]
         return _without_gaps(shown, list(range(len(shown)))[-STEPS_MAX:])
     losses = losses_of(verdict, partition)
     found = teller.of_loss(losses) if losses else [*teller.of_survival(), *teller.of_strays()]
@@ -80,7 +80,7 @@ def thinned(steps: list[StoryStep]) -> list[StoryStep]:
     """Returns as many steps as a story has: the first, then what decided, and of either those nearest to the ends."""
 
     def rank(place: int) -> tuple[bool, int]:
-        is_minor = place > 0 and steps[place].tone is Tone.TOLD
+        is_minor = place > 0 and steps[place].tone is Tone.NEUTRAL
         return is_minor, min(place, len(steps) - 1 - place)
 
     return _without_gaps(steps, sorted(sorted(range(len(steps)), key=rank)[:STEPS_MAX]))
@@ -157,7 +157,7 @@ class _StepTeller:
     def _of_leader_without(self, lacking: LeaderWithout) -> Iterator[StoryStep]:
         undone, leader = lacking.undone, f"Broker {lacking.leader}"
         if undone is not None:
-            yield self._cut(undone.cut, is_last=False, tone=Tone.TOLD)
+            yield self._cut(undone.cut, is_last=False, tone=Tone.NEUTRAL)
             yield StoryStep(
                 time_us=undone.lost_power_us,
                 tone=Tone.LED,
@@ -167,7 +167,7 @@ class _StepTeller:
             )
         for cut in cuts_of(self._partition, self._story):
             if cut.became is CopyFate.POWER_LOST and cut.time_us <= lacking.elected.time_us:
-                yield self._cut(cut, is_last=False, tone=Tone.TOLD)
+                yield self._cut(cut, is_last=False, tone=Tone.NEUTRAL)
         epoch = lacking.other_epoch
         others = "It lacks them." if epoch is None else f"It has records of epoch {epoch} in their place."
         if lacking.joined is not None:
@@ -184,7 +184,7 @@ class _StepTeller:
     def of_survival(self) -> list[StoryStep]:
         cuts = [cut for cut in cuts_of(self._partition, self._story) if cut.became is not CopyFate.TRUNCATED]
         steps = list(self._shrinking(until_us=cuts[0].time_us if cuts else self._story.end_us))
-        steps.extend(self._cut(cut, is_last=False, tone=Tone.TOLD) for cut in cuts)
+        steps.extend(self._cut(cut, is_last=False, tone=Tone.NEUTRAL) for cut in cuts)
         for registered in self._story.registrations:
             if not registered.is_first and not registered.is_clean and registered.time_us <= self._story.end_us:
                 left = self._left_elr(registered.broker)
@@ -209,7 +209,7 @@ class _StepTeller:
         return [
             StoryStep(
                 time_us=change.time_us,
-                tone=Tone.TOLD,
+                tone=Tone.NEUTRAL,
                 title=f"Broker {node} is no replica any more",
                 text=f"The replicas are {members(change.replicas)}. Its log is still there in the end.",
                 place=LanePlace(f"broker {node}", 0.5),
@@ -258,7 +258,7 @@ class _StepTeller:
         count = sum(loss.records for loss in losses)
         return StoryStep(
             time_us=time_us,
-            tone=Tone.TOLD,
+            tone=Tone.NEUTRAL,
             title=f"{plural(count, 'record')} {'is' if count == 1 else 'are'} acknowledged with acks=all",
             text=f"{'; '.join(parts)}{more}. This is the promise: the black line.",
             place=LanePlace("copies", 0.5 if span is None else span.high),
@@ -298,7 +298,7 @@ class _StepTeller:
         return [
             StoryStep(
                 time_us=change.time_us,
-                tone=Tone.TOLD,
+                tone=Tone.NEUTRAL,
                 title=f"Only {brokers(change.isr)} is in sync" if change.isr else "Nobody is in sync",
                 text=f"The ISR shrank to {members(change.isr)}, below min ISR {change.min_isr}"
                 f"{f', as {brokers(left)} left' if left else ''}; {rest}",

@@ -110,7 +110,7 @@ def tried(targets: dict[str, list[str]]) -> Iterator[tuple[str, str, str]]:
             ("POST", "/reset", b""),
             ("GET", "/metrics", None),
             ("GET", "/", None),
-            ("POST", "/deeds", b"{}"),
+            ("POST", "/actions", b"{}"),
         ):
             yield str(port), f"{method} {path}", http(port, method, path, body)
     for path in targets["paths"]:

@@ -91,7 +91,7 @@ def viewed(terminal: Terminal) -> Iterator[Viewed]:
 
 async def click(session: ClientSession, origin: str, **headers: str) -> tuple[int, str]:
     body = json.dumps({"stage": 0, "step": PAUSE})
-    async with session.post(f"{origin}/deeds", data=body, headers=headers) as answer:
+    async with session.post(f"{origin}/actions", data=body, headers=headers) as answer:
         return answer.status, await answer.text()
 
 

@@ -41,7 +41,7 @@ def origin(view: LiveView) -> str:
 async def post(session: ClientSession, view: LiveView, body: bytes, **headers: str) -> tuple[int, dict[str, str]]:
     given = {"Origin": origin(view), "X-Laststand-Token": view.place.token}
     given.update({name.replace("_", "-"): value for name, value in headers.items()})
-    async with session.post(f"{origin(view)}/deeds", data=body, headers=given) as answer:
+    async with session.post(f"{origin(view)}/actions", data=body, headers=given) as answer:
         text = await answer.text()
         return answer.status, json.loads(text) if text.startswith("{") else {"text": text}
 
@@ -76,7 +76,7 @@ async def test_an_action_needs_the_token_in_a_header_and_the_origin_of_the_page(
     ):
         status, _ = await post(session, view, action_body(KILL.step), **headers)
         assert status == 403, headers
-    async with session.post(f"{view.address.replace('/?', '/deeds?')}", data=action_body(KILL.step)) as answer:
+    async with session.post(f"{view.address.replace('/?', '/actions?')}", data=action_body(KILL.step)) as answer:
         assert answer.status == 403
     assert stage.played == []
 

@@ -35,8 +35,8 @@ def told(run: ReportedRun) -> tuple[str, list[StoryStep]]:
             "A power loss undid the truncation of broker 0; broker 0 joined the ISR and was elected leader "
             "with records of epoch 0 at their offsets.",
             [
-                (Tone.TOLD, "1 record is acknowledged with acks=all"),
-                (Tone.TOLD, "Broker 0 cuts its log"),
+                (Tone.NEUTRAL, "1 record is acknowledged with acks=all"),
+                (Tone.NEUTRAL, "Broker 0 cuts its log"),
                 (Tone.LED, "Broker 0 loses power"),
                 (Tone.LED, "Broker 0 joins the ISR without them"),
                 (Tone.LED, "Broker 0 is elected without them"),
@@ -47,10 +47,10 @@ def told(run: ReportedRun) -> tuple[str, list[StoryStep]]:
             "Broker 1 led again with a log that ended at 2; broker 0 joined the ISR and was elected leader with "
             "records of epoch 0 at their offsets.",
             [
-                (Tone.TOLD, "4 records are acknowledged with acks=all"),
-                (Tone.TOLD, "Broker 1 loses power"),
+                (Tone.NEUTRAL, "4 records are acknowledged with acks=all"),
+                (Tone.NEUTRAL, "Broker 1 loses power"),
                 (Tone.LED, "Broker 1 leads again with a log that ends at 2"),
-                (Tone.TOLD, "Only broker 1 is in sync"),
+                (Tone.NEUTRAL, "Only broker 1 is in sync"),
                 (Tone.LED, "Broker 0 joins the ISR without them"),
                 (Tone.LED, "Broker 0 is elected without them"),
             ],
