@@ -49,7 +49,7 @@ class SessionCheck(Enum):
     """While the stored epoch's last contact is within the session timeout (Kafka 4.x, KAFKA-19130)."""
 
     UNFENCED = "unfenced"
-    """The same, for unfenced brokers only (Kafka 3.9)."""
+    """As ``CONTACT_TIME``, for unfenced brokers only (Kafka 3.9)."""
 
 
 class LastKnown(Enum):

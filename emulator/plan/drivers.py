@@ -12,7 +12,7 @@ class DriverName(Enum):
     """Real processes on this machine's loopback."""
 
     DOCKER = "docker"
-    """The same, each in a container."""
+    """Real processes, each in a container."""
 
     SIMULATOR = "simulator"
 

@@ -801,7 +801,7 @@ class LossField:
 
 
 class OptionalLoss:
-    """The same, or ``None`` where a step or line does not speak of it."""
+    """A ``DiskLoss``, or ``None`` where a step or line has none."""
 
     keys: tuple[str, ...] = LossField.keys
     options: tuple[Option, ...] = LossField.options

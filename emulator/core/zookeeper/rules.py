@@ -38,7 +38,7 @@ class AlterIsrChecks(Enum):
     """A leader that is ahead goes to another controller (KAFKA-14154); members have to be eligible (KIP-841)."""
 
     KIP = "kip"
-    """The same, and the sender leads, and the ISR is of the replicas (KIP-497)."""
+    """As ``KAFKA_3_3``; also, the sender leads, and the ISR is among the replicas (KIP-497)."""
 
 
 class IsrSettledBy(Enum):

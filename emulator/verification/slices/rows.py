@@ -43,7 +43,7 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def matched(self) -> PartitionRows | None:
-        """Returns the rows, each send with where it was begun; ``None`` where begun sends and outcomes are no pairs."""
+        """Returns the rows of sends, each with its begin; ``None`` if a begin or an outcome lacks its partner."""
         sent, numbers = self.rows.sent, dict[Hashable, int]()
         begun, ended = self.begun.numbers("operation_id", numbers), sent.numbers("operation_id", numbers)
         order = np.argsort(begun, kind="stable")

@@ -94,7 +94,7 @@ class Table(Collection[_Row]):
         return table
 
     def joined(self, others: Iterable[Self]) -> Self:
-        """Returns a table of its rows and those of others, which are of the same kind and without the same fields."""
+        """Returns a table of these rows and those of others; all have the same kind and lack the same fields."""
         found = self.part(ALL, {})
         found._words = {name: list(words) for name, words in self._words.items()}
         found._numbers = {name: dict(numbers) for name, numbers in self._numbers.items()}

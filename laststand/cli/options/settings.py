@@ -76,7 +76,7 @@ era_option = _era_option(ALL_ERAS, complete_eras)
 """Adds ``--era``; the function gets ``era``, a name that is not checked yet, or ``None``."""
 
 kraft_era_option = _era_option(ERAS, complete_kraft_eras)
-"""The same, without the eras with ZooKeeper."""
+"""As ``era_option``, without the eras with ZooKeeper."""
 
 set_option = click.option(
     "--set",
@@ -105,7 +105,7 @@ profile_option = _profile_option(PROFILE_NAMES, complete_profiles)
 """Adds ``--profile``; the function gets ``profiles``, for ``check_profiles``."""
 
 kraft_profile_option = _profile_option(_KRAFT_PROFILE_NAMES, complete_kraft_profiles)
-"""The same, without those for clusters with ZooKeeper."""
+"""As ``profile_option``, without the profiles for clusters with ZooKeeper."""
 
 store_option = click.option(
     "--out",

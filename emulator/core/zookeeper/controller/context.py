@@ -105,7 +105,7 @@ class ControllerContext:
         return broker_id in self.live_brokers and self._has_directory(broker_id, partition)
 
     def is_online_or_shutting_down(self, broker_id: BrokerId, partition: TopicPartition) -> bool:
-        """The same, for brokers that are about to go, too."""
+        """As ``is_online``, for brokers in controlled shutdown, too."""
         return broker_id in self.brokers and self._has_directory(broker_id, partition)
 
     def _has_directory(self, broker_id: BrokerId, partition: TopicPartition) -> bool:

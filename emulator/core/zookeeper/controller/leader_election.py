@@ -28,7 +28,7 @@ class ElectionStrategy(Enum):
     """A partition has none; unclean where its topic allows it."""
 
     OFFLINE_UNCLEAN = "OFFLINE_UNCLEAN"
-    """The same, unclean as the administrator asked for it."""
+    """A partition has none, and an administrator asked for an unclean election."""
 
     REASSIGN = "REASSIGN"
     PREFERRED = "PREFERRED"
