@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.independent.guarantee import is_broken
 from tests.independent.kafka_log import Batch, FinalLog
-from tests.independent.run import Cut, Key, Run, Send, Takeover
+from tests.independent.run import Cut, Key, Line, Run, Send, Takeover
 
 Check = Callable[[Run], Iterator[str]]
 
@@ -61,17 +61,24 @@ def lost_sends(run: Run) -> Iterator[tuple[Send, str, Takeover | None]]:
 
 def _answered_in(run: Run, send: Send) -> list[int]:
     """Returns the leader epochs of the broker when it acknowledged: it may have been deposed and elected since."""
-    nodes = {attempt["node"] for attempt in send.attempts}
     return [
         line["leader_epoch"]
-        for (node, _), lines in run.files.items()
-        if node in nodes
+        for lines in run.files.values()
         for line in lines
-        if line["type"] == "ProduceAnswered"
-        and (line["topic"], line["partition"], line["topic_id"]) == send.key
-        and (line["acks"], line["error"], line["base_offset"]) == (-1, "NONE", send.base_offset)
-        and line["leader_epoch"] is not None
+        if _acknowledges(line, send) and line["leader_epoch"] is not None
     ]
+
+
+def _acknowledges(line: Line, send: Send) -> bool:
+    """Returns whether an event is the answer that acknowledged a batch; other batches may have had its offset."""
+    return line["type"] == "ProduceAnswered" and (
+        line["cause_id"],
+        line["topic"],
+        line["partition"],
+        line["acks"],
+        line["error"],
+        line["base_offset"],
+    ) == (send.operation_id, send.key.topic, send.key.partition, -1, "NONE", send.base_offset)
 
 
 def acked_durable(run: Run) -> Iterator[str]:
@@ -86,22 +93,17 @@ def _first_lacking(run: Run, key: Key, send: Send, appended_in: int, acked_in: i
             takeover.leader_epoch == acked_in
             and takeover.has_led
             and any(attempt["node"] == takeover.node and attempt["outcome"] == "NONE" for attempt in send.attempts)
-            and _was_appended_before(run, key, send, takeover)
+            and _was_appended_before(run, send, takeover)
         )
         if is_later and takeover.lacks(send.places):
             return takeover
     return None
 
 
-def _was_appended_before(run: Run, key: Key, send: Send, takeover: Takeover) -> bool:
+def _was_appended_before(run: Run, send: Send, takeover: Takeover) -> bool:
     """Returns whether a former process of a broker that leads again had acknowledged a batch."""
     return any(
-        line["type"] == "ProduceAnswered"
-        and line["topic_id"] == key.topic_id
-        and line["partition"] == key.partition
-        and line["base_offset"] == send.base_offset
-        and line["acks"] == -1
-        and line["error"] == "NONE"
+        _acknowledges(line, send)
         for (node, incarnation), lines in run.files.items()
         if node == takeover.node and incarnation < takeover.incarnation
         for line in lines
@@ -150,13 +152,7 @@ def no_global_loss(run: Run) -> Iterator[str]:
             if places & send.places or is_removed(run, key, send.places):
                 continue
             holders = {node for place in send.places for node in held[place]}
-            lost = {
-                line["lost_node"]
-                for line in run.harness
-                if line["type"] == "PowerLost"
-                and (line["topic"], line["partition"]) == (key.topic, key.partition)
-                and line["new_end_offset"] <= send.last_offset < line["old_end_offset"]
-            }
+            lost = {node for node, place in run.lost_with_disk[key] if place in send.places}
             if holders - lost:
                 yield f"{key} offsets {send.base_offset}-{send.last_offset}: no log has it, {sorted(holders)} held it"
 
@@ -451,19 +447,12 @@ def _began_at(run: Run, key: Key, takeover: Takeover) -> int | None:
 
 def _acked_at(run: Run, send: Send) -> int:
     """Returns the metadata that the acknowledging broker had applied, exclusive; 0 where its answer is missing."""
-    for (node, _), lines in sorted(run.files.items()):
-        if not any(attempt["node"] == node for attempt in send.attempts):
-            continue
+    for lines in run.files.values():
         applied = 0
         for line in lines:
             if line["type"] == "MetadataApplied":
                 applied = line["end_offset"]
-            elif (
-                line["type"] == "ProduceAnswered"
-                and line["base_offset"] == send.base_offset
-                and (line["topic"], line["partition"], line["acks"], line["error"])
-                == (send.key.topic, send.key.partition, -1, "NONE")
-            ):
+            elif _acknowledges(line, send):
                 return applied
     return 0
 

@@ -50,7 +50,8 @@ class Takeover(NamedTuple):
         """
         last_offsets = {last for last, _ in places}
         is_replaced = any(last in last_offsets for last, _ in self.batches)
-        return not self.batches & places and (is_replaced or self.log_end_offset <= max(last_offsets))
+        is_outside = self.log_end_offset <= max(last_offsets) or max(last_offsets) < self.log_start_offset
+        return not self.batches & places and (is_replaced or is_outside)
 
 
 class Commit(NamedTuple):
@@ -92,6 +93,7 @@ class Send(NamedTuple):
     """A batch that a producer sent, when it was through. Places in the history order sends of one file."""
 
     process: str
+    operation_id: str
     key: Key
     file: str
     begun: int
@@ -145,6 +147,11 @@ class Run:
         created = [line["topic_id"] for line in self.metadata if line["type"] == "TopicCreated"]
         self.ambiguous = {topic_id for topic_id in created if created.count(topic_id) > 1}
         self.ids = {line["topic"]: line["topic_id"] for line in self.metadata if line["type"] == "TopicCreated"}
+        self._ended_in_order = {
+            (line["ended_node"], line["ended_incarnation"])
+            for line in self.harness
+            if line["type"] == "IncarnationEnded" and line["end"] == "stopped"
+        }
         self.sends: list[Send] = []
         self.polls: list[Poll] = []
         self.final_reads: dict[Key, tuple[int, int]] = {}
@@ -158,6 +165,8 @@ class Run:
 
         A follower that takes over a log start deletes what nobody may have asked for (S51).
         """
+        self.lost_with_disk: dict[Key, set[tuple[int, tuple[int, int]]]] = defaultdict(set)
+        """Node and place of batches that a power loss, or the replacement of its disk, took from a replica."""
         self.high_watermarks: dict[tuple[Key, int], list[tuple[int | None, int]]] = defaultdict(list)
         """By replica: its high watermarks, each with the leader epoch that it knew."""
         self._replay_logs()
@@ -170,7 +179,13 @@ class Run:
                 yield key
 
     def settled(self, key: Key) -> tuple[int, int] | None:
-        """Returns leader and epoch whose log decides: who served the final consumer, else who led when all was over."""
+        """Returns leader and epoch whose log decides: the last that began to lead, if its process ended in order.
+
+        Where no node writes events, it is who served the final consumer, else who led when all was over.
+        """
+        if self.takeovers[key]:
+            last = max(self.takeovers[key], key=lambda each: (each.leader_epoch, each.incarnation))
+            return (last.node, last.leader_epoch) if (last.node, last.incarnation) in self._ended_in_order else None
         for poll in reversed(self.polls):
             if poll.key == key and poll.phase == "final" and poll.error is None and poll.leader_epoch is not None:
                 return poll.node, poll.leader_epoch
@@ -218,7 +233,8 @@ class Run:
                     attempts = tuple(line["attempts"])
                     self.sends.append(
                         Send(
-                            line["process"], key, file.name, line["index"] if started is None else started,
+                            line["process"], line["operation_id"], key, file.name,
+                            line["index"] if started is None else started,
                             line["index"], line["acks"], line["type"], line["base_offset"], line["record_count"],
                             frozenset(attempt["crc"] for attempt in attempts), attempts,
                         )
@@ -306,6 +322,17 @@ class Run:
                         self.high_watermarks[place].append((line["leader_epoch"], new))
                     case "FollowerHighWatermarkUpdated":
                         self.high_watermarks[place].append((line["leader_epoch"], line["new"]))
+            self._lose_with_disk(held, node, incarnation)
+
+    def _lose_with_disk(self, held: dict[tuple[Key, int], list[Batch]], node: int, incarnation: int) -> None:
+        """Records the batches that a replica lost when a process of its broker had ended."""
+        for line in self.harness:
+            if (line.get("lost_node"), line.get("lost_incarnation")) == (node, incarnation):
+                for (key, holder), batches in held.items():
+                    if holder == node and (line["topic"], line["partition"]) == (key.topic, key.partition):
+                        self.lost_with_disk[key].update(
+                            (node, each.place) for each in batches if each.last_offset >= line["new_end_offset"]
+                        )
 
     def _final_logs(self) -> dict[Key, dict[int, FinalLog]]:
         logs: dict[Key, dict[int, FinalLog]] = defaultdict(dict)

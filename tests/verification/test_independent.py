@@ -38,6 +38,7 @@ class Story:
         self.brokers[1] += [*(self.append(number, "follower") for number in range(3)), self.led(1, 3)]
         self.controller = [self._started("controller"), self.state(0, 0), self.state(1, 1)]
         self.harness = [self._started("harness"), {"type": "RunEnded", "problem": None}]
+        self.harness += [self.stopped(node) for node in (0, 1)]
         self.history = [self.send(number, begins) for number in range(3) for begins in (True, False)]
         self.history += [self.poll("consumer-0", "live"), self.poll("final-consumer", "final", node=1, epoch=1)]
         read = {"f": "final_read", "type": "ok", "process": "final-consumer", "error": None}
@@ -78,6 +79,16 @@ class Story:
         place = {"leader_epoch": epoch, "epoch_start_offset": start, "high_watermark": start}
         return {**ORDERS, "type": "BecameLeader", **place}
 
+    def stopped(self, node: int) -> Line:
+        """A broker's process ends in order."""
+        return {
+            "type": "IncarnationEnded",
+            "ended_node": node,
+            "ended_incarnation": 0,
+            "end": "stopped",
+            "metadata_offset": 9,
+        }
+
     def state(self, leader: int, epoch: int) -> Line:
         """A committed state of the partition."""
         why = {"metadata_offset": 5 + epoch, "reason": "broker_fenced", "election": "isr", "effective_min_isr": 2}
@@ -114,7 +125,7 @@ class Story:
 
     @staticmethod
     def _started(role: str) -> Line:
-        return {"type": "NodeStarted", "role": role, "properties": {}}
+        return {"type": "NodeStarted", "role": role, "properties": {}, "broker_epoch": 2}
 
 
 def encode(number: int, *, sequence: int | None = None) -> bytes:
