@@ -87,7 +87,7 @@ def test_where_nothing_tells_both_are_shown(cluster: Path) -> None:
     assert (orders.longest, orders.longest_folder) == (3, str(cluster / "node-3" / "orders-0"))
     assert [each.deciding for each in report.several_logs] == [Deciding.NOTHING]
     assert not report.is_whole
-    assert "broker 3 has 2 logs of orders-0, nothing tells which of them counts, and all are shown" in summary(report)
+    assert "broker 3 has 2 logs of orders-0, nothing says which of them counts, and all are shown" in summary(report)
     assert any(line.startswith(f"electing 3 in {backup}/orders-0 loses") for line in details_of(orders))
 
 

@@ -114,7 +114,7 @@ def test_the_longest_log_is_taken_and_told_where_nothing_tells(
     for segment in (backup / "orders-0").glob("*.log"):
         segment.write_bytes(b"")
     run = imported(cluster, tmp_path / "run")
-    said = "broker 3 has 2 logs of orders-0, and nothing tells which of them counts"
+    said = "broker 3 has 2 logs of orders-0, and nothing says which of them counts"
     assert said in capsys.readouterr().err
     assert any(said in reason for reason in run.verdict.unknown_reasons)
     data = tmp_path / "run" / "nodes" / "3" / "data"
