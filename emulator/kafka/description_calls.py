@@ -48,10 +48,10 @@ async def describe_cluster(connection: KafkaConnection, topics: Sequence[str]) -
     Raises:
         OSError: the connection broke.
     """
-    answer = cast(
+    metadata = cast(
         metadata_response.MetadataResponse, await connection.ask(_metadata(topics), metadata_response.MetadataResponse)
     )
-    partitions = dict(_partitions(answer))
+    partitions = dict(_partitions(metadata))
     if partitions and _DESCRIBE_TOPIC_PARTITIONS in connection.versions:
         request = describe_partitions.DescribeTopicPartitionsRequest(
             topics=tuple(describe_partitions.TopicRequest(name=to_name(name)) for name in topics),
@@ -64,9 +64,9 @@ async def describe_cluster(connection: KafkaConnection, topics: Sequence[str]) -
         listing = list_reassignments.ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
         listed = await connection.ask(listing, reassignments_listed.ListPartitionReassignmentsResponse)
         partitions |= _moving(partitions, cast(reassignments_listed.ListPartitionReassignmentsResponse, listed))
-    brokers = {BrokerId(NodeId(broker.node_id)): broker for broker in answer.brokers}
+    brokers = {BrokerId(NodeId(broker.node_id)): broker for broker in metadata.brokers}
     return BrokersWord(
-        cluster_id=answer.cluster_id,
+        cluster_id=metadata.cluster_id,
         addresses={broker_id: f"{broker.host}:{broker.port}" for broker_id, broker in sorted(brokers.items())},
         racks={broker_id: broker.rack or "" for broker_id, broker in brokers.items()},
         partitions=partitions,
