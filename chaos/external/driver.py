@@ -80,7 +80,11 @@ class ExternalDriver:
                     log=self._log,
                     changes=self._changes,
                 )
-                yield self._target
+                try:
+                    yield self._target
+                except BaseException:  # the end of the run, which mends and cleans up, was not reached
+                    await self._mend()
+                    raise
                 following.cancel()
         finally:
             token_file.unlink(missing_ok=True)
@@ -102,6 +106,18 @@ class ExternalDriver:
         client = self._supervisor.children.get(CLIENT_NAME)
         if client is not None:
             await client.stop()
+        await self._delete_topics()
+
+    async def _mend(self) -> None:
+        self._logger.info("mend what steps have broken")
+        try:
+            await self._target.mend()
+            await self._delete_topics()
+        except EmulatorError as error:
+            self._logger.error("%s", error)
+            self._on_problem(f"after the run was interrupted: {error}")
+
+    async def _delete_topics(self) -> None:
         if self._target.made_topics and not self._keeps_topics:
             request = admin_messages.DeleteTopicsRequest(topics=tuple(sorted(self._target.made_topics)))
             try:

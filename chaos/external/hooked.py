@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Ending, Scenario
-from laststand.emulator.cluster.hooks import HookError, Hooks, run_hook
+from laststand.emulator.cluster.hooks import Hook, HookError, Hooks, See, run_check, run_hook
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
@@ -25,7 +27,9 @@ _REPAIRS: Final[tuple[tuple[tuple[type, ...], type], ...]] = (
 )
 """Actions, and the one by which they are mended at the end."""
 
-_LOOK_AGAIN_S: Final = 0.2
+BREAKS: Final = tuple(kind for kinds, _ in _REPAIRS for kind in kinds)
+"""Actions that break something."""
+
 _CLIENTS_NAME: Final = "client"
 
 
@@ -70,28 +74,19 @@ async def perform_by_hook(
         HookError: a hook failed, or was not seen to take effect.
     """
     hook = hooks.hooks[hook_name(type(action))]
+    folder = hooks.path.parent
 
-    async def one(node_id: NodeId | None) -> bool:
+    async def perform_on(node_id: NodeId | None) -> bool:
+        """Returns whether anything changed."""
         values = _values(hooks, action, node_id)
-        if hook.effective_when is not None or node_id is None:
-            return await run_hook(hook, values, folder=hooks.path.parent)
-        wanted = isinstance(action, _BEGINS_ANSWERS)
-        if await answers(BrokerId(node_id)) == wanted and not isinstance(action, actions.ReplaceDisk):
-            return False
-        try:
-            async with asyncio.timeout(hook.within_ms / 1000):
-                await run_hook(hook, values, folder=hooks.path.parent)
-                while True:
-                    if await answers(BrokerId(node_id)) == wanted:
-                        return True
-                    await asyncio.sleep(_LOOK_AGAIN_S)
-        except TimeoutError:
-            what = "does not answer" if wanted else "still answers"
-            raise HookError(f"hook {hook.name}: broker {node_id} {what} after {hook.within_ms / 1000:g} s") from None
+        is_checked = hook.effective_when is not None
+        see = _check(hook, values, folder) if is_checked else _see_answers(action, node_id, answers)
+        is_due = isinstance(action, actions.ReplaceDisk) and not is_checked
+        return await run_hook(hook, values, folder=folder, see=see, is_due=is_due)
 
     try:
         async with asyncio.TaskGroup() as hooks_of_nodes:
-            running = [hooks_of_nodes.create_task(one(node_id)) for node_id in _nodes_of(action) or (None,)]
+            running = [hooks_of_nodes.create_task(perform_on(node_id)) for node_id in _nodes_of(action) or (None,)]
     except* HookError as errors:
         raise errors.exceptions[0] from None
     changed = [task.result() for task in running]
@@ -99,6 +94,26 @@ async def perform_by_hook(
         return actions.no_op("it is so already")
     seen = f"hook {hook.name} took effect"
     return actions.effective(seen) if all(changed) else actions.Outcome(took_effect=True, bit=True, seen=seen)
+
+
+def _check(hook: Hook, values: Mapping[str, str], folder: Path) -> See:
+    assert hook.effective_when is not None
+    return partial(run_check, hook.effective_when, values, folder=folder)
+
+
+def _see_answers(
+    action: actions.Action, node_id: NodeId | None, answers: Callable[[BrokerId], Awaitable[bool]]
+) -> See | None:
+    if node_id is None:
+        return None
+    wanted = isinstance(action, _BEGINS_ANSWERS)
+
+    async def see() -> str | None:
+        if await answers(BrokerId(node_id)) == wanted:
+            return None
+        return f"broker {node_id} {'does not answer' if wanted else 'still answers'}"
+
+    return see
 
 
 def _nodes_of(action: actions.Action) -> Sequence[NodeId]:

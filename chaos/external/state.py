@@ -1,8 +1,8 @@
-"""The state of somebody else's cluster, as its brokers tell it.
+"""The state of somebody else's cluster, as its brokers describe it.
 
 Each broker is asked, one request at a time, and the one whose copy of the metadata log reaches furthest
-(DescribeQuorum) is believed: others may be cut off, and tell what was so before. Where nothing is told of that log,
-each partition is as those tell it that know its latest epoch, its leader first.
+(DescribeQuorum) is believed: others may be cut off, and describe an older state. Where no broker describes that log,
+each partition is as those brokers describe it that know its latest epoch, its leader first.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from laststand.emulator.kafka.connection import KafkaConnection
 from laststand.emulator.kafka.description_calls import BrokersWord, describe_cluster
 
 _ANSWERS_WITHIN_S: Final = 2.0
-_LOOK_INTERVAL_S: Final = 0.25
+_READ_INTERVAL_S: Final = 0.25
 _DESCRIBE_QUORUM: Final = 55
 
 
@@ -46,7 +46,7 @@ class ExternalState:
         on_change: called after each answer.
 
     Attributes:
-        image: what is committed, as far as brokers tell; it has no metadata offsets.
+        image: what is committed, as far as brokers describe it; it has no metadata offsets.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ExternalState:
         self._answers: dict[BrokerId, _Answer] = {}
         self._ends: dict[NodeId, MetadataOffset] = {}
         self._connections: dict[BrokerId, KafkaConnection] = {}
-        self._looking = {broker_id: asyncio.Lock() for broker_id in addresses}
+        self._reading = {broker_id: asyncio.Lock() for broker_id in addresses}
 
     @property
     def believed(self) -> BrokerId | None:
@@ -78,15 +78,15 @@ class ExternalState:
 
     async def refresh(self) -> None:
         """Asks every broker once more."""
-        await asyncio.gather(*(self._look(broker_id) for broker_id in self._addresses))
+        await asyncio.gather(*(self._read(broker_id) for broker_id in self._addresses))
 
     async def _watch(self, broker_id: BrokerId) -> None:
         while True:
-            await self._look(broker_id)
-            await asyncio.sleep(_LOOK_INTERVAL_S)
+            await self._read(broker_id)
+            await asyncio.sleep(_READ_INTERVAL_S)
 
-    async def _look(self, broker_id: BrokerId) -> None:
-        async with self._looking[broker_id]:
+    async def _read(self, broker_id: BrokerId) -> None:
+        async with self._reading[broker_id]:
             try:
                 async with asyncio.timeout(_ANSWERS_WITHIN_S):
                     connection = await self._connection(broker_id)
@@ -157,9 +157,9 @@ class ExternalState:
 
     def _by_epoch(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
         """Yields each partition as the latest epoch has it; of several that know it, its leader is believed."""
-        told: dict[TopicPartition, list[tuple[int, bool, BrokerId]]] = {}
+        reported: dict[TopicPartition, list[tuple[int, bool, BrokerId]]] = {}
         for broker_id, answer in self._answers.items():
             for name, state in answer.word.partitions.items():
-                told.setdefault(name, []).append((state.leader_epoch, state.leader == broker_id, broker_id))
-        for name, candidates in told.items():
+                reported.setdefault(name, []).append((state.leader_epoch, state.leader == broker_id, broker_id))
+        for name, candidates in reported.items():
             yield name, self._answers[max(candidates)[2]].word.partitions[name]

@@ -5,16 +5,17 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from laststand.chaos.external.hooked import perform_by_hook
+from laststand.chaos.external.hooked import BREAKS, perform_by_hook
 from laststand.chaos.external.state import ExternalState
 from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.ending import repairs
 from laststand.chaos.play.waiting import ChangeSignal, StepError
 from laststand.chaos.process.client_link import ClientLink
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.client.control import ClientCounts
 from laststand.emulator.cluster.external_cluster import ExternalCluster
-from laststand.emulator.cluster.hooks import Hooks
+from laststand.emulator.cluster.hooks import HookError, Hooks
 from laststand.emulator.core import admin_messages, events, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
@@ -23,11 +24,12 @@ from laststand.emulator.kafka.admin_calls import ask_admin
 from laststand.emulator.kafka.connection import connected
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.external_refusals import hook_name
 from laststand.emulator.plan.faults import fault_events
 from laststand.emulator.plan.nodes import CONTROLLER
 
 _NO_OFFSET: Final = MetadataOffset(0)
-"""Clients are told nothing of the metadata log."""
+"""Clients do not see the metadata log."""
 
 _ANSWERS_WITHIN_S: Final = 30.0
 _ASK_AGAIN_S: Final = 0.5
@@ -68,6 +70,7 @@ class ExternalTarget:
         self._changes = changes
         self._down: set[NodeId] = set()
         self._paused: set[NodeId] = set()
+        self._disconnected: set[NodeId] = set()
         self._cut: set[Link[NodeId] | NodeId] = set()
 
     @property
@@ -82,7 +85,7 @@ class ExternalTarget:
 
     @property
     def image(self) -> MetadataImage:
-        """The state that the believed broker tells."""
+        """The state that the believed broker reports."""
         return self._state.image
 
     @property
@@ -91,11 +94,11 @@ class ExternalTarget:
         return self._client.counts
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
-        """Fails: no client is told."""
+        """Fails: no client sees it."""
         raise StepError(f"nobody knows which logs node {node_id} has")
 
     def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
-        """Fails: no client is told."""
+        """Fails: no client sees it."""
         raise StepError(f"nobody knows where the log of {partition} on node {node_id} ends")
 
     def is_running(self, node_id: NodeId) -> bool:
@@ -141,6 +144,8 @@ class ExternalTarget:
             self._client.produce(action.producer, action.partition, action.records)
             return actions.effective("sent")
         begun_ns = time.monotonic_ns()
+        if isinstance(action, BREAKS):  # a hook that fails may have broken something
+            self._remember(action)
         outcome = await perform_by_hook(self._hooks, action, answers=self._answers)
         broken = tuple(link for link in self._cut if isinstance(link, Link))
         for event in fault_events(
@@ -154,8 +159,29 @@ class ExternalTarget:
             proved_ns=time.monotonic_ns(),
         ):
             self.note(event)
-        self._remember(action)
+        if not isinstance(action, BREAKS):
+            self._remember(action)
         return outcome
+
+    async def mend(self) -> None:
+        """Heals, resumes and starts what steps have broken, as far as there are hooks for it.
+
+        Raises:
+            HookError: a hook failed; the others are run.
+        """
+        failed: list[HookError] = []
+        due = [
+            *repairs(self, self._hooks.names),
+            *(actions.Connect(nodes=(node_id,)) for node_id in self._disconnected),
+        ]
+        for action in due:
+            if hook_name(type(action)) in self._hooks.hooks:
+                try:
+                    await self.perform(action)
+                except HookError as error:
+                    failed.append(error)
+        if failed:
+            raise failed[0]
 
     def _remember(self, action: actions.Action) -> None:
         match action:
@@ -164,6 +190,10 @@ class ExternalTarget:
                 self._paused.difference_update(nodes)
             case actions.Start(nodes=nodes) | actions.ReplaceDisk(nodes=nodes):
                 self._down.difference_update(nodes)
+            case actions.Disconnect(nodes=nodes):
+                self._disconnected.update(nodes)
+            case actions.Connect(nodes=nodes):
+                self._disconnected.difference_update(nodes)
             case actions.Pause(nodes=nodes):
                 self._paused.update(nodes)
             case actions.Resume(nodes=nodes):

@@ -20,9 +20,9 @@ import re
 import shlex
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -37,8 +37,12 @@ from laststand.emulator.user_files import read_text
 _CONTROLLER_KEY: Final = "controller"
 _WITHIN_MS: Final = 30_000
 _PLACEHOLDER: Final = re.compile(r"(?<!\$)\{([a-z]+)\}")
-_LOOK_AGAIN_S: Final = 0.2
+_SEE_AGAIN_S: Final = 0.2
 _OUTPUT_BYTES_MAX: Final = 4096
+
+
+See: TypeAlias = Callable[[], Awaitable[str | None]]
+"""Returns in words what shows that a hook has no effect yet; ``None`` once it has."""
 
 
 class HookError(EmulatorError):
@@ -117,34 +121,48 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: shlex.quote(values[found[1]]) if found[1] in values else found[0], text)
 
 
-async def run_hook(hook: Hook, values: Mapping[str, str], *, folder: Path) -> bool:
-    """Runs a hook's command, and waits until its effect is seen by its own check, if it has one.
+async def run_hook(
+    hook: Hook, values: Mapping[str, str], *, folder: Path, see: See | None, is_due: bool = False
+) -> bool:
+    """Runs a hook's command, and waits until its effect is seen.
+
+    Args:
+        hook: the command.
+        values: of its placeholders.
+        folder: the working directory.
+        see: sees the effect; ``None`` where the command's end is its effect.
+        is_due: the command is run even where its effect is seen before.
 
     Returns:
-        False if the effect was there before; then the command is not run.
+        False if the command was not run, because its effect was there before.
 
     Raises:
         HookError: it failed, or was not seen to take effect in time.
     """
     command = filled(hook.command, values)
-    check = None if hook.effective_when is None else filled(hook.effective_when, values)
-    said = ""
+    missing: str | None = None
     try:
         async with asyncio.timeout(hook.within_ms / 1000):
-            if check is not None and (await _shell(check, folder))[0] == 0:
+            if see is not None and not is_due and await see() is None:
                 return False
-            code, said = await _shell(command, folder)
+            code, printed = await _shell(command, folder)
             if code != 0:
-                raise HookError(f"hook {hook.name} failed with exit code {code}: {shown(command)}{_words(said)}")
-            while check is not None:
-                code, said = await _shell(check, folder)
-                if code == 0:
+                raise HookError(f"hook {hook.name} failed with exit code {code}: {shown(command)}{_words(printed)}")
+            while see is not None:
+                missing = await see()
+                if missing is None:
                     break
-                await asyncio.sleep(_LOOK_AGAIN_S)
+                await asyncio.sleep(_SEE_AGAIN_S)
     except TimeoutError:
         what = f"hook {hook.name} was not seen to take effect within {hook.within_ms / 1000:g} s"
-        raise HookError(f"{what}: {shown(command)}{_words(said)}") from None
+        raise HookError(f"{what}: {shown(command)}{_words(missing or '')}") from None
     return True
+
+
+async def run_check(check: str, values: Mapping[str, str], *, folder: Path) -> str | None:
+    """Runs a hook's ``effective_when``; returns the end of what it printed where it fails, ``None`` where it holds."""
+    code, printed = await _shell(filled(check, values), folder)
+    return None if code == 0 else printed
 
 
 async def _shell(command: str, folder: Path) -> tuple[int, str]:
@@ -174,6 +192,6 @@ async def _shell(command: str, folder: Path) -> tuple[int, str]:
         return code, printed.read().decode(errors="replace")
 
 
-def _words(said: str) -> str:
-    lines = said.strip().splitlines()
+def _words(printed: str) -> str:
+    lines = printed.strip().splitlines()
     return f": {shown(lines[-1])}" if lines else ""

@@ -1,14 +1,23 @@
 """Laststand's own brokers, played as a cluster that somebody else runs, lose what they lose."""
 
+import re
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from laststand.cli.main import cli
+from laststand.cli.program.exit_codes import ExitCode
 from laststand.emulator.verification.judge_here import judge_here
+from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
 from tests.cluster.settings import QUICK
+from tests.cluster.signals import default_signals
+from tests.cluster.survivors import DEADLINE_S
+from tests.fake_kafka import FakeCluster, Fault
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
@@ -24,6 +33,107 @@ hooks:
     command: {laststand} chaos heal --dir {cluster}
     effective_when: '! {laststand} status --dir {cluster} | grep -q "fault: isolate"'
 """
+
+
+FAKE_HOOKS = """\
+nodes: {0: '0', 1: '1'}
+hooks:
+  kill: {command: 'touch down-{name}'}
+  start: {command: 'rm -f down-{name}'}
+"""
+
+ONE_KILL = """\
+name: one-kill
+title: One broker is killed
+cluster: {brokers: 2}
+topics: [{name: orders, replicas: [[0, 1]]}]
+workload: {producers: [{acks: all, rate: 1000}], consumers: [{}]}
+steps:
+  - until: {acked: 1500, acks: all}
+  - kill: {node: 0}
+  - until: {partition: orders-0, leader: 1}
+  - until: {acked: 500, acks: all}
+  - start: {node: 0}
+  - until: {partition: orders-0, isr: [0, 1]}
+"""
+
+
+def one_kill(cluster: FakeCluster, folder: Path) -> list[str]:
+    """Returns the arguments of a run of ``ONE_KILL``."""
+    (folder / "one-kill.yaml").write_text(ONE_KILL)
+    arguments = ["run", str(folder / "one-kill.yaml"), "--driver", "external", "--bootstrap", cluster.bootstrap]
+    return [*arguments, "--hooks", str(folder / "hooks.yaml"), "--judge", "here", "--out", str(folder / "out")]
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict", "checks"),
+    [
+        (Fault(), Verdict.VALID, set()),
+        (Fault(delay_s=0.2), Verdict.VALID, set()),
+        (Fault(drops_one_in=1000), Verdict.VIOLATION, {"D1", "D14", "C2"}),
+        (Fault(stale_records=200), Verdict.VIOLATION, {"C3"}),
+    ],
+    ids=["correct", "slow", "lossy", "stale"],
+)
+def test_a_cluster_is_convicted_of_what_its_clients_were_told(
+    fault: Fault, verdict: Verdict, checks: set[str], tmp_path: Path
+) -> None:
+    (tmp_path / "hooks.yaml").write_text(FAKE_HOOKS)
+    cluster = FakeCluster(tmp_path, broker_ids=(0, 1), fault=fault)
+    with cluster.running():
+        cli.main(one_kill(cluster, tmp_path), standalone_mode=False)
+    [run] = (tmp_path / "out" / "one-kill").glob("2*")
+    report = judge_here(run).report
+    assert report.doubts == ()
+    assert report.lost_records == cluster.dropped
+    assert (report.verdict, {each.check_id for each in report.violated()}) == (verdict, checks)
+
+
+def test_an_interrupted_run_starts_what_it_has_killed_and_deletes_its_topics(tmp_path: Path) -> None:
+    (tmp_path / "hooks.yaml").write_text(
+        FAKE_HOOKS.replace("start: {", "start: {effective_when: 'test ! -e down-{name}', ")
+    )
+    cluster = FakeCluster(tmp_path, broker_ids=(0, 1), fault=Fault())
+    with cluster.running():
+        arguments = [sys.executable, "-m", "laststand.cli", *one_kill(cluster, tmp_path)]
+        with default_signals(), subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as run:
+            deadline = time.monotonic() + DEADLINE_S
+            while not (tmp_path / "down-0").exists():
+                assert time.monotonic() < deadline
+                assert run.poll() is None
+                time.sleep(0.05)
+            run.send_signal(signal.SIGINT)
+            _, err = run.communicate(timeout=DEADLINE_S)
+    assert run.returncode == 128 + signal.SIGINT, err
+    assert "Traceback" not in err
+    assert not (tmp_path / "down-0").exists()
+    assert cluster.topics == []
+
+
+@pytest.mark.parametrize(
+    ("kill", "reason"),
+    [
+        ("{command: 'echo no such service; exit 3'}", "hook kill failed with exit code 3: .*: no such service"),
+        ("{command: 'sleep 300', within: 1 s}", "hook kill was not seen to take effect within 1 s: sleep 300"),
+        (
+            "{command: 'true', within: 1 s}",
+            "hook kill was not seen to take effect within 1 s: true: broker 0 still answers",
+        ),
+    ],
+    ids=["fails", "hangs", "does-nothing"],
+)
+def test_a_hook_that_does_not_do_its_work_leaves_the_run_unknown(kill: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "hooks.yaml").write_text(FAKE_HOOKS.replace("{command: 'touch down-{name}'}", kill))
+    cluster = FakeCluster(tmp_path, broker_ids=(0, 1), fault=Fault())
+    with cluster.running():
+        code = cli.main(one_kill(cluster, tmp_path), standalone_mode=False)
+    [run] = (tmp_path / "out" / "one-kill").glob("2*")
+    report = judge_here(run).report
+    assert code == ExitCode.UNKNOWN
+    assert report.verdict is Verdict.UNKNOWN
+    [doubt] = report.unknown_reasons
+    assert re.search(reason, doubt), doubt
+    assert "\n" not in doubt
 
 
 @pytest.mark.parametrize(("era", "loses"), [("kafka-3.9", "records"), ("kip-966", "none")])

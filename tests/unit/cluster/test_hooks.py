@@ -2,11 +2,12 @@
 
 import asyncio
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from laststand.emulator.cluster.hooks import Hook, HookError, filled, read_hooks, run_hook
+from laststand.emulator.cluster.hooks import Hook, HookError, filled, read_hooks, run_check, run_hook
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.yaml_cursor import ScenarioError
@@ -23,7 +24,9 @@ def hook(command: str, *, check: str | None = None, within_ms: int = 5000) -> Ho
 
 
 def run(found: Hook, folder: Path) -> bool:
-    return asyncio.run(run_hook(found, {"name": "kafka-0"}, folder=folder))
+    values = {"name": "kafka-0"}
+    see = found.effective_when and partial(run_check, found.effective_when, values, folder=folder)
+    return asyncio.run(run_hook(found, values, folder=folder, see=see or None))
 
 
 def test_a_file_names_nodes_and_commands(tmp_path: Path) -> None:
@@ -52,6 +55,16 @@ def test_a_mistake_is_located(old: str, new: str, line: int, reason: str, tmp_pa
     with pytest.raises(ScenarioError, match=reason) as raised:
         read_hooks(path)
     assert raised.value.line == line
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[3] / "docs/examples/hooks").iterdir()), ids=lambda p: p.stem
+)
+def test_the_files_of_the_documentation_are_read(path: Path) -> None:
+    hooks = read_hooks(path)
+    assert {"kill", "start", "stop"} <= hooks.hooks.keys()
+    for found in hooks.hooks.values():
+        assert "{name}" not in filled(found.command, {"name": "kafka-0", "node": "0"})
 
 
 def test_values_are_quoted_and_words_of_the_shell_stay() -> None:
