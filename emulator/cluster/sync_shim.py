@@ -1,4 +1,4 @@
-"""The shim that keeps the sync ledger of programs that keep none, which are JVMs; ``sync_shim.c`` says how.
+"""The shim that keeps the sync ledger of programs that keep none, such as JVMs; ``sync_shim.c`` says how.
 
 It is built on first use, by the compiler at hand, into the user's cache.
 """
@@ -32,25 +32,27 @@ def find_sync_shim() -> Path:
     return library
 
 
-def sync_shim_environment(library: Path, *, data: Path, ledger: Path) -> dict[str, str]:
+def sync_shim_environment(library: Path, *, data: Path, ledger: Path, notes: Path | None = None) -> dict[str, str]:
     """Returns the environment in which a program keeps a ledger of its changes below ``data``.
 
     Args:
         library: the shim.
         data: the program's directory.
         ledger: folder of its ledger, which was begun.
+        notes: an empty file for what cannot be modelled; ``None`` for a program that changes no durable byte in place.
     """
-    return {"LD_PRELOAD": str(library), "LASTSTAND_SYNC_ROOT": str(data), "LASTSTAND_SYNC_LEDGER": str(ledger)}
+    environment = {"LD_PRELOAD": str(library), "LASTSTAND_SYNC_ROOT": str(data), "LASTSTAND_SYNC_LEDGER": str(ledger)}
+    return environment if notes is None else {**environment, "LASTSTAND_SYNC_NOTES": str(notes)}
 
 
 def _build(library: Path) -> None:
     compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
-    needed = "that records what a JVM syncs, which its power loss needs"
+    needed = "that records what a program syncs, which its power loss needs"
     if compiler is None:
         raise MissingToolError(tool="a C compiler", expected=f"cc on PATH: it builds the library {needed}")
     with tempfile.TemporaryDirectory(prefix="sync-shim-", dir=library.parent) as scratch:
         made = Path(scratch) / library.name
-        command = (compiler, "-shared", "-fPIC", "-O2", "-o", str(made), str(_SOURCE), "-ldl")
+        command = (compiler, "-shared", "-fPIC", "-O2", "-U_FORTIFY_SOURCE", "-o", str(made), str(_SOURCE), "-ldl")
         built = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         if built.returncode != 0:
             reason = (built.stderr.strip().splitlines() or ["it says nothing"])[-1]

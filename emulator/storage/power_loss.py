@@ -27,7 +27,7 @@ from laststand.emulator.storage.power_loss_plan import (
     plan_power_loss,
 )
 from laststand.emulator.storage.segment import LOG_SUFFIX
-from laststand.emulator.storage.sync_ledger import SyncLedger
+from laststand.emulator.storage.sync_ledger import KeptBytes, SyncLedger
 
 
 class PowerLossReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +150,7 @@ def _read_volume(data_directories: Sequence[str], ledger: SyncLedger) -> _Volume
                 else:
                     present[inode][entry.name] = entry.inode()
                     paths[entry.inode()] = entry.path
-                    lengths[entry.inode()] = entry.stat().st_size
+                    lengths[entry.inode()] = _length(entry)
         return inode
 
     for root in data_directories:
@@ -163,7 +163,7 @@ def _read_volume(data_directories: Sequence[str], ledger: SyncLedger) -> _Volume
             if entry.is_dir(follow_symlinks=False):
                 present[entry.inode()] = {}
             else:
-                lengths[entry.inode()] = entry.stat().st_size
+                lengths[entry.inode()] = _length(entry)
 
     files: dict[int, FileView] = {}
     for inode, length in lengths.items():
@@ -172,13 +172,21 @@ def _read_volume(data_directories: Sequence[str], ledger: SyncLedger) -> _Volume
             files[inode] = FileView(length=length, intact_length=0, durable_length=0)
         else:
             files[inode] = FileView(
-                length=length, intact_length=covered.intact_length, durable_length=covered.durable_length
+                length=length,
+                intact_length=covered.intact_length,
+                durable_length=covered.durable_length,
+                overwritten=tuple((each.start, each.end) for each in covered.overwritten),
             )
     durable = {
         directory: {name: inode for name, inode in ledger.names.get(directory, {}).items() if inode in paths}
         for directory in present
     }
     return _Volume(VolumeView(roots=roots, present=present, durable=durable, files=files), paths)
+
+
+def _length(entry: os.DirEntry[str]) -> int:
+    """Returns the bytes that a power loss may take from a file; a symbolic link, a FIFO or a socket has none."""
+    return entry.stat().st_size if entry.is_file(follow_symlinks=False) else 0
 
 
 class _Execution:
@@ -221,16 +229,27 @@ class _Execution:
                 self._place(target, inode, plan)
 
     def _shape(self, path: str, inode: int, content: SurvivingContent) -> None:
+        whole = SurvivingContent(source=ContentSource.PRESENT, length=self._volume.view.files[inode].length)
+        if content == whole:
+            return
         with open(path, "r+b") as file:
             if content.source is ContentSource.DURABLE:
                 for piece in self._ledger.coverage[inode].pieces:
                     file.seek(piece.start)
-                    with open(self._ledger.cut_path(piece), "rb") as cut:
-                        file.write(cut.read())
+                    file.write(self._kept(piece, piece.start, piece.end))
             file.truncate(content.length)
             for start, end in content.zeroed:
                 file.seek(start)
                 file.write(bytes(end - start))
+            for write in reversed(content.undone):
+                before = self._ledger.coverage[inode].overwritten[write.number].before
+                file.seek(write.start)
+                file.write(bytes(write.end - write.start) if before is None else self._kept(before, *write[1:]))
+
+    def _kept(self, kept: KeptBytes, start: int, end: int) -> bytes:
+        with open(self._ledger.cut_path(kept), "rb") as file:
+            file.seek(start - kept.start)
+            return file.read(end - start)
 
 
 def _remove_tree(path: str) -> None:

@@ -11,6 +11,9 @@ Bytes: a file keeps its durable content, and of what was appended since
 - ``torn``    all up to somewhere within its last batch (of another file: somewhere within the tail);
 - ``pages``   4 KiB pages at random, with zeros between them, at least one page short.
 
+Bytes that were changed in place and not synced are as before by ``none``. By ``prefix`` the first of these writes stay,
+by ``torn`` all of them and a part of the last one, by ``pages`` some 4 KiB pages of them; each loses a byte at least.
+
 A truncation that was not synced is undone by ``none`` and drawn by the others. Every shape takes at least a byte from
 every tail that was not synced, so a fault that should take effect does.
 
@@ -21,11 +24,11 @@ An *exact* loss draws nothing: it counts the batches that survive, whatever thei
 truncations and of names. What is no log loses its tail.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -41,11 +44,13 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
         length: present length.
         intact_length: this much of the present content is durable.
         durable_length: length of the durable content; larger only after a truncation that was not synced.
+        overwritten: ranges (start, end) within it that were changed in place and not synced, in order of the writes.
     """
 
     length: int
     intact_length: int
     durable_length: int
+    overwritten: tuple[tuple[int, int], ...] = ()
 
 
 class VolumeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +76,34 @@ class ContentSource(Enum):
     DURABLE = "durable"
 
 
+class UndoneWrite(NamedTuple):
+    """The part ``start..end`` of a write in place that is lost.
+
+    Attributes:
+        number: of the write in ``FileView.overwritten``.
+        start: see above.
+        end: see above.
+    """
+
+    number: int
+    start: int
+    end: int
+
+
 class SurvivingContent(msgspec.Struct, frozen=True, kw_only=True):
-    """A file after the loss: ``length`` bytes of its source, with zeros at ``zeroed`` (start, end)."""
+    """A file after the loss.
+
+    Attributes:
+        source: that it starts from.
+        length: so many bytes of it are left.
+        zeroed: ranges (start, end) that read as zeros.
+        undone: writes in place that are lost, in their order.
+    """
 
     source: ContentSource
     length: int
     zeroed: tuple[tuple[int, int], ...] = ()
+    undone: tuple[UndoneWrite, ...] = ()
 
 
 class NameFate(Enum):
@@ -103,6 +130,7 @@ class ByteLoss(msgspec.Struct, frozen=True, kw_only=True):
         length_after: bytes after.
         synced_length: bytes that were durable.
         zeroed: ranges (start, end) that read as zeros now.
+        restored: ranges (start, end) that read as before they were changed in place.
         truncation_undone: whether bytes came back that had been cut off.
     """
 
@@ -111,6 +139,7 @@ class ByteLoss(msgspec.Struct, frozen=True, kw_only=True):
     length_after: int
     synced_length: int
     zeroed: tuple[tuple[int, int], ...] = ()
+    restored: tuple[tuple[int, int], ...] = ()
     truncation_undone: bool = False
 
 
@@ -183,6 +212,8 @@ def plan_power_loss(
                 content = _surviving_content(view, keep=keep, random=random, is_undone=is_undone, starts=starts)
             else:
                 content = _exact_content(view, keep=keep, exact=exact, starts=partial(batch_starts, number))
+            undone = _undone_writes(view, content, keep=keep if exact is None else Keep.NONE, random=random)
+            content = msgspec.structs.replace(content, undone=undone)
             contents[number] = content
             loss = _byte_loss(child, view, content)
             if loss is not None:
@@ -308,9 +339,43 @@ def _surviving_pages(synced: int, length: int, *, random: Random) -> SurvivingCo
     return SurvivingContent(source=ContentSource.PRESENT, length=end, zeroed=tuple(holes))
 
 
+def _undone_writes(view: FileView, content: SurvivingContent, *, keep: Keep, random: Random) -> tuple[UndoneWrite, ...]:
+    # What lies behind a truncation that stays was written after it.
+    is_whole = content.source is ContentSource.DURABLE
+    limit = view.durable_length if is_whole else min(view.intact_length, content.length)
+    writes = [
+        UndoneWrite(number, start, min(end, limit))
+        for number, (start, end) in enumerate(view.overwritten)
+        if start < limit
+    ]
+    if not writes:
+        return ()
+    match keep:
+        case Keep.NONE:
+            return tuple(writes)
+        case Keep.PREFIX:
+            return tuple(writes[random.randrange(len(writes)) :])
+        case Keep.TORN:
+            last = writes[-1]
+            return (last._replace(start=random.randrange(last.start, last.end)),)
+        case Keep.PAGES:
+            return _undone_pages(writes, random=random)
+
+
+def _undone_pages(writes: Sequence[UndoneWrite], *, random: Random) -> tuple[UndoneWrite, ...]:
+    pages = sorted({page for write in writes for page in range(write.start // PAGE_BYTES, -(-write.end // PAGE_BYTES))})
+    lost = {page for page in pages if random.random() < 0.5} or {random.choice(pages)}
+    return tuple(
+        write._replace(start=max(write.start, page * PAGE_BYTES), end=min(write.end, (page + 1) * PAGE_BYTES))
+        for write in writes
+        for page in range(write.start // PAGE_BYTES, -(-write.end // PAGE_BYTES))
+        if page in lost
+    )
+
+
 def _byte_loss(path: str, view: FileView, content: SurvivingContent) -> ByteLoss | None:
     is_undone = content.source is ContentSource.DURABLE
-    if not is_undone and content.length == view.length and not content.zeroed:
+    if not is_undone and content.length == view.length and not content.zeroed and not content.undone:
         return None
     return ByteLoss(
         path=path,
@@ -318,5 +383,16 @@ def _byte_loss(path: str, view: FileView, content: SurvivingContent) -> ByteLoss
         length_after=content.length,
         synced_length=view.durable_length,
         zeroed=content.zeroed,
+        restored=_joined((write.start, write.end) for write in content.undone),
         truncation_undone=is_undone,
     )
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    return tuple(joined)

@@ -4,13 +4,15 @@ The ledger is a folder outside the data directories, on the same disk (hard link
 
     ledger.jsonl     one JSON array per line, appended with one write each
     kept/<inode>     hard link of an unlinked or replaced file, or a removed directory, that may still come back
-    kept/cut-<n>     bytes of a truncation that may still be undone
+    kept/cut-<n>     bytes of a truncation or of a write in place that may still be undone
 
-    ["sync", inode, length, directory, name, seen]   the file is durable up to length, under that name
-    ["dir", directory, {name: inode}, seen]          exactly these names are durable in that directory
-    ["cut", inode, size, end, n]                     a truncation to size; durable bytes size..end are in cut-<n>
-    ["name", inode, directory, name]                 a file or directory has got this name, or lost its own (null)
-    ["forget", inode]                                the inode is about to be freed and may be used again
+    ["sync", inode, length, directory, name, seen]        the file is durable up to length, under that name
+    ["wrote", inode, start, end, directory, name, seen]   bytes start..end are durable: the file is open with O_SYNC
+    ["dir", directory, {name: inode}, seen]               exactly these names are durable in that directory
+    ["cut", inode, size, end, n]                          a truncation to size; durable bytes size..end are in cut-<n>
+    ["over", inode, start, end, n]                        a write over start..end, whose bytes are in cut-<n>
+    ["name", inode, directory, name]                      a file or directory has got this name, or lost its own (null)
+    ["forget", inode]                                     the inode is about to be freed and may be used again
 
 What the ledger does not cover is lost: a file without a line has no durable byte, a name without one no durable name.
 So a process killed between an fsync and its line only loses more than it had to, and appends write no line at all.
@@ -23,6 +25,7 @@ its own is not kept when it is unlinked, and does not come back: its removal may
 """
 
 import os
+import stat
 from collections.abc import Mapping
 from typing import Final
 
@@ -40,8 +43,8 @@ def has_ledger(folder: str) -> bool:
     return os.path.exists(f"{folder}/{_LEDGER}")
 
 
-class CutPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """Durable bytes ``start..end`` of a file that a truncation, not durable yet, has cut off.
+class KeptBytes(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes ``start..end`` of a file that a change, not durable yet, has cut off or written over.
 
     Attributes:
         start: see above.
@@ -56,17 +59,35 @@ class CutPiece(msgspec.Struct, frozen=True, kw_only=True):
     position: int
 
 
+class Overwritten(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes ``start..end`` of a file that were changed in place, which is not durable.
+
+    Attributes:
+        start: see above.
+        end: see above.
+        before: has these bytes, and may have others; ``None`` where nothing was written before, which reads as zeros.
+        position: of the line about the change in the ledger, in bytes.
+    """
+
+    start: int
+    end: int
+    before: KeptBytes | None
+    position: int
+
+
 class Coverage(msgspec.Struct, kw_only=True):
     """The durable part of one file.
 
     Attributes:
-        intact_length: this prefix of the file's present content is durable as it is.
+        intact_length: this prefix of the file's present content is durable, but for what is overwritten.
         pieces: what durable content had after it, in ascending order and without gaps; empty unless a truncation is
             not durable.
+        overwritten: in the order of the writes. Invariant: within the durable length.
     """
 
     intact_length: int
-    pieces: list[CutPiece] = msgspec.field(default_factory=list)
+    pieces: list[KeptBytes] = msgspec.field(default_factory=list)
+    overwritten: list[Overwritten] = msgspec.field(default_factory=list)
 
     @property
     def durable_length(self) -> int:
@@ -82,23 +103,63 @@ def durable_prefixes(folder: str) -> dict[int, int]:
     Raises:
         StorageError: the ledger cannot be read.
     """
-    try:
-        with open(f"{folder}/{_LEDGER}", "rb") as file:
-            content = file.read()
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise StorageError(path=folder, reason=str(error)) from error
     lengths: dict[int, int] = {}
-    for line in content.split(b"\n")[:-1]:
+    for line in _lines(folder):
         match msgspec.json.decode(line):
             case ["sync", int(inode), int(length), *_]:
                 lengths[inode] = length
+            case ["wrote", int(inode), int(), int(end), *_]:
+                lengths[inode] = max(lengths.get(inode, 0), end)
             case ["cut", int(inode), int(size), *_]:
                 lengths[inode] = min(lengths.get(inode, 0), size)
             case ["forget", int(inode)]:
                 lengths.pop(inode, None)
     return lengths
+
+
+def unnoted_names(directory: str, *, folder: str) -> frozenset[str]:
+    """Returns the paths below a directory that are not as the ledger has them: what changed them noted nothing.
+
+    For a ledger that began with all that was there (``reset``). FIFOs, sockets and devices are left out.
+
+    Raises:
+        StorageError: the ledger cannot be read.
+    """
+    noted: dict[tuple[int, str], int] = {}
+    place_of: dict[int, tuple[int, str]] = {}
+    for line in _lines(folder):
+        match msgspec.json.decode(line):
+            case ["dir", int(parent), dict(listing), 0]:  # from the beginning: a sync has seen a line before it
+                for name, inode in listing.items():
+                    noted[parent, name] = inode
+                    place_of[inode] = parent, name
+            case ["name", int(inode), int(parent), str() | None as name]:
+                before = place_of.pop(inode, None)
+                if before is not None and noted.get(before) == inode:
+                    del noted[before]
+                if name is not None:
+                    noted[parent, name] = inode
+                    place_of[inode] = parent, name
+    found: set[str] = set()
+    for path, folders, files in os.walk(directory):
+        parent = os.stat(path).st_ino
+        for name in (*folders, *files):
+            status = os.lstat(f"{path}/{name}")
+            is_kept = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)
+            if noted.pop((parent, name), None) != status.st_ino and is_kept:
+                found.add(f"{path}/{name}")
+    return frozenset(found | {name for _, name in noted})
+
+
+def _lines(folder: str) -> list[bytes]:
+    """Returns the whole lines of a ledger that its owner may go on writing; none where there is none yet."""
+    try:
+        with open(f"{folder}/{_LEDGER}", "rb") as file:
+            return file.read().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageError(path=folder, reason=str(error)) from error
 
 
 class _NameChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,8 +220,8 @@ class SyncLedger:
         """Returns the path at which an unlinked file or a removed directory waits."""
         return f"{self.kept_folder}/{inode}"
 
-    def cut_path(self, piece: CutPiece) -> str:
-        """Returns the path at which cut bytes wait."""
+    def cut_path(self, piece: KeptBytes) -> str:
+        """Returns the path at which bytes wait that were cut or written over."""
         return f"{self.kept_folder}/cut-{piece.number}"
 
     # --- What happened --------------------------------------------------------------------------------------------
@@ -168,7 +229,7 @@ class SyncLedger:
     def record_sync(self, *, inode: int, length: int, directory: int, name: str | None, seen: int) -> None:
         """Notes that an fsync of a file returned; ``name`` is ``None`` for an unlinked file."""
         self._write(["sync", inode, length, directory, name, seen])
-        self._drop_cuts(self._apply_sync(inode, length, directory, name))
+        self._drop_cuts(self._apply_sync(inode, length, directory, name, seen))
 
     def record_directory_sync(self, *, directory: int, listing: Mapping[str, int], seen: int) -> None:
         """Notes that an fsync of a directory returned; ``listing`` was taken before it."""
@@ -187,7 +248,7 @@ class SyncLedger:
         covered = self.coverage.get(inode)
         if covered is None or size >= covered.intact_length:
             return
-        piece = CutPiece(start=size, end=covered.intact_length, number=self._next_cut, position=self.length)
+        piece = KeptBytes(start=size, end=covered.intact_length, number=self._next_cut, position=self.length)
         self._next_cut += 1
         descriptor = os.open(self.cut_path(piece), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
@@ -237,13 +298,36 @@ class SyncLedger:
 
     # --- State ----------------------------------------------------------------------------------------------------
 
-    def _apply_sync(self, inode: int, length: int, directory: int, name: str | None) -> list[CutPiece]:
-        covered = self.coverage.get(inode)
-        dropped = covered.pieces if covered is not None else []
-        self.coverage[inode] = Coverage(intact_length=length)
+    def _apply_sync(self, inode: int, length: int, directory: int, name: str | None, seen: int) -> list[KeptBytes]:
+        covered = self.coverage.get(inode, Coverage(intact_length=0))
+        later = [each for each in covered.overwritten if each.position >= seen and each.end <= length]
+        self.coverage[inode] = Coverage(intact_length=length, overwritten=later)
         if name is not None:
             self._apply_name(inode, directory, name)
-        return dropped
+        return covered.pieces
+
+    def _replay_overwritten(self, inode: int, before: KeptBytes) -> None:
+        """Applies as much of a write in place as was durable before it."""
+        covered = self.coverage.get(inode)
+        if covered is not None and before.start < covered.intact_length:
+            end = min(before.end, covered.intact_length)
+            change = Overwritten(start=before.start, end=end, before=before, position=before.position)
+            covered.overwritten.append(change)
+
+    def _replay_synchronous_write(self, inode: int, start: int, end: int, position: int) -> None:
+        """Makes one range of a file durable. What was appended before it without a sync may read as zeros."""
+        covered = self.coverage.setdefault(inode, Coverage(intact_length=0))
+        covered.overwritten = [
+            msgspec.structs.replace(each, start=part_start, end=part_end)
+            for each in covered.overwritten
+            for part_start, part_end in ((each.start, min(each.end, start)), (max(each.start, end), each.end))
+            if part_start < part_end
+        ]
+        if covered.intact_length < start:
+            hole = Overwritten(start=covered.intact_length, end=start, before=None, position=position)
+            covered.overwritten.append(hole)
+        covered.intact_length = max(covered.intact_length, end)
+        covered.pieces = []
 
     def _apply_name(self, inode: int, directory: int, name: str) -> None:
         if self._name_of.get(inode) == (directory, name):
@@ -267,12 +351,12 @@ class SyncLedger:
             self._name_of[inode] = (directory, name)
         return [inode for inode in before.values() if inode not in self._name_of]
 
-    def _apply_cut(self, inode: int, piece: CutPiece) -> None:
+    def _apply_cut(self, inode: int, piece: KeptBytes) -> None:
         covered = self.coverage[inode]
         covered.intact_length = piece.start
         covered.pieces.insert(0, piece)
 
-    def _apply_forget(self, inode: int) -> list[CutPiece]:
+    def _apply_forget(self, inode: int) -> list[KeptBytes]:
         self._remove_name(inode)
         for child in self.names.pop(inode, {}).values():
             self._name_of.pop(child, None)
@@ -289,7 +373,7 @@ class SyncLedger:
             inode: (directory, name) for directory, listing in self.names.items() for name, inode in listing.items()
         }
 
-    def _drop_cuts(self, pieces: list[CutPiece]) -> None:
+    def _drop_cuts(self, pieces: list[KeptBytes]) -> None:
         for piece in pieces:
             os.unlink(self.cut_path(piece))
 
@@ -329,13 +413,24 @@ class SyncLedger:
             case ["sync", int(inode), int(length), int(directory), str() | None as name, int(seen)]:
                 if self._has_unsynced(inode, length, directory, name):
                     self._commit(seen)
-                self._apply_sync(inode, length, directory, name)
+                self._apply_sync(inode, length, directory, name, seen)
+            case ["wrote", int(inode), int(start), int(end), int(directory), str() | None as name, int(seen)]:
+                covered = self.coverage.get(inode)
+                durable = end if covered is None else max(end, covered.intact_length)
+                if self._has_unsynced(inode, durable, directory, name):
+                    self._commit(seen)
+                self._replay_synchronous_write(inode, start, end, position)
+                if name is not None:
+                    self._apply_name(inode, directory, name)
             case ["dir", int(directory), dict(listing), int(seen)]:
                 if listing != self.names.get(directory):
                     self._commit(seen)
                 self._apply_directory(directory, listing)
             case ["cut", int(inode), int(size), int(end), int(number)]:
-                self._replay_cut(inode, CutPiece(start=size, end=end, number=number, position=position))
+                self._replay_cut(inode, KeptBytes(start=size, end=end, number=number, position=position))
+                self._next_cut = max(self._next_cut, number + 1)
+            case ["over", int(inode), int(start), int(end), int(number)]:
+                self._replay_overwritten(inode, KeptBytes(start=start, end=end, number=number, position=position))
                 self._next_cut = max(self._next_cut, number + 1)
             case ["name", int(inode), int(directory), str() | None as name]:
                 if self._disk.has_ordered_journal:
@@ -346,7 +441,7 @@ class SyncLedger:
             case other:
                 raise StorageError(path=self.folder, reason=f"not a line of a sync ledger: {other}")
 
-    def _replay_cut(self, inode: int, piece: CutPiece) -> None:
+    def _replay_cut(self, inode: int, piece: KeptBytes) -> None:
         """Applies as much of a cut as was durable; a process that keeps no coverage notes every cut, and all of it."""
         covered = self.coverage.get(inode)
         if covered is not None and piece.start < covered.intact_length:
@@ -378,7 +473,7 @@ class SyncLedger:
 
     def _sweep(self) -> None:
         """Removes from ``kept`` what a process was killed before it could remove."""
-        needed = {f"cut-{piece.number}" for covered in self.coverage.values() for piece in covered.pieces}
+        needed = {f"cut-{kept.number}" for covered in self.coverage.values() for kept in _kept(covered)}
         for name in os.listdir(self.kept_folder):
             if name.startswith("cut-"):
                 if name not in needed:
@@ -399,3 +494,7 @@ class SyncLedger:
                 os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
         self.length = len(content)
         os.rename(temporary, f"{self.folder}/{_LEDGER}")
+
+
+def _kept(covered: Coverage) -> list[KeptBytes]:
+    return [*covered.pieces, *(each.before for each in covered.overwritten if each.before is not None)]

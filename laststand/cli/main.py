@@ -42,6 +42,7 @@ _SECTIONS: Final = {
     "Runs": ("run", "verify", "report", "show", "compare", "replay", "simulate", "fuzz"),
     "Analysis": ("analyze", "sql", "export", "events"),
     "Real clusters": ("autopsy", "import"),
+    "Any program": ("power-loss",),
     "Catalogue": ("scenarios", "eras", "checks"),
     "Standing cluster": ("up", "status", "clients", "logs", "stop", "start", "down", "ps"),
     "Topics and records": ("topics", "produce", "consume", "delete-records", "inspect"),

@@ -63,6 +63,7 @@ BLOCKS: Final = {
     "autopsy": ("docs/autopsy.md", "$ laststand autopsy"),
     "import": ("docs/autopsy.md", "$ laststand import"),
     "imported": ("docs/autopsy.md", "$ laststand sql imported"),
+    "power loss": ("docs/power-loss.md", "$ laststand power-loss"),
     "install": ("docs/install.md", "pip wheel"),
     "completion": ("docs/install.md", 'eval "$(laststand completion bash)"'),
     "walk: begin": ("docs/standing-cluster.md", "$ laststand up --set"),
@@ -381,6 +382,12 @@ def test_replicas_of_a_real_cluster_are_compared(reader: Reader) -> None:
     assert "broker 3  iiiii" in told
     (told,) = reader.paste_all(block("imported")).values()
     assert "node  records  last" in told
+
+
+def test_what_was_not_synced_is_lost(reader: Reader) -> None:
+    lost, kept = reader.paste_all(block("power loss")).values()
+    assert "config: the name is gone" in lost
+    assert "nothing was lost" in kept
 
 
 def test_what_is_needed_is_found_and_the_shell_completes(reader: Reader) -> None:

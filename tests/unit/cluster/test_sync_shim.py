@@ -13,6 +13,7 @@ from laststand.emulator.cluster.sync_shim import find_sync_shim, sync_shim_envir
 from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.errors import MissingToolError
 from laststand.emulator.storage.power_loss import PowerLossReport, count_as_durable, lose_power
+from laststand.emulator.storage.sync_ledger import unnoted_names
 
 HELPERS = """\
 import mmap, os
@@ -33,9 +34,9 @@ def sync_directory(name):
 class Disk:
     """The directory of programs that run one after the other, and its ledger."""
 
-    def __init__(self, folder: Path, library: Path) -> None:
+    def __init__(self, folder: Path, library: Path, notes: Path | None = None) -> None:
         self.data, self.ledger = folder / "data", folder / "ledger"
-        self.environment = sync_shim_environment(library, data=self.data, ledger=self.ledger)
+        self.environment = sync_shim_environment(library, data=self.data, ledger=self.ledger, notes=notes)
         self.data.mkdir()
         (self.data / "before").write_bytes(b"before")
         count_as_durable(str(self.data), ledger_folder=str(self.ledger))
@@ -74,6 +75,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def disk(tmp_path: Path, library: Path) -> Disk:
     return Disk(tmp_path, library)
+
+
+@pytest.fixture
+def disk_with_notes(tmp_path: Path, library: Path) -> Disk:
+    """A disk that knows the bytes that were changed in place, too."""
+    notes = tmp_path / "notes"
+    notes.touch()
+    return Disk(tmp_path, library, notes)
 
 
 @pytest.mark.parametrize("sync", ["fsync", "fdatasync"])
@@ -224,6 +233,55 @@ def test_btrfs_syncs_a_file_alone(disk: Disk) -> None:
         "another": b"synced",
     }
     assert (disk.data / "orders-0").is_dir()
+
+
+def test_bytes_that_were_changed_in_place_are_as_before(disk_with_notes: Disk) -> None:
+    disk_with_notes.run(
+        "fd = make('log', b'0123456789', 0); os.fsync(fd)\n"
+        "os.pwrite(fd, b'ab', 2); os.pwrite(fd, b'c', 3); os.pwrite(fd, b'new', 9)"
+    )
+    report = disk_with_notes.lose_power()
+    assert disk_with_notes.files() == {"log": b"0123456789"}
+    assert [loss.restored for loss in report.lost_bytes] == [((2, 4), (9, 10))]
+
+
+def test_bytes_that_were_changed_in_place_and_synced_stay(disk_with_notes: Disk) -> None:
+    disk_with_notes.run("fd = make('log', b'0123456789', 0); os.fsync(fd); os.pwrite(fd, b'ab', 2); os.fdatasync(fd)")
+    disk_with_notes.lose_power()
+    assert disk_with_notes.files() == {"log": b"01ab456789"}
+
+
+@pytest.mark.parametrize("keep", [Keep.PREFIX, Keep.TORN, Keep.PAGES])
+def test_each_shape_takes_from_what_was_changed_in_place(disk_with_notes: Disk, keep: Keep) -> None:
+    disk_with_notes.run(
+        "fd = make('log', b's' * 9000, 0); os.fsync(fd); os.pwrite(fd, b'u' * 8000, 0); os.pwrite(fd, b'u', 8500)"
+    )
+    disk_with_notes.lose_power(keep)
+    content = disk_with_notes.files()["log"]
+    assert len(content) == 9000
+    assert content.count(b"u") < 8001
+    assert set(content) <= set(b"su")
+
+
+def test_bytes_that_are_written_synchronously_are_durable_alone(disk_with_notes: Disk) -> None:
+    disk_with_notes.run(
+        "fd = make('log', b'0123456789', 0); os.fsync(fd); os.pwrite(fd, b'ab', 0)\n"
+        "os.pwrite(os.open('log', os.O_RDWR | os.O_DSYNC), b'cd', 4)\n"
+        "late = make('late', b'', 0); os.pwrite(late, b'xx', 0)\n"
+        "os.pwrite(os.open('late', os.O_RDWR | os.O_DSYNC), b'yy', 2)"
+    )
+    disk_with_notes.lose_power()
+    assert disk_with_notes.files() == {"log": b"0123cd6789", "late": bytes(2) + b"yy"}
+
+
+def test_names_that_another_way_than_the_c_librarys_has_changed_are_found(disk: Disk) -> None:
+    disk.run(
+        "os.mkdir('made'); make('made/log', b''); os.rename('made/log', 'log'); make('gone', b''); os.unlink('gone')"
+    )
+    assert unnoted_names(str(disk.data), folder=str(disk.ledger)) == set()
+    (disk.data / "stranger").touch()
+    (disk.data / "log").unlink()
+    assert unnoted_names(str(disk.data), folder=str(disk.ledger)) == {str(disk.data / "stranger"), "log"}
 
 
 def test_without_a_compiler_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
