@@ -2,9 +2,10 @@
 
 PYTHON ?= python3
 VENV := .venv
+SITE_VENV := .venv-site
 BIN := $(VENV)/bin
 # Hashes are of every file that a version has, for all machines: uv pip compile --no-deps --universal --generate-hashes FILE
-REQUIREMENTS := $(wildcard requirements/*.txt)
+REQUIREMENTS := $(filter-out requirements/site.txt,$(wildcard requirements/*.txt))
 GO_ON_PATH := $(shell command -v go)
 # What the program needs; a Go only where there is none. The rest is for `make develop`.
 NEEDED := $(patsubst %,requirements/%.txt,runtime build verify docker view kafka $(if $(GO_ON_PATH),,toolchain))
@@ -26,7 +27,7 @@ PACKAGES := $(filter-out emulator chaos,$(SOURCES))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs playground screenshots gallery min-isr hazards bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs playground site screenshots gallery min-isr hazards bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -133,6 +134,9 @@ docs: develop ## write the pages of docs/ that follow from the program
 playground: develop ## write the simulator for browsers to build/playground; needs npm, and the network once
 	$(BIN)/python -m docs.playground.build build/playground
 
+site: setup $(SITE_VENV)/installed ## write the documents, the gallery and the playground as static pages: build/site/index.html; needs npm, and the network once
+	$(BIN)/python -m docs.site.build build/site --mkdocs $(SITE_VENV)/bin/mkdocs
+
 screenshots: develop ## play the demo and take the pictures of README; needs a browser
 	rm -rf build/screenshots
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --out build/screenshots
@@ -170,6 +174,12 @@ $(VENV)/installed: pyproject.toml $(NEEDED) | $(BIN)/python
 	@$(PIP) install --quiet --no-deps --config-settings=--build-option=--compression=stored $(NEEDED:%=-r %)
 	@$(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@$(PIP) check
+	@touch $@
+
+$(SITE_VENV)/installed: requirements/site.txt
+	@echo "installing the generator of the site into $(SITE_VENV)"
+	@$(PYTHON) -m venv $(SITE_VENV)
+	@$(SITE_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r $<
 	@touch $@
 
 $(VENV)/installed-for-development: $(REQUIREMENTS) | $(VENV)/installed

@@ -1,9 +1,13 @@
 """Builds the playground: ``python -m docs.playground.build DIRECTORY``.
 
 Pyodide comes from npm, msgspec's wheel for it from pip's index, both pinned and kept in the user's cache; the simulator
-is what lies in this repository. The result is static files that need no network, served under whatever path.
+is what lies in this repository. All of it is packed into one script, as a page that is opened from disk may load
+scripts and nothing else. The result needs no network and no server.
 """
 
+import base64
+import gzip
+import io
 import json
 import os
 import shutil
@@ -23,7 +27,7 @@ PYODIDE: Final = "314.0.7"
 MSGSPEC: Final = "0.22.0"
 PLATFORM: Final = ("--platform", "pyemscripten_2026_0_wasm32", "--python-version", "314", "--abi", "cp314")
 _OF_PYODIDE: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-_PAGE: Final = ("index.html", "playground.css", "playground.js", "worker.js")
+_PAGE: Final = ("index.html", "playground.css", "playground.js")
 _PACKAGES: Final = ("core", "plan", "simulator", "storage")
 _PLANS: Final = ROOT / "tests" / "simulation" / "regressions"
 
@@ -71,20 +75,28 @@ def build(directory: Path) -> None:
     directory.mkdir(parents=True)
     for name in _PAGE:
         shutil.copy(Path(__file__).parent / name, directory)
-    with tarfile.open(_pyodide()) as archive:
+    packed = {name: base64.b64encode(gzip.compress(content, mtime=0)).decode() for name, content in _files()}
+    worker = (Path(__file__).parent / "worker.js").read_text(encoding="utf-8")
+    parts = {"FILES": packed, "WORKER": worker, "STORIES": list(_presets())}
+    script = "".join(f"self.{name} = {json.dumps(part)};\n" for name, part in parts.items())
+    (directory / "simulator.js").write_text(script, encoding="utf-8")
+
+
+def _files() -> Iterator[tuple[str, bytes]]:
+    """Yields what the worker runs, by the name by which it asks for it."""
+    with tarfile.open(npm_package("pyodide", PYODIDE)) as archive:
         for name in _OF_PYODIDE:
             source = archive.extractfile(f"package/{name}")
             assert source is not None
-            (directory / "pyodide").mkdir(exist_ok=True)
-            (directory / "pyodide" / name).write_bytes(source.read())
+            yield name, source.read()
     wheel = _msgspec()
-    shutil.copy(wheel, directory)
-    with zipfile.ZipFile(directory / "laststand.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+    yield wheel.name, wheel.read_bytes()
+    simulator = io.BytesIO()
+    with zipfile.ZipFile(simulator, "w") as packed:
         for path, name in _sources():
             packed.write(path, name)
         packed.writestr("crc32c.py", _CRC32C)
-    (directory / "archive.json").write_text(json.dumps({"wheels": [wheel.name], "archive": "laststand.zip"}))
-    (directory / "presets.json").write_text(json.dumps(list(_presets())))
+    yield "laststand.zip", simulator.getvalue()
 
 
 def _cache() -> Path:
@@ -93,10 +105,15 @@ def _cache() -> Path:
     return found
 
 
-def _pyodide() -> Path:
-    package = _cache() / f"pyodide-{PYODIDE}.tgz"
+def npm_package(name: str, version: str) -> Path:
+    """Returns the archive of a package of npm, which is kept in the user's cache.
+
+    Raises:
+        CalledProcessError: it is not there, and cannot be had.
+    """
+    package = _cache() / f"{name}-{version}.tgz"
     if not package.exists():
-        subprocess.run(["npm", "pack", "--silent", f"pyodide@{PYODIDE}"], cwd=_cache(), check=True)
+        subprocess.run(["npm", "pack", "--silent", f"{name}@{version}"], cwd=_cache(), check=True)
     return package
 
 

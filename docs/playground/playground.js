@@ -19,7 +19,8 @@ const ACTIONS = [
 ];
 const SEARCHED_MAX = 2000;
 
-const worker = new Worker("worker.js", { type: "module" });
+const { FILES, WORKER, STORIES } = self; // of simulator.js
+const worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
 const state = { rules: {}, frames: [], chosen: 0, isSearching: false, isReady: false };
 
 const partition = () => Object.keys(state.frames[0]?.partitions ?? { "orders-0": null })[0];
@@ -230,6 +231,7 @@ function explored(found) {
 
 // --- The page ---------------------------------------------------------------------------------------------------------
 
+worker.onerror = (event) => { find("verdict").textContent = `the simulator failed: ${event.message ?? "the browser did not start it"}`; };
 worker.onmessage = ({ data }) => {
   if (data.kind === "failed") find("verdict").textContent = `the simulator failed: ${data.text}`;
   if (data.kind === "play" && data.plan === find("plan").value) draw(data.played);
@@ -263,8 +265,8 @@ document.onkeydown = (event) => {
   if (event.key === "ArrowRight") choose(state.chosen + 1);
 };
 
-const presets = await (await fetch("presets.json")).json();
-options("preset", presets.map((each, number) => [String(number), each.title]), "0");
-find("preset").onchange = () => { setPlan(presets[Number(find("preset").value)].plan); readCluster(); };
+options("preset", STORIES.map((each, number) => [String(number), each.title]), "0");
+find("preset").onchange = () => { setPlan(STORIES[Number(find("preset").value)].plan); readCluster(); };
 const fragment = decodeURIComponent(location.hash.match(/^#plan=(.*)$/)?.[1] ?? "");
-setPlan(fragment || presets[0].plan);
+setPlan(fragment || STORIES[0].plan);
+worker.postMessage({ kind: "begin", files: FILES });

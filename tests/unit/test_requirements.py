@@ -13,7 +13,10 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PINNED = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.]+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
-FILES = sorted((ROOT / "requirements").glob("*.txt"))
+SITE = ROOT / "requirements" / "site.txt"
+"""Of an environment of its own."""
+
+FILES = sorted(set((ROOT / "requirements").glob("*.txt")) - {SITE})
 MAKEFILE = (ROOT / "Makefile").read_text()
 NEEDED = [
     ROOT / f"requirements/{name}.txt" for name in re.findall(r"patsubst .*,([a-z ]+) \$\(if", MAKEFILE)[0].split()
@@ -42,6 +45,10 @@ def test_each_name_is_pinned_once() -> None:
     names = [name for name, _ in pins()]
     assert len(names) > 50
     assert sorted(names) == sorted(set(names))
+
+
+def test_what_makes_the_site_is_pinned_with_hashes() -> None:
+    assert "mkdocs-material" in dict(pins([SITE]))
 
 
 @pytest.mark.parametrize("requirement", declared(), ids=lambda requirement: requirement.name)
