@@ -19,6 +19,7 @@ import msgspec
 from markupsafe import Markup
 
 from docs.failures_table import DOCUMENT, Failure, failures_of, reasons_of, zookeeper_failures_of
+from docs.portable import Story, stories
 from laststand.chaos.drivers import make_driver
 from laststand.chaos.play.expressible import not_expressible
 from laststand.chaos.play.run_directory import create_run_directory_at
@@ -89,6 +90,7 @@ class _Entry(NamedTuple):
     without: _Cell | None
     kept: _Cell | None
     note: Markup
+    story: Story
 
 
 def played_by(failure: Failure) -> Played | Unplayed:
@@ -164,7 +166,15 @@ def _entry(failure: Failure, runs: Path, target: Path) -> _Entry:
         else:
             without = _cell(alone)
     return _Entry(
-        failure.id, _code(failure.source), _code(failure.failure), _code(failure.rule), page, without, kept, note
+        failure.id,
+        _code(failure.source),
+        _code(failure.failure),
+        _code(failure.rule),
+        page,
+        without,
+        kept,
+        note,
+        stories()[failure.id],
     )
 
 

@@ -16,6 +16,7 @@ from typing import Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from docs.portable import catalogue_page
 from docs.rule_tables import eras_page, table, zookeeper_eras_page
 from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario_file import BROKERS_MAX, DEFAULT_RECORD_SIZE, scenario_names
@@ -833,6 +834,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "verdict.md": verdict_page,
     "story.md": story_page,
     "packed-files.md": packed_files_page,
+    "catalogue/README.md": catalogue_page,
     "eras.md": eras_page,
     "eras-zookeeper.md": zookeeper_eras_page,
     str(Path(os.path.relpath(SCHEMA_FILE, DOCS))): schema_text,

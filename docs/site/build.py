@@ -16,15 +16,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.failures_table import DOCUMENT, failures_of, zookeeper_failures_of
+from docs.failures_table import DOCUMENT, Failure, failures_of, zookeeper_failures_of
 from docs.gallery import write_gallery
 from docs.playground import build as playground
+from docs.portable import pages_with_rules, stories
 from docs.site.pages import ROOT, Pages, collect
 from docs.site.reference import COMMANDS, INTERFACE, SCHEMA, reference_pages
 
 CONFIG: Final = Path(__file__).parent / "mkdocs.yml"
 GALLERY: Final = "gallery/index.html"
 PLAYGROUND: Final = "playground/index.html"
+BESIDE: Final = frozenset({GALLERY, PLAYGROUND})
 IFRAME_WORKER: Final = ("iframe-worker", "1.0.4")
 _READERS: Final = ROOT / "docs" / "README.md"
 _HEADING: Final = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -47,9 +49,21 @@ def navigation(readers: str) -> Navigation:
     return [
         *found,
         {"Reference": [COMMANDS, INTERFACE, SCHEMA, "ARCHITECTURE.md", "CHANGELOG.md"]},
+        {"Failures": ["docs/catalogue/README.md", *(f"docs/catalogue/{each.lower()}.md" for each in stories())]},
         {"Gallery": GALLERY},
         {"Playground": PLAYGROUND},
     ]
+
+
+def generated_pages() -> dict[str, str]:
+    """Returns the pages that the site has beside the documents, and those of which it says more."""
+    return {**reference_pages(), **dict(pages_with_rules(failures(), f"../../{GALLERY}"))}
+
+
+def failures() -> list[Failure]:
+    """Returns every row of the tables of failures."""
+    document = DOCUMENT.read_text(encoding="utf-8")
+    return [*failures_of(document), *zookeeper_failures_of(document)]
 
 
 def write_sources(directory: Path, pages: Pages, order: Navigation) -> Path:
@@ -112,12 +126,11 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     sources = options.directory.with_name(f"{options.directory.name}-sources")
     shutil.rmtree(sources, ignore_errors=True)
-    pages = collect(reference_pages(), frozenset({GALLERY, PLAYGROUND}))
+    pages = collect(generated_pages(), BESIDE)
     configuration = write_sources(sources, pages, navigation(_READERS.read_text(encoding="utf-8")))
     playground.build(sources / "pages" / "playground")
-    document = DOCUMENT.read_text(encoding="utf-8")
     gallery = sources / "pages" / "gallery"
-    write_gallery(gallery, [*failures_of(document), *zookeeper_failures_of(document)])
+    write_gallery(gallery, failures())
     shutil.rmtree(gallery / "runs")
     make(configuration, options.directory, mkdocs=options.mkdocs)
     sys.stdout.write(f"{options.directory / 'index.html'}\n")

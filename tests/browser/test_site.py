@@ -10,7 +10,6 @@ from playwright.sync_api import Browser, Page
 
 from docs.site import build
 from docs.site.pages import ROOT, collect
-from docs.site.reference import reference_pages
 
 MKDOCS = ROOT / ".venv-site" / "bin" / "mkdocs"
 LOADED_MS = 120_000
@@ -23,10 +22,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not MKDOCS.exists() or shutil.which("npm") is None:
         pytest.skip("no generator of the site, or no npm: make site installs the former")
     sources = tmp_path_factory.mktemp("sources")
-    beside = frozenset({build.GALLERY, build.PLAYGROUND})
     order = build.navigation((ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
-    configuration = build.write_sources(sources, collect(reference_pages(), beside), order)
-    for name in beside:
+    configuration = build.write_sources(sources, collect(build.generated_pages(), build.BESIDE), order)
+    for name in build.BESIDE:
         (sources / "pages" / name).parent.mkdir()
         (sources / "pages" / name).write_text("<p>elsewhere</p>", encoding="utf-8")
     site = tmp_path_factory.mktemp("site") / "under" / "a path"

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from docs.site.build import GALLERY, PLAYGROUND, navigation, without_indents
+from docs.site.build import BESIDE, generated_pages, navigation, without_indents
 from docs.site.pages import ROOT, BrokenLinkError, Pages, collect, rewrite
-from docs.site.reference import COMMANDS, reference_pages
+from docs.site.reference import COMMANDS
 
 READERS = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def pages() -> Pages:
-    return collect(reference_pages(), frozenset({GALLERY, PLAYGROUND}))
+    return collect(generated_pages(), BESIDE)
 
 
 def test_every_document_is_on_the_site(pages: Pages) -> None:
@@ -27,7 +27,7 @@ def test_every_document_is_on_the_site(pages: Pages) -> None:
 def test_what_the_site_is_ordered_by_is_there(pages: Pages) -> None:
     order = navigation(READERS)
     named = re.findall(r"[\w./-]+\.(?:md|html)", str(order))
-    assert set(named) - pages.texts.keys() == {GALLERY, PLAYGROUND}
+    assert set(named) - pages.texts.keys() == BESIDE
     assert [next(iter(each)) for each in order if isinstance(each, dict)][:2] == [
         "Everybody",
         "My partition is offline",
