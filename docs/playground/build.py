@@ -83,7 +83,7 @@ def build(directory: Path) -> None:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    """Yields what the worker runs, by the name by which it asks for it."""
+    """Yields the content of what the worker runs, with the name by which it asks for it."""
     with tarfile.open(npm_package("pyodide", PYODIDE)) as archive:
         for name in _OF_PYODIDE:
             source = archive.extractfile(f"package/{name}")

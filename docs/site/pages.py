@@ -25,7 +25,7 @@ _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _LINK: Final = re.compile(r"\]\(([^()\s]+)\)")
 _LIST_ITEM: Final = re.compile(r"( *)(?:[-*]|\d+\.) ")
 _LIST_INDENT: Final = 4
-"""What Python's Markdown asks for below an item of a list; GitHub asks for two or three."""
+"""Spaces that Python's Markdown asks for below an item of a list; GitHub asks for two or three."""
 
 _NOT_FOUND: Final = "---\nsearch: {exclude: true}\n---\n"
 """Begins a page that the search passes over."""
@@ -39,7 +39,7 @@ class BrokenLinkError(Exception):
 
 
 class Pages(NamedTuple):
-    """What the site is built from.
+    """The sources of the site.
 
     Attributes:
         texts: Markdown, by path below the repository.
