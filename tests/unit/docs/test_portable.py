@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from docs.portable import CATALOGUE, read_story, stories
-from docs.site.build import ROOT, failures
+from docs.site.build import failures
+from docs.site.pages import ROOT
 
 OURS = re.compile(
     r"laststand|\bera\b|\bswitch\b|oracle|scenario|simulator|\bELR\b|\bISR\b|KIP|Kafka|ZooKeeper", re.IGNORECASE
