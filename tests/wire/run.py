@@ -17,18 +17,23 @@ from typing import Any, Final
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core.eras import era_rules
+from laststand.emulator.core.properties import STANDARD_AUTHORIZER
+from laststand.emulator.core.requester import ANONYMOUS
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.plan.nodes import CONTROLLER, KAFKA
+from laststand.emulator.plan.nodes import KAFKA
 from tests.wire.player import CasePlayer, ClosedError, Cluster, MismatchError, known_apis, warm_up
 
 VECTORS: Final = Path(__file__).parent / "vectors"
 _NOT_BUILT: Final = tomllib.loads(Path(__file__).with_name("not_built.toml").read_text(encoding="utf-8"))
+_BROKERS: Final = (1, 2, 3)
 _PROPERTIES: Final = (
     ("broker.rack", "r{node}"),
     ("group.initial.rebalance.delay.ms", "0"),
     ("replica.selector.class", "org.apache.kafka.common.replica.RackAwareReplicaSelector"),
+    ("authorizer.class.name", STANDARD_AUTHORIZER),
+    ("super.users", ";".join((ANONYMOUS, *(f"User:broker-{node}" for node in _BROKERS)))),
 )
-_BROKERS: Final = (1, 2, 3)
+_CONTROLLER: Final = NodeId(100)
 _START_S: Final = 30.0
 
 
@@ -61,7 +66,7 @@ async def wire_cluster(directory: Path):  # type: ignore[no-untyped-def]
     layout = ClusterLayout(
         run="wire",
         directory=directory,
-        controller_id=CONTROLLER,
+        controller_id=_CONTROLLER,
         broker_ids=tuple(BrokerId(NodeId(node)) for node in _BROKERS),
         switches=era_rules("kip-966"),
         properties=_PROPERTIES,
