@@ -303,6 +303,8 @@ def _scalar_or_message(annotation: object, place: tuple[str, str], *, is_optiona
         return _name(part)
     if annotation in (bool, bytes):
         return annotation.__name__
+    if annotation is float:
+        return "double"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         values = [member.value for member in annotation]
         return "string" if isinstance(values[0], str) else "sint32" if min(values) < 0 else "int32"

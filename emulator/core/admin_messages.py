@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from laststand.emulator.core.acls import AccessControlEntry, AclFilter
+from laststand.emulator.core.client_quotas import QuotaEntityPart
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.types import (
@@ -487,6 +488,43 @@ class DeleteAclsResponse(Message, frozen=True, kw_only=True):
     results: tuple[DeletedAcls, ...]
 
 
+# --- Quotas of clients --------------------------------------------------------------------------------------------
+
+
+class QuotaOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """Sets a quota, or removes it where ``value`` is ``None``."""
+
+    key: str
+    value: float | None
+
+
+class QuotaAlteration(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes of one entity's quotas."""
+
+    entity: tuple[QuotaEntityPart, ...]
+    ops: tuple[QuotaOperation, ...]
+
+
+class QuotaResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One entity's outcome."""
+
+    error: ErrorCode
+    error_message: str = ""
+
+
+class AlterClientQuotasRequest(Message, frozen=True, kw_only=True):
+    """Changes quotas of clients; each entity's outcome is its own. With ``validate_only`` nothing is changed."""
+
+    entries: tuple[QuotaAlteration, ...]
+    validate_only: bool = False
+
+
+class AlterClientQuotasResponse(Message, frozen=True, kw_only=True):
+    """Outcomes in request order."""
+
+    results: tuple[QuotaResult, ...]
+
+
 AdminRequest: TypeAlias = (
     CreateTopicsRequest
     | DeleteTopicsRequest
@@ -503,6 +541,7 @@ AdminRequest: TypeAlias = (
     | CreateAclsRequest
     | DescribeAclsRequest
     | DeleteAclsRequest
+    | AlterClientQuotasRequest
 )
 
 AdminResponse: TypeAlias = (
@@ -521,4 +560,5 @@ AdminResponse: TypeAlias = (
     | CreateAclsResponse
     | DescribeAclsResponse
     | DeleteAclsResponse
+    | AlterClientQuotasResponse
 )

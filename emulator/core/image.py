@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from laststand.emulator.core import records
 from laststand.emulator.core.acl_store import AclStore
+from laststand.emulator.core.client_quotas import ClientQuotaStore
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -135,6 +136,7 @@ class MetadataImage:
         features: finalized feature levels by name; absent means 0.
         next_producer_id: first id that was not given away.
         acls: access control entries.
+        client_quotas: quotas of clients.
     """
 
     def __init__(self) -> None:
@@ -147,6 +149,7 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.next_producer_id = ProducerId(0)
         self.acls = AclStore()
+        self.client_quotas = ClientQuotaStore()
         self._configs: dict[tuple[ConfigResource, str], dict[str, str]] = {}
         self._touched_partitions: dict[TopicPartition, PartitionState | None] = {}
         self._touched_brokers: set[BrokerId] = set()
@@ -232,6 +235,8 @@ class MetadataImage:
                 if acl_id not in self.acls:
                     raise InvariantError(f"removal of unknown access control entry {acl_id} at {offset}")
                 self.acls.remove(acl_id)
+            case records.ClientQuotaRecord(entity=entity, key=key, value=value):
+                self.client_quotas.set(entity, key, value)
         self.next_offset = MetadataOffset(offset + 1)
 
     def skip(self, *, offset: MetadataOffset) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from laststand.emulator.core.acls import AccessControlEntry
+from laststand.emulator.core.client_quotas import QuotaEntityPart
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -147,6 +148,14 @@ class RemoveAccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
     acl_id: MetadataOffset
 
 
+class ClientQuotaRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Sets a quota of clients, or removes it where ``value`` is ``None``."""
+
+    entity: tuple[QuotaEntityPart, ...]
+    key: str
+    value: float | None
+
+
 Record: TypeAlias = (
     FeatureLevelRecord
     | RegisterBrokerRecord
@@ -161,6 +170,7 @@ Record: TypeAlias = (
     | ProducerIdsRecord
     | AccessControlEntryRecord
     | RemoveAccessControlEntryRecord
+    | ClientQuotaRecord
 )
 
 

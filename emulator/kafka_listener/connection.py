@@ -90,6 +90,7 @@ class KafkaConnection(asyncio.Protocol):
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._is_half_closed = False
+        self._muted_s = 0.0
         self._awaiting_write: list[Callable[[bool], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._active_s: float | None = None  # until the connection is made
@@ -123,6 +124,10 @@ class KafkaConnection(asyncio.Protocol):
     def report_unwritten(self) -> None:
         """Reports to those who wait for the next answer that it was not handed to the socket."""
         self._report_written(is_written=False)
+
+    def mute(self, for_ms: int) -> None:
+        """Has nothing be read for a time after the next answer, as the client is above its quota."""
+        self._muted_s = for_ms / 1000
 
     def close(self) -> None:
         """Closes the connection; what was written still leaves. One that is not made yet is turned away then."""
@@ -195,6 +200,9 @@ class KafkaConnection(asyncio.Protocol):
                     self._report_written(is_written=not self._transport.is_closing())
                     await self._may_write.wait()
                     self._active_s = asyncio.get_running_loop().time()
+                if self._muted_s:
+                    muted_s, self._muted_s = self._muted_s, 0.0
+                    await asyncio.sleep(muted_s)
             self._transport.close()
         except RefusedError as error:
             self._refuse(str(error))

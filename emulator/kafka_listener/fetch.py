@@ -48,9 +48,21 @@ async def fetch(served: Served, request: ClientRequest) -> Message:
             asked[place] = _asked(name, served.broker.image.topics.get(name), partition)
     leaders: set[int] = set()
     # A partition that fails here ends the wait of all, as an error of the core does.
-    core_request = _core_request(request, request.isolation_level, tuple(asked.values()), waits=not answers)
+    core_request = _core_request(
+        request,
+        request.isolation_level,
+        tuple(asked.values()),
+        waits=not answers,
+        max_bytes=_max_bytes(served, request),
+    )
     response, attachments = await served.core.ask(core_request)
     assert isinstance(response, messages.FetchResponse), "a fetch request has this response"
+    throttle_ms = _throttle_ms(
+        served, request, sum(each.span.size for each in response.partitions if each.span is not None)
+    )
+    if throttle_ms:
+        request.connection.mute(throttle_ms)
+        return {"throttleTimeMs": throttle_ms, "sessionId": served.fetch_sessions.without_answer(resolved)}
     is_committed = core_request.isolation_level is IsolationLevel.READ_COMMITTED
     polls: list[Polled] = []
     for (place, entry), answer, records in zip(asked.items(), response.partitions, attachments, strict=True):
@@ -74,6 +86,19 @@ async def fetch(served: Served, request: ClientRequest) -> Message:
         ],
         "nodeEndpoints": served.node_endpoints(leaders),
     }
+
+
+def _max_bytes(served: Served, request: ClientRequest) -> int:
+    """Returns the bytes that an answer may have: no more than the client's quota allows within a window."""
+    allowed = served.fetched.max_bytes(served.broker.image.client_quotas, request.connection)
+    return min(request.body["maxBytes"], _MAX_BYTES, *(() if allowed is None else (allowed,)))
+
+
+def _throttle_ms(served: Served, request: ClientRequest, size: int) -> int:
+    """Returns how long a consumer is to wait before it is given anything; 0 if it may have its bytes now."""
+    if _replica_id(request.body) not in _CONSUMERS:
+        return 0
+    return served.fetched.record_unless_exceeded(served.broker.image.client_quotas, request.connection, size)
 
 
 def _replica_id(body: Message) -> int:
@@ -105,6 +130,7 @@ def _core_request(
     partitions: tuple[messages.FetchPartition, ...],
     *,
     waits: bool,
+    max_bytes: int,
 ) -> messages.FetchRequest:
     body = request.body
     replica_id = _replica_id(body)
@@ -113,7 +139,7 @@ def _core_request(
         replica_id=None if replica_id in _CONSUMERS else BrokerId(NodeId(replica_id)),
         max_wait_ms=body["maxWaitMs"] if waits else 0,
         min_bytes=body["minBytes"],
-        max_bytes=min(body["maxBytes"], _MAX_BYTES),
+        max_bytes=max_bytes,
         isolation_level=isolation_level,
         client_rack=body["rackId"] if request.version >= _RACK_VERSION else None,
         is_cut_allowed=True,

@@ -125,6 +125,13 @@ class FetchSessions:
             return Resolved(is_incremental=True)
         return Resolved(partitions=dict(session.partitions), session=session, is_incremental=True)
 
+    def without_answer(self, resolved: Resolved) -> int:
+        """Returns the session id beside an answer that has nothing: one that the request would have opened is not."""
+        if resolved.is_incremental:
+            return resolved.session_id
+        self._sessions.pop(resolved.session_id, None)
+        return _NO_SESSION
+
     def _opened(self, *, is_by_id: bool) -> FetchSession | None:
         if len(self._sessions) >= SLOTS:
             oldest = min(self._sessions.values(), key=lambda session: session.used_s)

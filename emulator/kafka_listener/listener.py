@@ -13,6 +13,7 @@ from laststand.emulator.kafka_listener.acls import ACLS
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
 from laststand.emulator.kafka_listener.answer_cache import AnswerCache
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS, api_versions, unsupported_version
+from laststand.emulator.kafka_listener.client_quotas import CLIENT_QUOTAS
 from laststand.emulator.kafka_listener.connection import AnswerlessConnection, KafkaConnection, RefusedError
 from laststand.emulator.kafka_listener.data_plane import DATA_PLANE
 from laststand.emulator.kafka_listener.groups import GROUPS
@@ -23,9 +24,9 @@ from laststand.emulator.kafka_listener.metadata import METADATA
 from laststand.emulator.kafka_listener.permissions import answer_as_allowed
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL, is_before_authentication
+from laststand.emulator.kafka_listener.telemetry import TELEMETRY
 from laststand.emulator.kafka_listener.tls import PrincipalRules, TlsGate, server_context
 from laststand.emulator.kafka_listener.transactions import TRANSACTIONS
-from laststand.emulator.kafka_listener.unbuilt import UNBUILT
 from laststand.emulator.rpc.interception import Interceptor
 from laststand.emulator.storage.fields import FieldError, FieldReader
 
@@ -36,9 +37,10 @@ _ADVERTISED: Final[Mapping[int, Handler]] = {
     **METADATA,
     **ADMINISTRATION,
     **ACLS,
+    **CLIENT_QUOTAS,
     **INSPECTION,
 }
-_HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **UNBUILT, **SASL}
+_HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **TELEMETRY, **SASL}
 _BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS, *SASL})
 _HEADER_BYTES: Final = 8
 _CACHED: Final = frozenset({api_named("Metadata").key, api_named("DescribeTopicPartitions").key})
@@ -276,7 +278,7 @@ class KafkaListener:
             body = request_codec(key, version).read(reader)
         except FieldError as error:
             raise RefusedError(f"{api.name} version {version}: {error}") from None
-        request = ClientRequest(key, version, body, connection)
+        request = ClientRequest(key, version, body, connection, size=len(frame))
         if key == API_VERSIONS:
             advertised = _ADVERTISED if served.sasl is None else {**_ADVERTISED, **SASL}
             return [correlation_id, *_encoded(api_versions(served, request, advertised), key, version)]

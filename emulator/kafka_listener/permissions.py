@@ -507,12 +507,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "DescribeQuorum": _DESCRIBE_CLUSTER,
     "ListConfigResources": Whole(AclOperation.DESCRIBE_CONFIGS),
     "DescribeClientQuotas": Whole(AclOperation.DESCRIBE_CONFIGS),
-    "AlterClientQuotas": Whole(
-        AclOperation.ALTER_CONFIGS,
-        refuse=lambda request, error: {
-            "entries": [{"errorCode": error, "entity": entry["entity"]} for entry in request.body["entries"]]
-        },
-    ),
+    "AlterClientQuotas": _of_controller("ALTER_CONFIGS of the cluster"),
     "DescribeAcls": _DESCRIBE_CLUSTER,
     "CreateAcls": _of_controller("ALTER of the cluster"),
     "DeleteAcls": _of_controller("ALTER of the cluster"),

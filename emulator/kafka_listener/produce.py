@@ -92,7 +92,9 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
         knows_abortable=request.version >= _ABORTABLE_VERSION,
     )
     records = tuple([each.batch.records for each in asked.values()])
+    throttle_ms = served.produced.record(served.broker.image.client_quotas, connection, request.size)
     if body["acks"] == Acks.NONE:
+        connection.mute(throttle_ms)
         if asked:
             served.core.append_without_answer(core_request, records, on_failure=connection.close)
         served.history.complete_unanswered(connection, sent.values())
@@ -121,7 +123,9 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
             lambda is_written: served.history.complete(connection, sent, outcomes, is_written=is_written)
         )
     topics = by_topic((topic, answer) for (topic, _), answer in answers.items())
+    connection.mute(throttle_ms)
     return {
+        "throttleTimeMs": throttle_ms,
         "responses": [
             {"name": topic, "topicId": topic, "partitionResponses": partitions} for topic, partitions in topics.items()
         ],

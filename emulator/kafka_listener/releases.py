@@ -19,6 +19,7 @@ _NEWEST_UNTIL_3_9: Final = """
                                2.1    2.5    2.6    3.1    3.2 3.9-zk    3.9
 AddOffsetsToTxn                  1      1      1      3      3      4      4
 AddPartitionsToTxn               1      1      1      3      3      5      5
+AlterClientQuotas                -      -      0      1      1      1      1
 AlterPartitionReassignments      -      0      0      0      0      0      0
 ApiVersions                      2      3      3      3      3      4      4
 CreateAcls                       1      2      2      2      2      3      3
@@ -29,6 +30,7 @@ DeleteGroups                     1      2      2      2      2      2      2
 DeleteRecords                    1      1      2      2      2      2      2
 DeleteTopics                     3      4      4      6      6      6      6
 DescribeAcls                     1      2      2      2      2      3      3
+DescribeClientQuotas             -      -      0      1      1      1      1
 DescribeCluster                  -      -      -      0      0      1      1
 DescribeConfigs                  2      2      3      4      4      4      4
 DescribeGroups                   2      5      5      5      5      5      5
@@ -70,11 +72,13 @@ _UNFINISHED: Final = {"InitProducerId": 5}
 
 _FOR_KRAFT_ALONE: Final = frozenset(
     {
+        "AlterClientQuotas",
         "CreateAcls",
         "CreateTopics",
         "DeleteAcls",
         "DeleteTopics",
         "CreatePartitions",
+        "DescribeClientQuotas",
         "DescribeConfigs",
         "IncrementalAlterConfigs",
         "ListPartitionReassignments",

@@ -18,6 +18,7 @@ from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.gateway import Controller, CoreGateway
 from laststand.emulator.kafka_listener.messages import Message, VersionRange, all_apis
+from laststand.emulator.kafka_listener.quota_usage import QuotaUsage
 from laststand.emulator.rpc.orders import is_order, order_relayed
 
 _ISOLATION_LEVELS: Final[dict[int, IsolationLevel]] = {level.value: level for level in IsolationLevel}
@@ -77,12 +78,14 @@ class ClientRequest(NamedTuple):
         version: of the request.
         body: its fields.
         connection: that it came by.
+        size: in bytes, with its header.
     """
 
     key: int
     version: int
     body: Message
     connection: KafkaConnection
+    size: int = 0
 
     @property
     def isolation_level(self) -> IsolationLevel | None:
@@ -119,6 +122,8 @@ class Served(NamedTuple):
         controller: takes administrators' requests.
         fetch_sessions: of its clients.
         history: of its clients.
+        produced: usage of ``producer_byte_rate``.
+        fetched: usage of ``consumer_byte_rate``.
         note_order: puts on record that a client orders something.
         note_denial: puts on record that a client may not do something, or is not who it says.
         permissions: of clients; ``None`` where everybody may do everything.
@@ -139,6 +144,8 @@ class Served(NamedTuple):
     controller: Controller
     fetch_sessions: FetchSessions
     history: ClientHistory
+    produced: QuotaUsage
+    fetched: QuotaUsage
     note_order: Callable[[events.OrderRelayed], None]
     transaction_version: int = 2
     note_denial: Callable[[events.AuthorizationDenied | events.AuthenticationFailed], None] = lambda _: None

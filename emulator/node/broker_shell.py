@@ -250,9 +250,11 @@ class BrokerShell:
     def _open_kafka(self, listener: "KafkaListener") -> None:
         from laststand.emulator.core.authorizer.authorizer import authorizer_of
         from laststand.emulator.core.authorizer.denials import RecordingAuthorizer
+        from laststand.emulator.core.client_quotas import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
         from laststand.emulator.kafka_listener.client_history import ClientHistory
         from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
         from laststand.emulator.kafka_listener.gateway import CoreGateway
+        from laststand.emulator.kafka_listener.quota_usage import QuotaUsage
         from laststand.emulator.kafka_listener.releases import served_versions
         from laststand.emulator.kafka_listener.requests import Endpoint, Served
         from laststand.emulator.kafka_listener.sasl import sasl_config
@@ -279,6 +281,8 @@ class BrokerShell:
                 broker_id=BrokerId(self._config.node_id),
                 incarnation=self._config.incarnation,
             ),
+            produced=QuotaUsage(PRODUCER_BYTE_RATE),
+            fetched=QuotaUsage(CONSUMER_BYTE_RATE),
             note_order=self._record_between_turns,
             note_denial=self._record_between_turns,
             sasl=sasl_config(self._core_config.properties),

@@ -25,6 +25,7 @@ ORDERS: Final[frozenset[type[messages.Request]]] = frozenset(
         admin.UnregisterBrokerRequest,
         admin.CreateAclsRequest,
         admin.DeleteAclsRequest,
+        admin.AlterClientQuotasRequest,
         messages.DeleteRecordsRequest,
     }
 )

@@ -30,7 +30,7 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 _Write = Callable[[object, Message], None]
 _Read = Callable[[Message], object]
 
-_SCALARS: Final = (int, str, bool)
+_SCALARS: Final = (int, str, bool, float)
 
 
 class StructCodec(Generic[StructT]):

@@ -67,6 +67,15 @@ def test_configs(cluster: StandingCluster) -> None:
     assert "broker.session.timeout.ms=6000 sensitive=false" in brokers
 
 
+def test_quotas_of_clients(cluster: StandingCluster) -> None:
+    configs, entity = "kafka.admin.ConfigCommand", ("--entity-type", "clients", "--entity-name", "app")
+    tool(cluster, configs, "--alter", *entity, "--add-config", "producer_byte_rate=1048576")
+    described = tool(cluster, configs, "--describe", *entity)
+    assert "Quota configs for client-id 'app' are producer_byte_rate=1048576.0" in described
+    tool(cluster, configs, "--alter", *entity, "--delete-config", "producer_byte_rate")
+    assert "producer_byte_rate" not in tool(cluster, configs, "--describe", *entity)
+
+
 def test_leader_election(cluster: StandingCluster) -> None:
     election = "org.apache.kafka.tools.LeaderElectionCommand"
     tool(cluster, election, "--election-type", "preferred", "--all-topic-partitions")

@@ -232,6 +232,9 @@ def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
             return admin_messages.CreateAclsResponse(results=(admin_messages.AclResult(error=error),) * len(acls))
         case admin_messages.DeleteAclsRequest(filters=filters):
             return admin_messages.DeleteAclsResponse(results=(admin_messages.DeletedAcls(error=error),) * len(filters))
+        case admin_messages.AlterClientQuotasRequest(entries=entries):
+            results = (admin_messages.QuotaResult(error=error),) * len(entries)
+            return admin_messages.AlterClientQuotasResponse(results=results)
         case messages.MetadataRequest():
             return messages.MetadataResponse(brokers=(), controller_id=None, topics=())
         case messages.DescribeTopicPartitionsRequest():
@@ -239,8 +242,8 @@ def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
         case _ if REQUIREMENTS[type(request)].subject is Subject.CLUSTER:
             return _response(request, error=error)
         case _:
-            field, entries = _entries_of(request)
-            return _answer(request, field, (_refused_entry(entry, error) for entry in entries))
+            field, asked = _entries_of(request)
+            return _answer(request, field, (_refused_entry(entry, error) for entry in asked))
 
 
 def _answer(request: messages.Request, field: str, outcomes: Iterable[msgspec.Struct]) -> messages.Response:

@@ -77,6 +77,7 @@ REQUIREMENTS: Final[Mapping[type[Message], Requirement]] = {
     admin_messages.CreateAclsRequest: _ALTER_CLUSTER,
     admin_messages.DescribeAclsRequest: _DESCRIBE_CLUSTER,
     admin_messages.DeleteAclsRequest: _ALTER_CLUSTER,
+    admin_messages.AlterClientQuotasRequest: Requirement(AclOperation.ALTER_CONFIGS),
 }
 """The requirement of each type of request."""
 

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, assert_never
 
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.controller.acls import create_acl, delete_acls, describe_acls
+from laststand.emulator.core.controller.client_quotas import alter_quotas, quota_problems, result_of
 from laststand.emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
 from laststand.emulator.core.controller.configs import ConfigOutcome
 from laststand.emulator.core.controller.decision import Decision
@@ -81,6 +82,8 @@ class AdminHandler:
                 return describe_acls(self._view, request.filter)
             case admin_messages.DeleteAclsRequest():
                 return self._delete_acls(request, commit)
+            case admin_messages.AlterClientQuotasRequest():
+                return self._alter_client_quotas(request, commit)
             case admin_messages.ElectLeadersRequest():
                 raise InvariantError("elections are the election handler's")
             case _:
@@ -222,6 +225,17 @@ class AdminHandler:
                 admin_messages.DeletedAcls(error=outcome.error, error_message=outcome.message, acls=outcome.acls)
             )
         return admin_messages.DeleteAclsResponse(results=tuple(results))
+
+    # --- Quotas of clients ----------------------------------------------------------------------------------------
+
+    def _alter_client_quotas(
+        self, request: admin_messages.AlterClientQuotasRequest, commit: Commit
+    ) -> admin_messages.AlterClientQuotasResponse:
+        problems = quota_problems(request.entries)
+        for entry, problem in zip(request.entries, problems, strict=True):
+            if not problem and not request.validate_only:
+                commit([*alter_quotas(self._view, entry)])
+        return admin_messages.AlterClientQuotasResponse(results=tuple(map(result_of, problems)))
 
     # --- Brokers --------------------------------------------------------------------------------------------------
 

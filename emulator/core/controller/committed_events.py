@@ -117,7 +117,11 @@ def committed_events(
                     next_producer_id=record.next_producer_id,
                 )
             ]
-        case records.AccessControlEntryRecord() | records.RemoveAccessControlEntryRecord() as record:
+        case (
+            records.AccessControlEntryRecord()
+            | records.RemoveAccessControlEntryRecord()
+            | records.ClientQuotaRecord() as record
+        ):
             return [OtherRecordCommitted(cause_id=cause_id, metadata_offset=offset, record=type(record).__name__)]
 
 

@@ -18,6 +18,7 @@ from laststand.emulator.kafka_listener.fetch import fetch
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.gateway import Answered
 from laststand.emulator.kafka_listener.messages import api_named
+from laststand.emulator.kafka_listener.quota_usage import QuotaUsage
 from laststand.emulator.kafka_listener.releases import served_versions
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoint, Served
 from tests.wire.batches import make_batch
@@ -86,6 +87,8 @@ def broker_with(records: bytes, history: ClientHistory) -> Served:
         note_order=unused,
         fetch_sessions=FetchSessions(),
         history=history,
+        produced=QuotaUsage("producer_byte_rate"),
+        fetched=QuotaUsage("consumer_byte_rate"),
         **fakes,
     )
 

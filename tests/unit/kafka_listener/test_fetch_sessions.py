@@ -63,6 +63,17 @@ def test_where_there_is_no_room_the_client_goes_on_without_a_session() -> None:
     assert sessions.resolve(body(0, 0, 1), is_by_id=False).session_id == 0
 
 
+def test_an_answer_without_anything_opens_no_session() -> None:
+    sessions = FetchSessions()
+    opened = sessions.resolve(body(0, 0, 1), is_by_id=False)
+    assert sessions.without_answer(opened) == 0
+    assert sessions.resolve(body(opened.session_id, 1), is_by_id=False).error == 70
+    opened = sessions.resolve(body(0, 0, 1), is_by_id=False)
+    incremental = sessions.resolve(body(opened.session_id, 1), is_by_id=False)
+    assert sessions.without_answer(incremental) == opened.session_id
+    assert places(sessions, opened.session_id, 2) == [1]
+
+
 def test_an_incremental_answer_has_what_is_new() -> None:
     session = FetchSessions().resolve(body(0, 0, 1), is_by_id=False).session
     assert session is not None

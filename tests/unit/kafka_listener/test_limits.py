@@ -21,6 +21,7 @@ from laststand.emulator.kafka_listener.connection import KafkaConnection, Refuse
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.listener import KafkaListener
 from laststand.emulator.kafka_listener.message_codec import Buffers
+from laststand.emulator.kafka_listener.quota_usage import QuotaUsage
 from laststand.emulator.kafka_listener.releases import served_versions
 from laststand.emulator.kafka_listener.requests import Endpoint, Served
 from laststand.emulator.rpc.interception import Interceptor
@@ -77,6 +78,8 @@ def served() -> Served:
         note_order=nothing,
         endpoints={},
         fetch_sessions=FetchSessions(),
+        produced=QuotaUsage("producer_byte_rate"),
+        fetched=QuotaUsage("consumer_byte_rate"),
         **fakes,
     )
 

@@ -113,6 +113,8 @@ async def serving() -> AsyncIterator[Broker]:
         versions=served_versions(era_rules(DEFAULT_ERA)),
         endpoints={},
         fetch_sessions=unused,
+        produced=unused,
+        fetched=unused,
         **fakes,
     )
     listener.open(served, {APP: {}, SPARK: {}})

@@ -77,7 +77,7 @@ def values(annotation: object) -> st.SearchStrategy[object]:
         return st.builds(TopicPartition, TEXTS, NUMBERS)
     if issubclass(annotation, msgspec.Struct):
         return structs(annotation)
-    return {int: NUMBERS, str: TEXTS, bool: st.booleans()}[annotation]
+    return {int: NUMBERS, str: TEXTS, bool: st.booleans(), float: st.floats(allow_nan=False)}[annotation]
 
 
 def structs(struct: type[msgspec.Struct], *without: str) -> st.SearchStrategy[typing.Any]:

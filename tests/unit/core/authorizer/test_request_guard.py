@@ -130,6 +130,7 @@ REQUESTS: tuple[messages.Request, ...] = (
     ),
     admin.DescribeAclsRequest(filter=AclFilter()),
     admin.DeleteAclsRequest(filters=(AclFilter(),)),
+    admin.AlterClientQuotasRequest(entries=(admin.QuotaAlteration(entity=(), ops=()),)),
 )
 HIDING = (messages.MetadataRequest, messages.DescribeTopicPartitionsRequest)
 """Requests whose answers leave out what is denied."""
