@@ -591,7 +591,7 @@ def _properties(struct: type[msgspec.Struct], default: Callable[[str], str], *, 
 
 
 def _synonym(name: str) -> str:
-    return NODE_PROPERTY_OF.get(name, "delete")
+    return NODE_PROPERTY_OF.get(name, "none")
 
 
 _FIELDS: Final = {"max.in.flight.requests.per.connection": "max_in_flight"}

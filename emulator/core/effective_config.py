@@ -48,7 +48,12 @@ _OTHER_NAMES: Final = MappingProxyType(
 NODE_PROPERTY_OF: Final = MappingProxyType(
     {name: behind for name in _ACTING if is_node_property(behind := _OTHER_NAMES.get(name, name))}
 )
-"""The node's property that stands behind a topic's; these are what can be set on a running node."""
+"""The node's property that stands behind a topic's."""
+
+DYNAMIC_NODE_PROPERTIES: Final = frozenset(
+    {*NODE_PROPERTY_OF.values(), "leader.replication.throttled.rate", "follower.replication.throttled.rate"}
+)
+"""What can be set on a running node."""
 
 NODE_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in NodeProperties.__struct_fields__))
 """Names of everything that a node may have."""

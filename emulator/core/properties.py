@@ -82,6 +82,8 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     replica_fetch_max_bytes: Natural = 1 << 20
     replica_fetch_response_max_bytes: Natural = 10 << 20
     replica_fetch_backoff_ms: Natural = 1000
+    leader_replication_throttled_rate: Natural = LONG_MAX
+    follower_replication_throttled_rate: Natural = LONG_MAX
     replica_high_watermark_checkpoint_interval_ms: Positive = 5000
     replica_socket_timeout_ms: Positive = 30_000
     log_flush_interval_messages: Positive = LONG_MAX
@@ -181,6 +183,8 @@ class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
     message_timestamp_before_max_ms: Natural
     message_timestamp_after_max_ms: Natural
     compression_type: _CompressionType
+    leader_replication_throttled_replicas: _ThrottledReplicas = ""
+    follower_replication_throttled_replicas: _ThrottledReplicas = ""
 
 
 class StoredTopicProperties(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,8 +195,6 @@ class StoredTopicProperties(msgspec.Struct, frozen=True, kw_only=True):
     compression_zstd_level: _ZstdLevel = 3
     delete_retention_ms: Natural = 86_400_000
     file_delete_delay_ms: Natural = 60_000
-    follower_replication_throttled_replicas: _ThrottledReplicas = ""
-    leader_replication_throttled_replicas: _ThrottledReplicas = ""
     local_retention_bytes: _LocalRetention = -2
     local_retention_ms: _LocalRetention = -2
     max_compaction_lag_ms: Positive = LONG_MAX

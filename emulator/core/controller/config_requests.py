@@ -16,8 +16,8 @@ from laststand.emulator.core.controller.unclean_config import STRATEGY, UNCLEAN_
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.effective_config import (
     CLUSTER,
+    DYNAMIC_NODE_PROPERTIES,
     NODE_PROPERTIES,
-    NODE_PROPERTY_OF,
     TOPIC_PROPERTIES,
     ConfigValue,
     dynamic_node_values,
@@ -95,7 +95,7 @@ def _entries_problem(asked: admin_messages.AlterConfigsResource) -> ConfigOutcom
         ):
             message = f"{entry.operation.value} of {entry.name}, which is not a list"
             return ConfigOutcome(error=ErrorCode.INVALID_CONFIG, message=message)
-        is_fixed = entry.name in NODE_PROPERTIES and entry.name not in NODE_PROPERTY_OF.values()
+        is_fixed = entry.name in NODE_PROPERTIES and entry.name not in DYNAMIC_NODE_PROPERTIES
         if asked.resource is ConfigResource.BROKER and is_fixed:
             message = f"{entry.name} cannot be changed while a node runs"
             return ConfigOutcome(error=ErrorCode.INVALID_REQUEST, message=message)
@@ -148,7 +148,7 @@ def _described(name: str, values: list[ConfigValue], *, resource: ConfigResource
         name=name,
         value=values[0].value,
         source=values[0].source,
-        read_only=resource is ConfigResource.BROKER and name not in NODE_PROPERTY_OF.values(),
+        read_only=resource is ConfigResource.BROKER and name not in DYNAMIC_NODE_PROPERTIES,
         synonyms=tuple(
             admin_messages.ConfigSynonym(name=value.name, value=value.value, source=value.source) for value in values
         ),

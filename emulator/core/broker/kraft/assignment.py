@@ -147,6 +147,9 @@ class Assignment:
         if not delta.configs:
             return []
         everywhere = any(resource is ConfigResource.BROKER for resource, _ in delta.configs)
+        if everywhere:
+            self._fetches.quota.reconfigure(self._hosted.image)
+            self._fetchers.quota.reconfigure(self._hosted.image)
         topics = {name for resource, name in delta.configs if resource is ConfigResource.TOPIC}
         configured = [partition for partition in self._hosted if everywhere or partition.name.topic in topics]
         for partition in configured:

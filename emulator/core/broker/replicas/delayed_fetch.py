@@ -29,6 +29,7 @@ from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.isr_changes import maybe_expand_isr
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_selector import RACK_AWARE, preferred_read_replica
+from laststand.emulator.core.broker.replicas.replication_quota import LEADER_RATE, ReplicationQuota
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.timers import TimerQueue
@@ -61,12 +62,16 @@ class FetchHandler:
 
     Attributes:
         timers: when parked fetches are to be answered whatever happens.
+        quota: throttle of the followers.
     """
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions, produces: ProduceHandler) -> None:
         self._is_rack_aware = config.properties.replica_selector_class == RACK_AWARE
         self._hosted = hosted
         self._produces = produces
+        self.quota = ReplicationQuota(
+            config, rate=LEADER_RATE, replicas=lambda properties: properties.leader_replication_throttled_replicas
+        )
         self._numbers = count()
         self._parked: dict[int, _Parked] = {}
         self._by_partition: dict[TopicPartition, dict[int, _Parked]] = {}
@@ -106,7 +111,7 @@ class FetchHandler:
                 is_final = True
             answers.append(answer)
         if is_final or size >= request.min_bytes:
-            self._send(turn, request_id, answers)
+            self._send(turn, request_id, answers, reader)
         else:
             self._park(turn, _Parked(next(self._numbers), request_id, request, reader, turn.cause_id))
 
@@ -118,9 +123,20 @@ class FetchHandler:
                 self._hosted, asked, reader, bytes_left=request.max_bytes - bytes_read, bytes_read=bytes_read
             )
             if isinstance(result, Read) and result.span is not None:
-                bytes_read += result.span.size
+                if self._is_throttled(turn, result.partition, reader):
+                    result = Read(result.partition, None)
+                else:
+                    bytes_read += result.span.size
             results.append(result)
         return results
+
+    def _is_throttled(self, turn: Turn, partition: Partition, reader: Reader) -> bool:
+        """Returns whether a follower gets nothing for now: it is out of sync, and throttled (KIP-73)."""
+        return (
+            reader.replica_id is not None
+            and reader.replica_id not in partition.committed_isr
+            and self.quota.is_exceeded(partition, now_ms=turn.now_ms)
+        )
 
     def _redirection(self, turn: Turn, asked: messages.FetchPartition, reader: Reader) -> Redirected | None:
         if not self._is_rack_aware or not reader.may_read_follower or not reader.client_rack:
@@ -178,9 +194,16 @@ class FetchHandler:
                 partition_response(self._hosted, asked, result, parked.reader)
                 for asked, result in zip(parked.request.partitions, results, strict=True)
             ],
+            parked.reader,
         )
 
-    def _send(self, turn: Turn, request_id: RequestId, answers: list[messages.FetchPartitionResponse]) -> None:
+    def _send(
+        self, turn: Turn, request_id: RequestId, answers: list[messages.FetchPartitionResponse], reader: Reader
+    ) -> None:
+        for answer in answers if reader.replica_id is not None else ():
+            partition = self._hosted.get(TopicPartition(answer.topic, answer.partition))
+            if partition is not None and answer.span is not None:
+                self.quota.record(partition, answer.span.size, now_ms=turn.now_ms)
         response = messages.FetchResponse(partitions=tuple(answers))
         turn.send(effects.SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
 
@@ -189,7 +212,7 @@ class FetchHandler:
     def check_growth(self, turn: Turn, name: TopicPartition) -> None:
         """Records arrived: answers followers that now have enough bytes, at once or after the linger."""
         for parked in self._waiting_on(name):
-            if parked.reader.replica_id is None or not self._is_answerable(parked):
+            if parked.reader.replica_id is None or not self._is_answerable(turn, parked):
                 continue
             if self._produces.waiting_on(name) > 1:
                 if not self._lingering.is_set(parked.number):
@@ -201,13 +224,13 @@ class FetchHandler:
     def check_high_watermark(self, turn: Turn, name: TopicPartition) -> None:
         """The high watermark rose: answers consumers that now have enough bytes."""
         for parked in self._waiting_on(name):
-            if parked.reader.replica_id is None and self._is_answerable(parked):
+            if parked.reader.replica_id is None and self._is_answerable(turn, parked):
                 self._complete(turn, parked)
 
     def check_role(self, turn: Turn, name: TopicPartition) -> None:
         """The partition's role or epoch changed: answers requests that cannot be served as asked any more."""
         for parked in self._waiting_on(name):
-            if self._is_answerable(parked):
+            if self._is_answerable(turn, parked):
                 self._complete(turn, parked)
 
     def release_followers(self, turn: Turn, partition: Partition) -> None:
@@ -241,7 +264,7 @@ class FetchHandler:
         waiting = self._by_partition.get(name)
         return list(waiting.values()) if waiting else []
 
-    def _is_answerable(self, parked: _Parked) -> bool:
+    def _is_answerable(self, turn: Turn, parked: _Parked) -> bool:
         size = 0
         for asked in parked.request.partitions:
             partition = find_readable(self._hosted, asked, parked.reader)
@@ -250,7 +273,7 @@ class FetchHandler:
             end_offset = visible_end_offset(partition, parked.reader)
             if asked.fetch_offset > partition.log.log_end_offset or asked.fetch_offset < partition.log.log_start_offset:
                 return True
-            if end_offset > asked.fetch_offset:
+            if end_offset > asked.fetch_offset and not self._is_throttled(turn, partition, parked.reader):
                 available = partition.log.size_between(asked.fetch_offset, end_offset)
                 size += min(available, asked.partition_max_bytes)
         return size >= max(parked.request.min_bytes, 1)

@@ -25,6 +25,7 @@ from laststand.emulator.core.broker.replicas.following import (
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.log_writer import restart_log
 from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.replication_quota import FOLLOWER_RATE, ReplicationQuota
 from laststand.emulator.core.broker.replicas.truncation import FollowStart, truncation_rule, truncation_target
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
@@ -90,11 +91,15 @@ class FetcherPool:
 
     Attributes:
         timers: when each leader's backoff is over.
+        quota: throttle of this broker as a follower.
     """
 
     def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
         self._config = config
         self._in_flight = in_flight
+        self.quota = ReplicationQuota(
+            config, rate=FOLLOWER_RATE, replicas=lambda properties: properties.follower_replication_throttled_replicas
+        )
         self._rule = truncation_rule(config.switches.truncation)
         self._followed: dict[TopicPartition, FollowedPartition] = {}
         self._links: dict[BrokerId, LeaderLink] = {}
@@ -168,6 +173,8 @@ class FetcherPool:
         for followed in link.followed.values():
             if followed.is_asking or followed.state is FollowState.FAILED:
                 continue
+            if followed.lag > 0 and self.quota.is_exceeded(followed.partition, now_ms=turn.now_ms):
+                followed.retry_at_ms = turn.now_ms + self._config.properties.replica_fetch_backoff_ms
             if followed.retry_at_ms > turn.now_ms:
                 wake_at_ms = followed.retry_at_ms if wake_at_ms is None else min(wake_at_ms, followed.retry_at_ms)
             elif followed.state is FollowState.FETCHING:
@@ -318,6 +325,7 @@ class FetcherPool:
     ) -> None:
         partition = followed.partition
         if answer.batches:
+            self.quota.record(partition, sum(batch.size for batch in answer.batches), now_ms=turn.now_ms)
             problem = append_as_follower(turn, partition, answer.batches, request_leader_epoch=followed.leader_epoch)
             if problem is not None:
                 followed.state = FollowState.FAILED
