@@ -53,7 +53,7 @@ NODE_PROPERTY_OF: Final = MappingProxyType(
 DYNAMIC_NODE_PROPERTIES: Final = frozenset(
     {*NODE_PROPERTY_OF.values(), "leader.replication.throttled.rate", "follower.replication.throttled.rate"}
 )
-"""What can be set on a running node."""
+"""Names of the node's properties that can be set while it runs."""
 
 NODE_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in NodeProperties.__struct_fields__))
 """Names of everything that a node may have."""

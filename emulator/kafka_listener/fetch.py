@@ -90,8 +90,9 @@ async def fetch(served: Served, request: ClientRequest) -> Message:
 
 def _max_bytes(served: Served, request: ClientRequest) -> int:
     """Returns the bytes that an answer may have: no more than the client's quota allows within a window."""
+    most: int = min(request.body["maxBytes"], _MAX_BYTES)
     allowed = served.fetched.max_bytes(served.broker.image.client_quotas, request.connection)
-    return min(request.body["maxBytes"], _MAX_BYTES, *(() if allowed is None else (allowed,)))
+    return most if allowed is None else min(most, allowed)
 
 
 def _throttle_ms(served: Served, request: ClientRequest, size: int) -> int:

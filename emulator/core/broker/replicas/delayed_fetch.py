@@ -124,9 +124,9 @@ class FetchHandler:
             )
             if isinstance(result, Read) and result.span is not None:
                 if self._is_throttled(turn, result.partition, reader):
-                    result = Read(result.partition, None)
-                else:
-                    bytes_read += result.span.size
+                    results.append(Read(result.partition, None))
+                    continue
+                bytes_read += result.span.size
             results.append(result)
         return results
 
@@ -200,7 +200,7 @@ class FetchHandler:
     def _send(
         self, turn: Turn, request_id: RequestId, answers: list[messages.FetchPartitionResponse], reader: Reader
     ) -> None:
-        for answer in answers if reader.replica_id is not None else ():
+        for answer in answers if reader.replica_id is not None and self.quota.is_limited else ():
             partition = self._hosted.get(TopicPartition(answer.topic, answer.partition))
             if partition is not None and answer.span is not None:
                 self.quota.record(partition, answer.span.size, now_ms=turn.now_ms)

@@ -41,6 +41,11 @@ class ReplicationQuota:
         values = dynamic_node_values(image, self._name, node_id=self._broker_id)
         self._limit = int(values[0].value or self._static) if values else self._static
 
+    @property
+    def is_limited(self) -> bool:
+        """There is a rate, for replicas that are throttled."""
+        return self._limit != LONG_MAX
+
     def record(self, partition: Partition, size: int, *, now_ms: int) -> None:
         """Counts bytes of a partition, if its replica here is throttled."""
         if self._is_throttled(partition):
@@ -51,7 +56,7 @@ class ReplicationQuota:
         return self._is_throttled(partition) and self._rate.per_second(now_ms=now_ms) > self._limit
 
     def _is_throttled(self, partition: Partition) -> bool:
-        if self._limit == LONG_MAX:
+        if not self.is_limited:
             return False
         replicas = self._replicas(partition.topic_properties)
         return replicas == _ALL or f"{partition.name.partition}:{self._broker_id}" in replicas.split(",")
