@@ -31,7 +31,7 @@ class ReplicationQuota:
     def __init__(self, config: BrokerConfig, *, rate: str, replicas: Callable[[TopicProperties], str]) -> None:
         self._broker_id = config.broker_id
         self._name = rate
-        self._static: int = getattr(config.properties, field_name(rate))
+        self._static = int(getattr(config.properties, field_name(rate)))
         self._replicas = replicas
         self._limit = self._static
         self._rate = SimpleRate()
