@@ -106,11 +106,12 @@ smoke: setup ## play the smoke suite on processes
 suite: smoke ## play the smoke suite on processes, and every bundled scenario in virtual time
 	$(BIN)/laststand run chaos/scenarios --driver simulator
 
-soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 bad frames, TLA+ models, both judges, all scenarios as processes, cluster tests 20 times
+soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 bad frames, TLA+ models, all three judges, all scenarios as processes, cluster tests 20 times
 	$(BIN)/python -m tests.mutants --unjudged
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
 	$(BIN)/python -m tests.tla.check
 	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) --seeds 1..1000
+	$(BIN)/python -m tests.independent.compare --jobs $(JOBS) --seeds 1..1000
 	$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=soak tests/verification/test_slices.py
 	$(BIN)/python -m tests.wire.bad_frames 100000
 	$(BIN)/laststand run chaos/scenarios

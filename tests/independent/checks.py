@@ -163,19 +163,19 @@ def consumed_stable(run: Run) -> Iterator[str]:
         settled = run.settled(key) if key in set(run.kept()) else None
         log = run.logs[key].get(settled[0]) if settled is not None else None
         final = {batch.place for batch in log.batches} if log is not None else None
-        for place, epoch, process in sorted({
-            (batch.place, max(batch.leader_epoch, poll.leader_epoch or 0), poll.process)
+        for place, appended_in, epoch, process in sorted({
+            (batch.place, batch.leader_epoch, max(batch.leader_epoch, poll.leader_epoch or 0), poll.process)
             for poll in run.polls if poll.key == key
             for batch in poll.batches
         }):  # fmt: skip
-            if is_removed(run, key, frozenset({place})):
+            if any(removed.place == place and removed.leader_epoch == appended_in for removed in run.removed[key]):
                 continue
             lacking = next(
                 (
                     each
                     for each in run.takeovers[key]
                     if (each.leader_epoch > epoch or _had_committed(run, key, each, place, epoch))
-                    and each.lacks(frozenset({place}))
+                    and (each.lacks(frozenset({place})) or _lacks_at_the_end(run, key, each, place))
                 ),
                 None,
             )
@@ -186,6 +186,24 @@ def consumed_stable(run: Run) -> Iterator[str]:
                 )
             elif final is not None and place not in final:
                 yield f"{key} offset {place[0]}, given to {process}: the settled leader lacks it"
+
+
+def _lacks_at_the_end(run: Run, key: Key, takeover: Takeover, place: tuple[int, int]) -> bool:
+    """Returns whether the final log of a process that led, and has cut off nothing since, lacks a batch.
+
+    Its disk may have given back other bytes than its events say.
+    """
+    log = run.logs[key].get(takeover.node)
+    return (
+        log is not None
+        and takeover.incarnation == max(number for node, number in run.files if node == takeover.node)
+        and log.log_start_offset <= place[0]
+        and place not in {batch.place for batch in log.batches}
+        and not any(
+            cut.node == takeover.node and cut.leader_epoch > takeover.leader_epoch and cut.new_end_offset <= place[0]
+            for cut in run.cuts[key]
+        )
+    )
 
 
 def _had_committed(run: Run, key: Key, takeover: Takeover, place: tuple[int, int], epoch: int) -> bool:

@@ -20,7 +20,7 @@ def is_broken(run: Run, key: Key, *, from_offset: int, until_offset: int | None)
     before = [state for state in states if state["metadata_offset"] < from_offset][-1:]
     if any(_is_accepted(run, key, state) for state in within):
         return False
-    allowed = min(_min_isr(run, key, state) for state in before + within) - 1 if before + within else 0
+    allowed = min((_min_isr(run, key, state, from_offset) for state in before + within), default=1) - 1
     moments = {from_offset, *(state["metadata_offset"] for state in within)}
     outstanding = _outstanding(run, key)
     moments |= {begin for _, begin, _ in outstanding if from_offset <= begin <= end}
@@ -59,15 +59,20 @@ def _outstanding(run: Run, key: Key) -> list[tuple[int, int, int]]:
     return found
 
 
-def _min_isr(run: Run, key: Key, state: Line) -> int:
-    configured = None
+def _min_isr(run: Run, key: Key, state: Line, from_offset: int) -> int:
+    """Returns the least min ISR up to a state, from the metadata on that the acknowledging broker had applied."""
+    values: list[int] = []
+    value: int = state["effective_min_isr"]
     for line in run.metadata:
-        if line["metadata_offset"] > state["metadata_offset"]:
+        if line["metadata_offset"] > max(state["metadata_offset"], from_offset - 1):
             break
-        if line["type"] == "ConfigChanged" and line["name"] == "min.insync.replicas" and line["resource"] == "topic":
-            configured = line["value"] if line["resource_name"] == key.topic else configured
-    least = int(configured) if configured is not None else state["effective_min_isr"]
-    return min(least, len(state["replicas"]))
+        if (line["type"], line.get("name"), line.get("resource")) != ("ConfigChanged", "min.insync.replicas", "topic"):
+            continue
+        if line["resource_name"] == key.topic and line["value"] is not None:
+            if line["metadata_offset"] >= from_offset:
+                values.append(value)
+            value = int(line["value"])
+    return min(*values, value, len(state["replicas"]))
 
 
 def _is_accepted(run: Run, key: Key, state: Line) -> bool:

@@ -23,7 +23,14 @@ Line = dict[str, Any]
 PACKAGE = Path(compare.__file__).parent
 REGRESSIONS = Path(__file__).parents[1] / "simulation/regressions"
 ERAS = ("kafka-0.10", "kafka-2.5-zk", "kip-966")
-PLANS = ("s40-downgrade-ignores-elr-off", "a-deposed-leader-acknowledges", "s22-truncate-before-hw-off")
+PLANS = (
+    "s40-downgrade-ignores-elr-off",
+    "a-deposed-leader-acknowledges",
+    "s22-truncate-before-hw-off",
+    "s38-answers-await-metadata-off",
+    "a-leader-with-other-batches-at-the-same-offsets",
+    "bytes-appended-again-after-their-deletion",
+)
 ORDERS: Line = {"topic": "orders", "partition": 0, "topic_id": "id"}
 
 

@@ -138,7 +138,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         holders: brokers whose final logs have them.
         copies: what became of each copy.
         first_lacking: the first leader without them, if there was one.
-        settled_leader: whose log decides in the end, if one does.
+        settled_leader: the last broker that began to lead, if its process lasted to an orderly end; its log decides.
         settled_epoch: the epoch of that leader.
         guarantee: kind of the violation.
         reason: why it is of that kind.

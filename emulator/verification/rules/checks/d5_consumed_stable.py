@@ -1,7 +1,7 @@
 """D5 ConsumedStable: what a consumer was given stays in the log.
 
-A later leader lacks it if its log ended before it; or if its final log has something else there, and it has cut off
-nothing since it led. The settled leader must have it in any case.
+A later leader lacks it if its log ended before it; or if its final log lacks it, and the process that led lasted to the
+end and has cut off nothing since. The settled leader must have it in any case.
 """
 
 from collections.abc import Iterator, Sequence
