@@ -20,12 +20,11 @@ from docs.failures_table import DOCUMENT, Failure, failures_of, zookeeper_failur
 from docs.gallery import write_gallery
 from docs.playground import build as playground
 from docs.portable import pages_with_rules, stories
-from docs.site.pages import ROOT, Pages, collect
+from docs.site.pages import PLAYGROUND, ROOT, Pages, collect
 from docs.site.reference import COMMANDS, INTERFACE, SCHEMA, reference_pages
 
 CONFIG: Final = Path(__file__).parent / "mkdocs.yml"
 GALLERY: Final = "gallery/index.html"
-PLAYGROUND: Final = "playground/index.html"
 BESIDE: Final = frozenset({GALLERY, PLAYGROUND})
 IFRAME_WORKER: Final = ("iframe-worker", "1.0.4")
 _READERS: Final = ROOT / "docs" / "README.md"

@@ -9,9 +9,11 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 ROOT: Final = Path(__file__).parents[2]
 ROOTS: Final = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/README.md", "hazards/README.md")
+PLAYGROUND: Final = "playground/index.html"
 _COPIED: Final = frozenset({".png", ".svg", ".html"})
 _LANGUAGES: Final = {
     ".py": "python",
@@ -21,6 +23,7 @@ _LANGUAGES: Final = {
     ".xml": "xml",
     ".patch": "diff",
 }
+_PLAN: Final = re.compile(r"^```plan\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _LINK: Final = re.compile(r"\]\(([^()\s]+)\)")
 _LIST_ITEM: Final = re.compile(r"( *)(?:[-*]|\d+\.) ")
@@ -69,7 +72,8 @@ def collect(generated: dict[str, str], built: frozenset[str], roots: tuple[str, 
         if path in texts:
             continue
         links = _Links(path, known=built | generated.keys())
-        texts[path] = rewrite(generated[path] if path in generated else _page(path), links.follow)
+        text = generated[path] if path in generated else _page(path)
+        texts[path] = rewrite(with_buttons(text, posixpath.relpath(PLAYGROUND, posixpath.dirname(path))), links.follow)
         waiting += links.pages
         files |= links.files
     return Pages(texts, frozenset(files))
@@ -119,6 +123,12 @@ def _page(path: str) -> str:
     names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in place.parent.iterdir())
     listed = "".join(f"- [{name}]({name})\n" for name in names if not name.startswith(("__pycache__", ".")))
     return f"{_NOT_FOUND}# {place.parent.relative_to(ROOT)}\n\n{listed}"
+
+
+def with_buttons(text: str, playground: str) -> str:
+    """Returns a document with a button after each plan, which plays it in the playground at that path."""
+    button = "\n\n[Play it]({}#plan={}){{ .md-button }}"
+    return _PLAN.sub(lambda plan: f"```text\n{plan[1]}```" + button.format(playground, quote(plan[1])), text)
 
 
 def rewrite(text: str, follow: Callable[[str], str]) -> str:

@@ -51,6 +51,11 @@ def test_links_lead_to_pages_of_files_and_folders() -> None:
     assert "(test_cluster.py.md)" in found.texts["docs/examples/ci/README.md"]
 
 
+def test_a_plan_has_a_button_that_plays_it() -> None:
+    found = collect({"docs/a.md": "```plan\nwait 1\nkill 0\n```\n"}, BESIDE, ())
+    assert "[Play it](../playground/index.html#plan=wait%201%0Akill%200%0A){ .md-button }" in found.texts["docs/a.md"]
+
+
 def test_a_link_that_leads_nowhere_is_named() -> None:
     with pytest.raises(BrokenLinkError, match=r"docs/a\.md: no file or folder gone\.md"):
         collect({"docs/a.md": "[x](gone.md)"}, frozenset(), ())
