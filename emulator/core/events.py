@@ -148,7 +148,7 @@ class BrokerStateChanged(Event, frozen=True, kw_only=True):
 
 
 class MetadataApplied(Event, frozen=True, kw_only=True):
-    """A broker acts on the image up to ``end_offset`` (exclusive)."""
+    """A broker acts on the image up to ``end_offset`` (exclusive); of many partitions, on some already before that."""
 
     start_offset: MetadataOffset
     end_offset: MetadataOffset

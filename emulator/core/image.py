@@ -179,19 +179,33 @@ class MetadataImage:
         """Returns a feature's finalized level; 0 where it never was."""
         return self.features.get(name, 0)
 
-    def pop_delta(self) -> ImageDelta:
-        """Returns the changes since the last call, and starts the next difference."""
+    @property
+    def has_changes(self) -> bool:
+        """Something changed that no difference has told yet."""
+        return bool(self._touched_partitions or self._touched_brokers or self._touched_configs)
+
+    def pop_delta(self, *, partitions_max: int | None = None) -> ImageDelta:
+        """Returns the changes since the last call, and starts the next difference.
+
+        Of more changed partitions than ``partitions_max`` it has the first; the others, and what became of brokers, are
+        left to the next call.
+        """
+        touched = sorted(self._touched_partitions.items())[:partitions_max]
+        for partition, _ in touched:
+            del self._touched_partitions[partition]
+        brokers: frozenset[BrokerId] = frozenset()
+        if not self._touched_partitions:
+            brokers = frozenset(self._touched_brokers)
+            self._touched_brokers.clear()
         delta = ImageDelta(
             end_offset=self.next_offset,
             partitions={
                 partition: PartitionDelta(before=before, after=self.partitions.get(partition))
-                for partition, before in sorted(self._touched_partitions.items())
+                for partition, before in touched
             },
-            brokers=frozenset(self._touched_brokers),
+            brokers=brokers,
             configs=frozenset(self._touched_configs),
         )
-        self._touched_partitions.clear()
-        self._touched_brokers.clear()
         self._touched_configs.clear()
         return delta
 

@@ -80,8 +80,10 @@ class MetadataChecks:
                 self._alarm_log.report("M13", None, f"{sentence}; the log says {brokers}")
 
     def check_role(self, node: BrokerNode, name: TopicPartition, partition: Partition | None) -> None:
-        """M13 on one partition of a broker, by the broker's own image."""
+        """M13 on one partition of a broker, by the broker's own image, once it acts on all of that."""
         assert node.broker is not None
+        if node.broker.image.has_changes:
+            return
         state = node.broker.image.partitions.get(name)
         if state is None or node.broker_id not in state.replicas:
             if partition is not None:

@@ -77,6 +77,40 @@ def test_several_records_are_one_difference() -> None:
     assert image.pop_delta().is_empty
 
 
+def test_a_large_difference_may_be_had_in_parts() -> None:
+    image = MetadataImage()
+    fold(image, *with_topic())
+    image.pop_delta()
+    partitions = [TopicPartition(ORDERS.topic, number) for number in range(1, 4)]
+    fold(
+        image,
+        *(
+            PartitionRecord(
+                topic_id=image.topics[name.topic], partition=name.partition, replicas=(B0,), isr=(B0,), leader=B0
+            )
+            for name in partitions
+        ),
+        RegisterBrokerRecord(
+            broker_id=B0,
+            incarnation_id=IncarnationId("first"),
+            broker_epoch=BrokerEpoch(7),
+            log_dirs=(),
+            fenced=False,
+        ),
+    )
+
+    first = image.pop_delta(partitions_max=2)
+    assert [*first.partitions] == partitions[:2]
+    assert not first.brokers
+    assert image.has_changes
+
+    fold(image, change(isr=(B0,)))
+    rest = image.pop_delta(partitions_max=2)
+    assert [*rest.partitions] == [ORDERS, partitions[2]]
+    assert rest.brokers == {B0}
+    assert not image.has_changes
+
+
 def test_a_topic_that_was_replaced_shows_both_topic_ids() -> None:
     image = MetadataImage()
     fold(image, *with_topic("first"))

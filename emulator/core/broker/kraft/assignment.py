@@ -37,6 +37,7 @@ class Assignment:
         self._fetchers = fetchers
         self._fetches = fetches
         self._strays = strays
+        self._new_leaderships: list[Partition] = []
 
     def adopt(self, turn: Turn, logs: tuple[inputs.LoadedLog, ...]) -> None:
         """Takes over the logs found at start that belong here, and puts the others aside."""
@@ -72,20 +73,27 @@ class Assignment:
         self._hosted.add(partition)
         return partition
 
-    def apply(self, turn: Turn, delta: ImageDelta) -> None:
+    def apply(self, turn: Turn, delta: ImageDelta, *, is_last: bool) -> None:
         """Acts on a difference: configuration, removals and roles, then what became of other brokers.
 
         A new ISR is never judged by the min ISR that was replaced before it came about (S38).
+
+        Args:
+            turn: the step.
+            delta: the difference, or a part of it.
+            is_last: whether nothing is left of the difference.
         """
         configured = self._apply_configs(delta)
-        new_leaderships = [
+        self._new_leaderships += [
             partition
             for name, change in delta.partitions.items()
             if (partition := self._apply_partition(turn, name, change)) is not None
         ]
         # A parked fetch asks for several partitions: it is answered once all of them are what metadata says.
-        for partition in new_leaderships:
-            self._fetches.release_followers(turn, partition)
+        if is_last:
+            for partition in self._new_leaderships:
+                self._fetches.release_followers(turn, partition)
+            self._new_leaderships.clear()
         for partition in configured:
             if partition.is_leader and self._hosted.get(partition.name) is partition:
                 # A lowered min ISR may let waiting records commit; nothing else would look again.

@@ -9,7 +9,7 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
     ShutdownRequested -> the controller moves its leaderships -> high watermarks, CloseLogs
 """
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from laststand.emulator.core import effects, events, group_messages, inputs, messages, transaction_messages
 from laststand.emulator.core.authorizer.authorizer import authorizer_of
@@ -34,7 +34,10 @@ from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
-from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset, TopicPartition
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CauseId, TopicPartition
+
+PARTITIONS_PER_STEP: Final = 16
+"""Partitions whose roles one step applies: files are written for each, and no heartbeat leaves before they are."""
 
 
 class Broker:
@@ -66,6 +69,7 @@ class Broker:
         self._assignment = Assignment(
             config, self._hosted, self._replicas.fetchers, self._replicas.fetches, self._replicas.strays
         )
+        self._unapplied_since: tuple[int, CauseId] | None = None
         self._has_exited = False
 
     def _allocate_producer_id(self, turn: Turn, allocated: Allocated) -> None:
@@ -115,6 +119,7 @@ class Broker:
             return None
         earliest = self._lifecycle.next_deadline_ms()
         for deadline in (
+            None if self._unapplied_since is None else self._unapplied_since[0],
             self._stream.next_deadline_ms(),
             self._alter_partitions.next_deadline_ms(),
             self._replicas.next_deadline_ms(),
@@ -269,10 +274,9 @@ class Broker:
     # --- Metadata and logs ----------------------------------------------------------------------------------------
 
     def _receive_metadata(self, turn: Turn, incoming: inputs.MetadataReceived) -> None:
-        start_offset = self._image.next_offset
         self._stream.replay(incoming.batches)
         if self._replicas.logs_state is LogsState.OPEN:
-            self._apply_metadata(turn, start_offset)
+            self._apply_metadata(turn)
         else:
             self._maybe_load_logs(turn)
 
@@ -290,25 +294,38 @@ class Broker:
         self._assignment.adopt(turn, loaded.logs)
         if loaded.failed_log_dirs:
             self._assignment.give_up_missing()
-        self._apply_metadata(turn, MetadataOffset(0))
+        self._apply_metadata(turn)
 
     def _is_known(self) -> bool:
         """Returns whether the metadata has the registration of this very process, and so no role of the one before."""
         registration = self._image.brokers.get(self._config.broker_id)
         return registration is not None and registration.incarnation_id == self._config.incarnation_id
 
-    def _apply_metadata(self, turn: Turn, start_offset: MetadataOffset) -> None:
-        delta = self._image.pop_delta()
-        turn.record(
-            events.MetadataApplied(cause_id=turn.cause_id, start_offset=start_offset, end_offset=delta.end_offset)
-        )
-        self._assignment.apply(turn, delta)
+    def _apply_metadata(self, turn: Turn) -> None:
+        """Acts on what changed; of many partitions on some, and on the rest in steps that follow at once."""
+        delta = self._image.pop_delta(partitions_max=PARTITIONS_PER_STEP)
+        is_last = not self._image.has_changes
+        if is_last:
+            start_offset = self._lifecycle.applied_end_offset
+            turn.record(
+                events.MetadataApplied(cause_id=turn.cause_id, start_offset=start_offset, end_offset=delta.end_offset)
+            )
+        self._assignment.apply(turn, delta, is_last=is_last)
         self._groups.forget_partitions(delta.deleted)
+        if not is_last:
+            self._unapplied_since = (turn.now_ms, turn.cause_id)
+            return
+        self._unapplied_since = None
         self._handle_isr_answers(turn, self._alter_partitions.pop_understood(known_end_offset=delta.end_offset))
         self._lifecycle.applied_end_offset = delta.end_offset
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
             # Its controlled shutdown waits until every active broker has said that it knows.
             self._lifecycle.heartbeat_now(turn)
+
+    def _apply_rest(self, turn: Turn, cause_id: CauseId) -> None:
+        own_cause, turn.cause_id = turn.cause_id, cause_id
+        self._apply_metadata(turn)
+        turn.cause_id = own_cause
 
     def _is_leaving(self, broker_id: BrokerId) -> bool:
         registration = self._image.brokers.get(broker_id)
@@ -318,6 +335,8 @@ class Broker:
 
     def _handle_timers(self, turn: Turn) -> None:
         self._lifecycle.handle_timer(turn)
+        if self._unapplied_since is not None:
+            self._apply_rest(turn, self._unapplied_since[1])
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
         self._replicas.handle_timers(turn)
@@ -357,6 +376,7 @@ class Broker:
         own = self._image.brokers.get(self._config.broker_id)
         if (
             self._replicas.logs_state is not LogsState.OPEN
+            or self._unapplied_since is not None
             or own is None
             or own.broker_epoch != self._lifecycle.broker_epoch
         ):

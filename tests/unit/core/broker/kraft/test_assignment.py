@@ -2,11 +2,22 @@
 
 from msgspec import UNSET, UnsetType
 
-from laststand.emulator.core import inputs, messages, records
+from laststand.emulator.core import events, inputs, messages, records
+from laststand.emulator.core.broker.kraft.broker import PARTITIONS_PER_STEP
 from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.effects import BrokerEffect, RecordEvent
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, RequestFailure, TopicId, TopicPartition
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CauseId,
+    ConfigResource,
+    MetadataOffset,
+    RequestFailure,
+    TopicId,
+    TopicPartition,
+)
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, batch
 from tests.unit.core.broker.kraft.test_broker_steps import CAUSE, OWN_EPOCH, Life, fetch, produce, registered
 
@@ -56,6 +67,83 @@ def test_a_default_of_the_cluster_holds_for_every_topic_and_a_topic_s_value_for_
     assert min_isrs() == [2, 2]
     sets(life, ConfigResource.TOPIC, NAME.topic, 1)
     assert min_isrs() == [1, 2]
+
+
+def creates_many(count: int) -> tuple[records.TopicRecord | records.PartitionRecord, ...]:
+    """A topic that the broker leads, and that broker 1 follows."""
+    return (
+        records.TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
+        *(
+            records.PartitionRecord(
+                topic_id=PAYMENTS_ID, partition=partition, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN
+            )
+            for partition in range(count)
+        ),
+    )
+
+
+def heartbeats(life: Life) -> list[messages.BrokerHeartbeatRequest]:
+    return [each.request for each in life.in_flight if isinstance(each.request, messages.BrokerHeartbeatRequest)]
+
+
+def applied(effects: list[BrokerEffect]) -> list[tuple[int, int]]:
+    """Returns the spans of metadata that the broker says to act on."""
+    found = [each.event for each in effects if isinstance(each, RecordEvent)]
+    return [(each.start_offset, each.end_offset) for each in found if isinstance(each, events.MetadataApplied)]
+
+
+def test_a_heartbeat_leaves_between_two_parts_of_a_large_difference() -> None:
+    life = serving()
+    told = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
+    life.answer(life.take(messages.BrokerHeartbeatRequest), told)
+    before, count = life.broker.image.next_offset, 2 * PARTITIONS_PER_STEP
+    life.advance(1990)
+    assert heartbeats(life) == []
+    assert applied(life.metadata(*creates_many(count + 1))) == []
+    hosted = [len(life.broker.partitions) - 1]
+    spans: list[tuple[int, int]] = []
+    causes = set()
+    life.now_ms += 10  # the files of a part took their time
+    while hosted[-1] <= count:
+        effects = life.step(inputs.TimerFired(cause_id=CauseId("timer")))
+        causes |= {each.event.cause_id for each in effects if isinstance(each, RecordEvent)}
+        spans += applied(effects)
+        hosted.append(len(life.broker.partitions) - 1)
+        if len(hosted) == 2:
+            (heartbeat,) = heartbeats(life)
+            assert heartbeat.current_metadata_offset == before - 1, "it acts on a part of the rest only"
+    assert hosted == [PARTITIONS_PER_STEP, count, count + 1]
+    assert spans == [(before, life.broker.image.next_offset)]
+    assert causes == {CAUSE}, "what is done has the cause of the metadata"
+    assert life.broker.next_deadline_ms() != life.now_ms, "nothing is left"
+
+
+def test_metadata_that_comes_between_two_parts_is_part_of_the_rest() -> None:
+    life = serving()
+    last = TopicPartition(PAYMENTS.topic, PARTITIONS_PER_STEP)
+    life.metadata(*creates_many(PARTITIONS_PER_STEP + 1))
+    assert life.broker.partition(last) is None
+    life.metadata(
+        records.PartitionChangeRecord(topic_id=PAYMENTS_ID, partition=last.partition, leader=FIRST),
+        records.PartitionChangeRecord(topic_id=PAYMENTS_ID, partition=0, leader=FIRST),
+    )
+    assert not partition_of(life, last).is_leader
+    assert partition_of(life, last).leader_epoch == 1
+    assert not partition_of(life, PAYMENTS).is_leader
+
+
+def test_it_asks_to_be_unfenced_only_when_it_acts_on_all_metadata() -> None:
+    life = Life()
+    life.step(inputs.Started(cause_id=CAUSE))
+    life.step(inputs.MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(0)))
+    life.register()
+    life.metadata(registered(OWN, OWN_EPOCH, fenced=True), *creates_many(PARTITIONS_PER_STEP + 1))
+    life.answer(life.take(messages.BrokerHeartbeatRequest), messages.BrokerHeartbeatResponse(error=ErrorCode.NONE))
+    life.step(inputs.LogsLoaded(cause_id=CAUSE, logs=()))
+    assert heartbeats(life) == []
+    life.step(inputs.TimerFired(cause_id=CAUSE))
+    (heartbeat,) = heartbeats(life)
+    assert not heartbeat.want_fence
 
 
 def test_a_min_isr_that_is_lowered_lets_waiting_records_commit() -> None:
