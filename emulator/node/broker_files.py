@@ -109,9 +109,14 @@ class BrokerFiles:
         return tuple(sorted(loaded, key=lambda log: log.partition))
 
     def create(self, partition: TopicPartition, topic_id: TopicId) -> None:
-        """Makes a log."""
+        """Makes a log; ``sync_names`` has to follow."""
         directory = min(self._directories, key=lambda candidate: len(candidate.logs))
         directory.create_log(partition, topic_id, self._settings_of(partition.topic))
+
+    def sync_names(self) -> None:
+        """Makes the names of new logs durable."""
+        for directory in self._directories:
+            directory.sync_names()
 
     def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
         """Sets a log aside; its files go after the delay."""

@@ -325,6 +325,7 @@ class BrokerShell:
                     case _:
                         self._execute(effect, arrival)
             self._done_with(arrival)
+        self._files.sync_names()
         self._events.flush(at_ns=turn_ns)
         departures, self._departures = self._departures, []
         for depart in departures:

@@ -71,6 +71,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._is_loaded = False
         self._was_clean = False
+        self._has_new_names = False
         self._due: list[tuple[int, str]] = []
         self._strays: dict[str, inputs.StrayLog] = {}
 
@@ -183,7 +184,7 @@ class LogDirectory:
     # --- Partitions -----------------------------------------------------------------------------------------------
 
     def create_log(self, partition: TopicPartition, topic_id: TopicId, settings: LogSettings) -> PartitionLog:
-        """Makes a partition directory; its name and topic id are durable when this returns.
+        """Makes a partition directory; its topic id is durable when this returns, its name after ``sync_names``.
 
         Raises:
             StorageError: it exists, or a write failed.
@@ -196,9 +197,19 @@ class LogDirectory:
             settings=settings,
             memory=self._memory,
         )
-        self._filesystem.sync_directory(self.path)
+        self._has_new_names = True
         self._logs[partition] = log
         return log
+
+    def sync_names(self) -> None:
+        """Makes the names of new logs durable, all with one sync; no effect if there are none.
+
+        Raises:
+            StorageError: the sync failed.
+        """
+        if self._has_new_names:
+            self._filesystem.sync_directory(self.path)
+            self._has_new_names = False
 
     def delete_log(self, partition: TopicPartition, *, now_ms: int, delay_ms: int) -> None:
         """Renames a partition directory to ``-delete``; its content goes when ``delay_ms`` has passed.

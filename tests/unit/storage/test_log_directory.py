@@ -278,6 +278,7 @@ class _Story:
     def play(self) -> None:
         directory, _ = _load(self.filesystem)
         log = directory.create_log(PARTITION, TOPIC_ID, _settings())
+        directory.sync_names()
         self.has_log = True
         self._append(directory, range(4))
         log.flush()

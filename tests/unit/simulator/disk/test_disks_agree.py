@@ -66,6 +66,7 @@ class BothDisks:
 
     def _create(self, topic_id: TopicId) -> None:
         self.log = self.directory.create_log(PARTITION, topic_id, self._settings)
+        self.directory.sync_names()
         self.disk.create(effects.CreateLog(partition=PARTITION, topic_id=topic_id))
         self._epochs = LeaderEpochCache()
         self._epoch = 0
@@ -254,6 +255,7 @@ def test_which_disks_bring_back_what_a_follower_has_cut(model: DiskModel, epochs
     directory = LogDirectory.open(filesystem, str(data))
     directory.load_logs(lambda _: LogSettings())
     log, disk = directory.create_log(PARTITION, TOPIC_ID, LogSettings()), Disk()
+    directory.sync_names()
     disk.create(effects.CreateLog(partition=PARTITION, topic_id=TOPIC_ID))
 
     def append(leader_epoch: int) -> None:
