@@ -14,6 +14,7 @@ from benchmarks import (
     listener,
     oracle,
     pages,
+    partitions,
     produce,
     simulator,
     suites,
@@ -33,6 +34,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "suites": suites.measure,
     "kafka": kafka.measure,
     "listener": listener.measure,
+    "partitions": partitions.measure,
 }
 """Benchmarks that can be asked for by name, in the order in which all of them run."""
 

@@ -100,10 +100,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         nodes = asyncio.create_task(self.processes.start())
         for module in ("laststand.chaos.process.controller_requests", "laststand.chaos.process.metadata_observer"):
             await asyncio.to_thread(importlib.import_module, module)
-        from laststand.chaos.play.topics import create_topics
-        from laststand.chaos.process.controller_requests import ask
         from laststand.chaos.process.metadata_observer import MetadataObserver
-        from laststand.emulator.plan.topics import PlannedTopic
         from laststand.emulator.rpc.channel import keepalive_for
 
         address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
@@ -112,25 +109,38 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         await nodes
         self._watching = asyncio.create_task(self._watch.run())
         await self.wait_until(are_all_active, what="three active brokers")
-        plan = PlannedTopic(name=TOPIC, replicas=REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
+        await self.create_topic(TOPIC, REPLICAS)
+
+    async def create_topic(self, name: str, replicas: tuple[tuple[BrokerId, ...], ...]) -> None:
+        """Creates a topic with the replicas of each partition."""
+        from laststand.chaos.play.topics import create_topics
+        from laststand.chaos.process.controller_requests import ask
+        from laststand.emulator.plan.topics import PlannedTopic
+        from laststand.emulator.rpc.channel import keepalive_for
+
+        address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
+        keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
+        plan = PlannedTopic(name=name, replicas=replicas, properties=(("min.insync.replicas", str(MIN_ISR)),))
         await create_topics(
-            lambda request: ask(address, request, keepalive=keepalive, token=token), (plan,), chance=Random(0)
+            lambda request: ask(address, request, keepalive=keepalive, token=token), (plan,), chance=Random(name)
         )
 
-    async def wait_until(self, condition: Callable[[MetadataImage], bool], *, what: str) -> None:
+    async def wait_until(
+        self, condition: Callable[[MetadataImage], bool], *, what: str, timeout_s: float = _STATE_TIMEOUT_S
+    ) -> None:
         """Waits for the controller's committed state.
 
         Raises:
             BenchmarkError: it did not come, or a node died.
         """
         try:
-            async with asyncio.timeout(_STATE_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 while not condition(self._watch.image):
                     self.check()
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise BenchmarkError(f"no {what} within {_STATE_TIMEOUT_S} s") from None
+            raise BenchmarkError(f"no {what} within {timeout_s} s") from None
         self.check()
 
     def check(self) -> None:
