@@ -59,6 +59,10 @@ NODE_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in NodeP
 """Names of everything that a node may have."""
 
 
+NODE_IDENTITY: Final = ("broker.id", "node.id")
+"""Names under which a broker's id is described, which no property file here has."""
+
+
 class DynamicConfig(Protocol):
     """Dynamic configuration: of a metadata image, or as a change would leave it."""
 
@@ -113,6 +117,13 @@ def static_node_values(name: str, *, static: NodeProperties) -> list[ConfigValue
     if own == default.value:
         return [default]
     return [ConfigValue(name=name, value=own, source=admin_messages.ConfigSource.STATIC_BROKER_CONFIG), default]
+
+
+def identity_values(name: str, *, node_id: NodeId) -> list[ConfigValue]:
+    """Returns the values of a name for a broker's id; ``node.id`` has no default."""
+    own = ConfigValue(name=name, value=str(node_id), source=admin_messages.ConfigSource.STATIC_BROKER_CONFIG)
+    default = ConfigValue(name=name, value="-1", source=admin_messages.ConfigSource.DEFAULT_CONFIG)
+    return [own] if name == "node.id" else [own, default]
 
 
 def topic_values(

@@ -196,6 +196,9 @@ async def _describe_transactions(served: Served, request: ClientRequest) -> Mess
     for transactional_id in request.body["transactionalIds"]:
         asked = transaction_messages.DescribeTransactionRequest(transactional_id=transactional_id)
         found = await served.ask(asked, transaction_messages.DescribeTransactionResponse)
+        if found.error is not ErrorCode.NONE:
+            states.append({"errorCode": found.error, "transactionalId": transactional_id})
+            continue
         topics: dict[str, list[int]] = {}
         for name in found.partitions:
             topics.setdefault(name.topic, []).append(name.partition)

@@ -309,6 +309,7 @@ class BrokerShell:
             tasks=self._tasks,
             parse_fetched=parse_fetched,
             deliver=deliver,
+            controller_id=self._config.controller_id,
         )
 
     # --- Turns ----------------------------------------------------------------------------------------------------

@@ -103,11 +103,17 @@ BROKER_API_OF: Final = MappingProxyType({api.request_type: api for api in (*BROK
 """The broker's API of a type of request."""
 
 
-def api_of(request: messages.Request, destination: NodeId) -> UnaryApi:
+def api_of(request: messages.Request, destination: NodeId, *, controller_id: NodeId | None = None) -> UnaryApi:
     """Returns the API that a request belongs to; the destination's id implies which service runs there.
+
+    Args:
+        request: to be sent.
+        destination: of it.
+        controller_id: the controller, where its id may be one of a broker's, too.
 
     Raises:
         KeyError: that service does not serve such requests.
     """
-    apis = CONTROLLER_API_OF if destination >= _FIRST_CONTROLLER_ID else BROKER_API_OF
+    is_controller = destination == controller_id or destination >= _FIRST_CONTROLLER_ID
+    apis = CONTROLLER_API_OF if is_controller else BROKER_API_OF
     return apis[type(request)]

@@ -70,6 +70,7 @@ class Outbound:
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
         deliver: called with every outcome, on the event loop, never from within ``send``.
+        controller_id: the controller, where its id may be one of a broker's, too.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Outbound:
         tasks: asyncio.TaskGroup,
         parse_fetched: ParseFetched,
         deliver: Deliver,
+        controller_id: NodeId | None = None,
     ) -> None:
+        self._controller_id = controller_id
         self._addresses = addresses
         self._dialler = dialler
         self._keepalive = keepalive
@@ -152,7 +155,7 @@ class Outbound:
                         answer=AnswerPolicy.ANSWERED,
                     )
                 case _:
-                    api = api_of(request, destination)
+                    api = api_of(request, destination, controller_id=self._controller_id)
                     method = self._method(destination, api)
                     call = self._call(
                         method, api, destination, correlation_id, request, timeout_ms, cause_id, on_behalf_of

@@ -33,7 +33,7 @@ _PROPERTIES: Final = (
     ("authorizer.class.name", STANDARD_AUTHORIZER),
     ("super.users", ";".join((ANONYMOUS, *(f"User:broker-{node}" for node in _BROKERS)))),
 )
-_CONTROLLER: Final = NodeId(100)
+_CONTROLLER: Final = NodeId(0)
 _START_S: Final = 30.0
 
 

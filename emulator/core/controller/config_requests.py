@@ -17,10 +17,12 @@ from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.effective_config import (
     CLUSTER,
     DYNAMIC_NODE_PROPERTIES,
+    NODE_IDENTITY,
     NODE_PROPERTIES,
     TOPIC_PROPERTIES,
     ConfigValue,
     dynamic_node_values,
+    identity_values,
     static_node_values,
     topic_values,
 )
@@ -95,7 +97,7 @@ def _entries_problem(asked: admin_messages.AlterConfigsResource) -> ConfigOutcom
         ):
             message = f"{entry.operation.value} of {entry.name}, which is not a list"
             return ConfigOutcome(error=ErrorCode.INVALID_CONFIG, message=message)
-        is_fixed = entry.name in NODE_PROPERTIES and entry.name not in DYNAMIC_NODE_PROPERTIES
+        is_fixed = entry.name in (*NODE_PROPERTIES, *NODE_IDENTITY) and entry.name not in DYNAMIC_NODE_PROPERTIES
         if asked.resource is ConfigResource.BROKER and is_fixed:
             message = f"{entry.name} cannot be changed while a node runs"
             return ConfigOutcome(error=ErrorCode.INVALID_REQUEST, message=message)
@@ -129,11 +131,12 @@ def _values_of(view: ClusterView, resource: ConfigResource, resource_name: str) 
             return {name: dynamic_node_values(view.image, name, node_id=_NO_NODE) for name in names}
         case ConfigResource.BROKER:
             node_id = NodeId(int(resource_name))
-            return {
+            values = {
                 name: dynamic_node_values(view.image, name, node_id=node_id)
                 + static_node_values(name, static=view.properties)
                 for name in NODE_PROPERTIES
             }
+            return values | {name: identity_values(name, node_id=node_id) for name in NODE_IDENTITY}
 
 
 _NO_NODE: Final = NodeId(-1)

@@ -121,6 +121,7 @@ def test_the_destination_tells_the_service() -> None:
 
     assert api_of(request, NodeId(100)).path == "/laststand.Controller/DescribeTopicPartitions"
     assert api_of(request, NodeId(2)).path == "/laststand.Broker/DescribeTopicPartitions"
+    assert api_of(request, NodeId(0), controller_id=NodeId(0)).path == "/laststand.Controller/DescribeTopicPartitions"
 
 
 @given(

@@ -584,6 +584,26 @@ def test_what_a_running_node_cannot_change_is_described_as_read_only() -> None:
     assert not any(read_only(ConfigResource.TOPIC, "orders").values())
 
 
+def test_a_broker_is_described_with_its_id_which_nobody_changes() -> None:
+    made = driver()
+    asked = admin_messages.DescribeConfigsResource(
+        resource=ConfigResource.BROKER, resource_name="1", configuration_keys=("broker.id", "node.id")
+    )
+    request = admin_messages.DescribeConfigsRequest(resources=(asked,))
+    [described] = made.ask(request, admin_messages.DescribeConfigsResponse).resources
+    assert [(config.name, config.value, config.read_only) for config in described.configs] == [
+        ("broker.id", "1", True),
+        ("node.id", "1", True),
+    ]
+    assert [[each.value for each in config.synonyms] for config in described.configs] == [["1", "-1"], ["1"]]
+    change = admin_messages.AlterConfigsResource(
+        resource=ConfigResource.BROKER, resource_name="1", configs=(setting("broker.id", "7"),)
+    )
+    altered = admin_messages.IncrementalAlterConfigsRequest(resources=(change,))
+    [result] = made.ask(altered, admin_messages.IncrementalAlterConfigsResponse).resources
+    assert result.error is ErrorCode.INVALID_REQUEST
+
+
 def test_a_min_isr_that_the_isr_has_ends_the_memory_of_who_was_eligible() -> None:
     made = driver()
     state = made.image.partitions[ORDERS]
