@@ -64,10 +64,10 @@ class RecordEvent(Effect, frozen=True, kw_only=True):
 
 
 class AppendMetadata(Effect, frozen=True, kw_only=True):
-    """Write a batch to the metadata log and sync it; completes as ``MetadataSynced``. One sync may serve several.
+    """Write a batch to the metadata log and commit it; completes as ``MetadataCommitted``. One sync may serve several.
 
-    ``events`` describe it. They follow as ``RecordEvent`` once it is durable, and are kept with it, so that a successor
-    can write down what this process was killed before writing.
+    ``events`` describe it. They follow as ``RecordEvent`` once it is committed, and are kept with it, so that a
+    successor can write down what this process was killed before writing.
     """
 
     batch: records.MetadataBatch
@@ -75,7 +75,7 @@ class AppendMetadata(Effect, frozen=True, kw_only=True):
 
 
 class PublishMetadata(Effect, frozen=True, kw_only=True):
-    """Stream a batch, durable by now, to every subscribed broker."""
+    """Stream a batch, committed by now, to every subscribed broker."""
 
     batch: records.MetadataBatch
     cause_id: CauseId
@@ -89,9 +89,15 @@ class DrawNumber(Effect, frozen=True, kw_only=True):
 
 
 class OpenMetadataStream(Effect, frozen=True, kw_only=True):
-    """Subscribe to the metadata log from an offset on; ends as ``MetadataStreamOpened`` or ``MetadataStreamLost``."""
+    """Subscribe to the metadata log from an offset on; ends as ``MetadataStreamOpened`` or ``MetadataStreamLost``.
+
+    Takes the place of the stream before, of which nothing is heard any more. A controller of a lower epoch than
+    ``controller_epoch`` refuses it.
+    """
 
     from_offset: MetadataOffset
+    destination: NodeId
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class LoadLogs(Effect, frozen=True, kw_only=True):

@@ -251,6 +251,8 @@ class MetadataImage:
                 self.acls.remove(acl_id)
             case records.ClientQuotaRecord(entity=entity, key=key, value=value):
                 self.client_quotas.set(entity, key, value)
+            case records.ControlRecord():
+                pass
         self.next_offset = MetadataOffset(offset + 1)
 
     def skip(self, *, offset: MetadataOffset) -> None:

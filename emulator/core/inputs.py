@@ -73,8 +73,8 @@ class ShutdownRequested(NodeInput, frozen=True, kw_only=True):
 # --- Controller ---------------------------------------------------------------------------------------------------
 
 
-class MetadataSynced(NodeInput, frozen=True, kw_only=True):
-    """All metadata records below ``end_offset`` are durable: completes ``AppendMetadata``."""
+class MetadataCommitted(NodeInput, frozen=True, kw_only=True):
+    """All metadata records below ``end_offset`` are committed: completes ``AppendMetadata``."""
 
     end_offset: MetadataOffset
 
@@ -89,9 +89,13 @@ class NumberDrawn(NodeInput, frozen=True, kw_only=True):
 
 
 class MetadataStreamOpened(NodeInput, frozen=True, kw_only=True):
-    """The controller accepted the stream; committed records end at ``end_offset`` now."""
+    """The controller accepted the stream; committed records end at ``end_offset`` now.
+
+    ``controller_epoch`` is that of the controller that serves it; 0 where there is only one.
+    """
 
     end_offset: MetadataOffset
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class MetadataReceived(NodeInput, frozen=True, kw_only=True):
@@ -210,7 +214,7 @@ ControllerInput: TypeAlias = (
     | RequestReceived
     | ResponseReceived
     | RequestFailed
-    | MetadataSynced
+    | MetadataCommitted
     | NumberDrawn
     | ShutdownRequested
 )

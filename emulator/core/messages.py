@@ -34,6 +34,9 @@ from laststand.emulator.core.types import (
 )
 
 # --- Broker to controller -----------------------------------------------------------------------------------------
+#
+# ``controller_epoch`` of a request is the highest that the broker has seen, of a response that of the controller; 0
+# where there is only one. Kafka's messages have none: its brokers know the leader of the quorum as observers of it.
 
 
 class FeatureRange(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +58,7 @@ class BrokerRegistrationRequest(Message, frozen=True, kw_only=True):
     features: tuple[FeatureRange, ...] = ()
     previous_broker_epoch: BrokerEpoch | None = None
     rack: str = ""
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class BrokerRegistrationResponse(Message, frozen=True, kw_only=True):
@@ -62,6 +66,7 @@ class BrokerRegistrationResponse(Message, frozen=True, kw_only=True):
 
     error: ErrorCode
     broker_epoch: BrokerEpoch | None = None
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class BrokerHeartbeatRequest(Message, frozen=True, kw_only=True):
@@ -73,6 +78,7 @@ class BrokerHeartbeatRequest(Message, frozen=True, kw_only=True):
     want_fence: bool
     want_shut_down: bool
     offline_log_dirs: tuple[str, ...] = ()
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class BrokerHeartbeatResponse(Message, frozen=True, kw_only=True):
@@ -82,6 +88,7 @@ class BrokerHeartbeatResponse(Message, frozen=True, kw_only=True):
     is_caught_up: bool = False
     is_fenced: bool = True
     should_shut_down: bool = False
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class IsrMember(msgspec.Struct, frozen=True):
@@ -110,6 +117,7 @@ class AlterPartitionRequest(Message, frozen=True, kw_only=True):
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
     partitions: tuple[AlterPartitionData, ...]
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class AlterPartitionResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +144,7 @@ class AlterPartitionResponse(Message, frozen=True, kw_only=True):
     error: ErrorCode
     partitions: tuple[AlterPartitionResult, ...] = ()
     metadata_end_offset: MetadataOffset = MetadataOffset(0)
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class AllocateProducerIdsRequest(Message, frozen=True, kw_only=True):
@@ -143,6 +152,7 @@ class AllocateProducerIdsRequest(Message, frozen=True, kw_only=True):
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
 
 
 class AllocateProducerIdsResponse(Message, frozen=True, kw_only=True):
@@ -151,6 +161,15 @@ class AllocateProducerIdsResponse(Message, frozen=True, kw_only=True):
     error: ErrorCode
     producer_id_start: ProducerId = ProducerId(-1)
     producer_id_len: int = 0
+    controller_epoch: LeaderEpoch = LeaderEpoch(0)
+
+
+ControllerRequest: TypeAlias = (
+    BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest | AllocateProducerIdsRequest
+)
+ControllerResponse: TypeAlias = (
+    BrokerRegistrationResponse | BrokerHeartbeatResponse | AlterPartitionResponse | AllocateProducerIdsResponse
+)
 
 
 # --- Any node -----------------------------------------------------------------------------------------------------

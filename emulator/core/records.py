@@ -156,6 +156,12 @@ class ClientQuotaRecord(MetadataRecord, frozen=True, kw_only=True):
     value: float | None
 
 
+class ControlRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A record of the quorum itself, by its name: it takes an offset, and changes nothing here."""
+
+    name: str
+
+
 Record: TypeAlias = (
     FeatureLevelRecord
     | RegisterBrokerRecord
@@ -171,6 +177,7 @@ Record: TypeAlias = (
     | AccessControlEntryRecord
     | RemoveAccessControlEntryRecord
     | ClientQuotaRecord
+    | ControlRecord
 )
 
 

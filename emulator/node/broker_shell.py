@@ -20,7 +20,7 @@ from laststand.emulator.core.coordinator_records import CoordinatorRecord, Encod
 from laststand.emulator.core.errors import InvariantError, StorageError
 from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
-from laststand.emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset, RequestId
+from laststand.emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, RequestId
 from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from laststand.emulator.node.broker_files import BrokerFiles
@@ -91,7 +91,7 @@ class BrokerShell:
         )
         self._core_config = BrokerConfig(
             broker_id=BrokerId(config.node_id),
-            controller_id=config.controller_id,
+            controller_ids=(config.controller_id,),
             cluster_id=config.cluster_id,
             incarnation_id=incarnation_id,
             log_dirs=self._files.directory_ids,
@@ -381,8 +381,8 @@ class BrokerShell:
                 self._files.write_checkpoints()
             case effects.LoadLogs():
                 self._logs_task = self._tasks.create_task(self._maintain_logs(arrival.incoming.cause_id))
-            case effects.OpenMetadataStream(from_offset=from_offset):
-                self._departures.append(lambda: self._open_metadata_stream(from_offset))
+            case effects.OpenMetadataStream():
+                self._departures.append(lambda: self._open_metadata_stream(effect))
             case effects.CloseLogs() | effects.StopNode():
                 raise AssertionError("the end of the process is not executed among other effects")
             case _:
@@ -474,12 +474,14 @@ class BrokerShell:
         )
         self._enqueue(recovered)
 
-    def _open_metadata_stream(self, from_offset: MetadataOffset) -> None:
+    def _open_metadata_stream(self, effect: effects.OpenMetadataStream) -> None:
         if self._metadata_task is not None:
             self._metadata_task.cancel()
-        channel = self._outbound.channel(self._config.controller_id, ChannelRole.METADATA)
+        channel = self._outbound.channel(effect.destination, ChannelRole.METADATA)
         self._metadata_task = self._tasks.create_task(
-            read_metadata(channel, from_offset=from_offset, cause_id=self._causes.stream(), deliver=self._enqueue)
+            read_metadata(
+                channel, from_offset=effect.from_offset, cause_id=self._causes.stream(), deliver=self._enqueue
+            )
         )
 
     def _end(self, effect: effects.CloseLogs | effects.StopNode) -> None:

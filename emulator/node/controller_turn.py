@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 from laststand.emulator.core import effects
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.events import Event
-from laststand.emulator.core.inputs import ControllerInput, MetadataSynced
+from laststand.emulator.core.inputs import ControllerInput, MetadataCommitted
 from laststand.emulator.core.types import MetadataOffset
 from laststand.emulator.node.metadata_journal import MetadataJournal
 
@@ -52,7 +52,7 @@ class ControllerTurns:
                 end_offset = self._execute(effect, events, departures) or end_offset
         if end_offset is not None:
             self._journal.sync()
-            synced = MetadataSynced(cause_id=inputs[-1].cause_id, end_offset=end_offset)
+            synced = MetadataCommitted(cause_id=inputs[-1].cause_id, end_offset=end_offset)
             for effect in self._controller.step(synced, now_ms=now_ms):
                 self._execute(effect, events, departures)
         return events, departures

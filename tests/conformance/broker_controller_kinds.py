@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.kraft.lifecycle import BrokerLifecycle
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.isr import IsrProposal, PendingShrink
@@ -45,7 +46,8 @@ class _Sender:
     def __init__(self, vector: Vector) -> None:
         self.now_ms = 0
         self.broker_epoch = BrokerEpoch(vector.before.get("broker_epoch", 100))
-        self.sender = AlterPartitionSender(configured(vector.config, vector.switches), InFlightRequests())
+        config = configured(vector.config, vector.switches)
+        self.sender = AlterPartitionSender(config, ControllerChannel(config, InFlightRequests()))
         self.requests: list[messages.AlterPartitionRequest] = []
         self.callbacks: dict[str, str] = {}
         self.last_callback: str | None = None
@@ -199,7 +201,8 @@ class _Life:
         fields["previous_broker_epoch"] = broker_epoch(vector.before.get("previous_broker_epoch"))
         fields["log_dirs"] = tuple(vector.before.get("log_dirs") or ())
         self.heartbeat_interval_ms = config.properties.broker_heartbeat_interval_ms
-        self.lifecycle = BrokerLifecycle(type(config)(**fields), InFlightRequests())
+        own = type(config)(**fields)
+        self.lifecycle = BrokerLifecycle(own, ControllerChannel(own, InFlightRequests()))
         self.unanswered: list[messages.Request] = []
         self.looked_at = False
         self.habit = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=False, is_fenced=True)

@@ -8,6 +8,7 @@ import msgspec
 
 from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
 from laststand.emulator.core.broker.replicas.fetch import (
     Diverging,
@@ -88,7 +89,7 @@ class _PartitionPlay:
         self.world.now_ms = before.get("now_ms", 1_000_000)
         self.world.register(before.get("brokers") or {})
         self.in_flight = InFlightRequests()
-        self.sender = AlterPartitionSender(self.world.config, self.in_flight)
+        self.sender = AlterPartitionSender(self.world.config, ControllerChannel(self.world.config, self.in_flight))
         self.produce = ProduceHandler(self.world.hosted, vector.switches)
         self.request: messages.AlterPartitionRequest | None = None
         self.proposal: IsrProposal | None = None

@@ -162,7 +162,7 @@ def configured(config: Fields, switches: Switches, *, own: str = "L") -> BrokerC
     given = {name: str(value) for name, value in config.items() if is_node_property(name)}
     return BrokerConfig(
         broker_id=broker_id(own),
-        controller_id=CONTROLLER,
+        controller_ids=(CONTROLLER,),
         cluster_id="cluster",
         incarnation_id=IncarnationId("incarnation"),
         properties=node_properties(given),

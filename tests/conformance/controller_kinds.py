@@ -244,7 +244,7 @@ def step(controller: Controller, incoming: inputs.ControllerInput, *, now_ms: in
     effects = controller.step(incoming, now_ms=now_ms)
     for effect in list(effects):
         if isinstance(effect, AppendMetadata):
-            synced = inputs.MetadataSynced(cause_id=CAUSE, end_offset=effect.batch.end_offset)
+            synced = inputs.MetadataCommitted(cause_id=CAUSE, end_offset=effect.batch.end_offset)
             effects += controller.step(synced, now_ms=now_ms)
     return effects
 

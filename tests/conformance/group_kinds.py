@@ -107,7 +107,7 @@ class _World:
         log = ReplicaLog(_NAME, _TOPIC_ID)
         config = BrokerConfig(
             broker_id=_OWN,
-            controller_id=NodeId(100),
+            controller_ids=(NodeId(100),),
             cluster_id="vectors",
             incarnation_id=IncarnationId("vectors"),
             properties=self.properties,

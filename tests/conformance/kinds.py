@@ -21,6 +21,7 @@ _MODULES: Final = (
     "transaction_kinds",
     "quorum_kinds",
     "quorum_rule_kinds",
+    "quorum_controller_kinds",
 )
 
 

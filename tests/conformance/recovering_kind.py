@@ -7,6 +7,7 @@ import msgspec
 
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.replicas.delete_records import DeleteRecordsHandler
 from laststand.emulator.core.broker.replicas.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
@@ -81,7 +82,9 @@ class _Play:
         self._world = PartitionWorld(configured(vector.config, switches), make_log(log))
         self._world.register({letter: {} for letter in LETTERS})
         self._recoveries = LeaderRecovery(self._world.config, self._world.hosted)
-        self._sender = AlterPartitionSender(self._world.config, InFlightRequests())
+        self._sender = AlterPartitionSender(
+            self._world.config, ControllerChannel(self._world.config, InFlightRequests())
+        )
         self._sent: list[messages.AlterPartitionRequest] = []
         self._scan: effects.RecoverLog | None = None
         self._error: str | None = None

@@ -288,7 +288,7 @@ class _LogLife:
             core,
             config=BrokerConfig(
                 broker_id=BrokerId(NodeId(0)),
-                controller_id=NodeId(100),
+                controller_ids=(NodeId(100),),
                 cluster_id="cluster",
                 incarnation_id=IncarnationId("incarnation"),
                 properties=properties,

@@ -138,7 +138,7 @@ class _World:
         """Makes a coordinator load what is stored."""
         config = BrokerConfig(
             broker_id=_OWN,
-            controller_id=NodeId(200),
+            controller_ids=(NodeId(200),),
             cluster_id="vectors",
             incarnation_id=IncarnationId("vectors"),
             properties=self.properties,

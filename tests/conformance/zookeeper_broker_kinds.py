@@ -95,7 +95,7 @@ class BrokerWorld:
         self.era = era_of(vector)
         self.config = BrokerConfig(
             broker_id=own,
-            controller_id=CONTROLLER,
+            controller_ids=(CONTROLLER,),
             cluster_id="conformance",
             incarnation_id=IncarnationId("incarnation"),
             properties=NodeProperties(replica_lag_time_max_ms=_LAG_MS),

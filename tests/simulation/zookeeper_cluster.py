@@ -145,7 +145,7 @@ class ZooKeeperCluster:
         former = self.nodes.get(broker_id)
         config = BrokerConfig(
             broker_id=broker_id,
-            controller_id=NodeId(-1),
+            controller_ids=(NodeId(-1),),
             cluster_id="story",
             incarnation_id=IncarnationId(f"{number}-{self._next_request}"),
             properties=self.properties,

@@ -120,8 +120,9 @@ def committed_events(
         case (
             records.AccessControlEntryRecord()
             | records.RemoveAccessControlEntryRecord()
-            | records.ClientQuotaRecord() as record
-        ):
+            | records.ClientQuotaRecord()
+            | records.ControlRecord()
+        ) as record:
             return [OtherRecordCommitted(cause_id=cause_id, metadata_offset=offset, record=type(record).__name__)]
 
 

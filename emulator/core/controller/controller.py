@@ -1,14 +1,14 @@
 """The controller's state machine: inputs in, effects out, records in between.
 
 A command yields decisions; ``MetadataImage.replay`` applies each at once, so that the next command sees it. What leaves
-the node waits: replies, the metadata stream and the events of committed records are held until ``MetadataSynced``
+the node waits: replies, the metadata stream and the events of committed records are held until ``MetadataCommitted``
 covers the records that they depend on, also those of an answer that changed nothing but was read off state not yet
-durable.
+committed. A controller on its own commits by its fsync, one of several by a majority of the quorum.
 
 ::
 
     input -> decide -> replay -> AppendMetadata        (at once)
-                              -> RecordEvent*, PublishMetadata, SendResponse   (once synced, in that order)
+                              -> RecordEvent*, PublishMetadata, SendResponse   (once committed, in that order)
 
 Beside the image there is only soft state, lost on restart: contact times, applied offsets, timers, held effects.
 Kafka's ``BrokerHeartbeatManager``, ``QuorumController``.
@@ -54,6 +54,7 @@ from laststand.emulator.core.effects import (
 )
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.metadata_version import METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
@@ -67,7 +68,7 @@ class _Sweep(Enum):
 
 
 class _Held(msgspec.Struct, frozen=True, kw_only=True):
-    """Effects that may leave once everything below ``end_offset`` is durable; events go before messages."""
+    """Effects that may leave once everything below ``end_offset`` is committed; events go before messages."""
 
     end_offset: MetadataOffset
     events: tuple[RecordEvent, ...] = ()
@@ -75,11 +76,12 @@ class _Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Controller:
-    """One controller. Feed it every durable batch with ``replay``, then ``Started``, then whatever happens.
+    """One controller. Feed it every committed batch with ``replay``, then ``Started``, then whatever happens.
 
     Attributes:
-        image: the fold of all records, durable or not yet; readers only.
+        image: the fold of all records, committed or not yet; readers only.
         recoveries: which leaderless partitions are being recovered; readers only.
+        committed_end_offset: end of the committed records: what a metadata stream may serve, and names when it opens.
     """
 
     def __init__(self, properties: NodeProperties, switches: Switches, cluster_id: str, node_id: NodeId) -> None:
@@ -96,20 +98,15 @@ class Controller:
         self._guard = None if authorizer is None else RequestGuard(authorizer)
         self._held: deque[_Held] = deque()
         # Invariant: committed_end_offset <= image.next_offset.
-        self._synced_end_offset = MetadataOffset(0)
+        self.committed_end_offset = MetadataOffset(0)
 
     @property
     def sessions(self) -> SessionTracker:
         """The last contact of each broker; for reading only."""
         return self._brokers.sessions
 
-    @property
-    def committed_end_offset(self) -> MetadataOffset:
-        """End of the durable records: what a metadata stream may serve, and names when it opens."""
-        return self._synced_end_offset
-
     def health(self) -> ControllerHealth:
-        """Returns counts over the state as it is now, durable or not yet."""
+        """Returns counts over the state as it is now, committed or not yet."""
         return controller_health(self._view, under_way=self.recoveries.under_way)
 
     def may_read_metadata(self, requester: Requester | None) -> bool:
@@ -117,14 +114,23 @@ class Controller:
         return self._guard is None or self._guard.may_read_metadata(requester)
 
     def replay(self, batch: records.MetadataBatch) -> None:
-        """Applies a durable batch at start.
+        """Applies a committed batch at start.
 
         Raises:
             InvariantError: the batch does not continue the ones before it.
         """
         for index, record in enumerate(batch.records):
             self.image.replay(record, offset=MetadataOffset(batch.base_offset + index))
-        self._synced_end_offset = self.image.next_offset
+        self.committed_end_offset = self.image.next_offset
+
+    def pass_control(self, batch: records.MetadataBatch) -> None:
+        """Passes records that the quorum itself has appended: they take offsets, and are not committed yet.
+
+        Raises:
+            InvariantError: the batch does not continue the ones before it.
+        """
+        for index, record in enumerate(batch.records):
+            self.image.replay(record, offset=MetadataOffset(batch.base_offset + index))
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the next ``TimerFired`` is wanted; it may be in the past: then at once."""
@@ -137,12 +143,12 @@ class Controller:
         """Returns the effects of an input.
 
         Raises:
-            InvariantError: a request that is not for a controller, or a sync of what was never appended.
-            ConfigError: ``Started`` on an empty log, with properties and switches that exclude each other.
+            InvariantError: a request that is not for a controller, or a commit of what was never appended.
+            ConfigError: ``Started`` on a log without metadata version, and properties and switches exclude each other.
         """
         turn = ControllerTurn(self._view, cause_id=incoming.cause_id, now_ms=now_ms)
         match incoming:
-            case inputs.MetadataSynced(end_offset=end_offset):
+            case inputs.MetadataCommitted(end_offset=end_offset):
                 return self._release(end_offset)
             case inputs.ShutdownRequested():
                 return self._hold(_Held(end_offset=self.image.next_offset, messages=(StopNode(),)))
@@ -196,18 +202,18 @@ class Controller:
         return effects + self._hold(held)
 
     def _hold(self, held: _Held) -> list[ControllerEffect]:
-        if held.end_offset <= self._synced_end_offset:
+        if held.end_offset <= self.committed_end_offset:
             return [*held.events, *held.messages]
         self._held.append(held)
         return []
 
     def _release(self, end_offset: MetadataOffset) -> list[ControllerEffect]:
         if end_offset > self.image.next_offset:
-            raise InvariantError(f"synced up to {end_offset}, appended up to {self.image.next_offset}")
-        self._synced_end_offset = max(self._synced_end_offset, end_offset)
+            raise InvariantError(f"committed up to {end_offset}, appended up to {self.image.next_offset}")
+        self.committed_end_offset = max(self.committed_end_offset, end_offset)
         events: list[ControllerEffect] = []
         messages: list[ControllerEffect] = []
-        while self._held and self._held[0].end_offset <= self._synced_end_offset:
+        while self._held and self._held[0].end_offset <= self.committed_end_offset:
             held = self._held.popleft()
             events += held.events
             messages += held.messages
@@ -218,7 +224,7 @@ class Controller:
     def _start(self, turn: ControllerTurn) -> None:
         turn.wants_draw = self._view.picks_at_random
         self.image.pop_delta()
-        if self.image.next_offset == 0:
+        if METADATA_VERSION not in self.image.features:
             turn.commit(bootstrap(self._properties, self._switches))
         # The last contact of these is unknown, so each gets a full session; a fenced broker has none.
         for broker in self.image.brokers.values():

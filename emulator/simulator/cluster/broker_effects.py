@@ -94,8 +94,8 @@ class BrokerEffects:
                 disk.raise_log_start(effect)
             case effects.WriteLogCheckpoints():
                 disk.write_checkpoints(effect)
-            case effects.OpenMetadataStream(from_offset=from_offset):
-                self._streams.open(node, from_offset)
+            case effects.OpenMetadataStream():
+                self._streams.open(node, effect)
             case effects.LoadLogs():
                 for partition, log in disk.logs.items():
                     log.flush_messages = self._flush_messages(node, partition)

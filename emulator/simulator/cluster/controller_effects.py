@@ -70,7 +70,7 @@ class ControllerEffects:
         def sync() -> None:
             if node.incarnation == incarnation and node.core is not None:
                 node.sync_to(length)
-                self._step(node, inputs.MetadataSynced(cause_id=CauseId("sync"), end_offset=effect.batch.end_offset))
+                self._step(node, inputs.MetadataCommitted(cause_id=CauseId("sync"), end_offset=effect.batch.end_offset))
 
         held = self._network.held.get(CONTROLLER_SYNC)
         if held is None:

@@ -8,7 +8,7 @@ and they are applied as one.
 from collections.abc import Callable
 from typing import Protocol
 
-from laststand.emulator.core import inputs
+from laststand.emulator.core import effects, inputs
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, Way
 from laststand.emulator.plan.channels import STREAM, Channel, Link
 from laststand.emulator.plan.nodes import CONTROLLER
@@ -23,7 +23,7 @@ _CAUSE = CauseId("stream")
 class Streams(Protocol):
     """The metadata streams of brokers, as far as faults of nodes and links concern them."""
 
-    def open(self, node: BrokerNode, from_offset: MetadataOffset) -> None:
+    def open(self, node: BrokerNode, effect: effects.OpenMetadataStream) -> None:
         """Opens a broker's stream."""
         ...
 
@@ -80,8 +80,8 @@ class MetadataStreams:
         self._step = step
         self._subscriptions: dict[NodeId, _Subscription] = {}
 
-    def open(self, node: BrokerNode, from_offset: MetadataOffset) -> None:
-        """Opens a broker's stream from an offset on."""
+    def open(self, node: BrokerNode, effect: effects.OpenMetadataStream) -> None:
+        """Opens a broker's stream."""
         incarnation = node.incarnation
 
         def arrive() -> None:
@@ -92,7 +92,7 @@ class MetadataStreams:
             elif self._controller.core is None or not self._is_authorized(node):
                 self._report_lost(node, incarnation, LATENCY_MS)
             else:
-                self._accept(node, from_offset)
+                self._accept(node, effect.from_offset)
 
         self._wire.travel(Channel(node.node_id, CONTROLLER, STREAM, Way.REQUEST), arrive)
 

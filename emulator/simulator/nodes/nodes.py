@@ -167,7 +167,7 @@ class BrokerNode(Node[inputs.BrokerInput]):
         self.core = self.broker = Broker(
             BrokerConfig(
                 broker_id=self.broker_id,
-                controller_id=CONTROLLER,
+                controller_ids=(CONTROLLER,),
                 cluster_id=CLUSTER_ID,
                 incarnation_id=self.incarnation_id,
                 log_dirs=(f"directory-{self.broker_id}-{self.disk.generation}",),

@@ -12,7 +12,7 @@ from laststand.emulator.core import admin_messages, effects, events, inputs, mes
 from laststand.emulator.core.broker.zookeeper.isr_notifier import LINGER_MS, LOOK_INTERVAL_MS
 from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.errors import ErrorCode, InvariantError
-from laststand.emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId, TopicPartition
+from laststand.emulator.core.types import BrokerId, IncarnationId, NodeId, TopicPartition
 from laststand.emulator.core.zookeeper.controller.controller import FIRST_BALANCE_MS
 from laststand.emulator.core.zookeeper.controller.term import Term
 from laststand.emulator.core.zookeeper.history import ZooKeeperHistory
@@ -30,13 +30,13 @@ from laststand.emulator.simulator.zookeeper.service import ZooKeeperStore
 class NoStreams:
     """A ZooKeeper cluster has no metadata streams: its controller informs brokers by requests."""
 
-    def open(self, node: BrokerNode, from_offset: MetadataOffset) -> None:
+    def open(self, node: BrokerNode, effect: effects.OpenMetadataStream) -> None:
         """Ignores the request: nobody asks for a stream.
 
         Raises:
             InvariantError: somebody did.
         """
-        raise InvariantError(f"broker {node.broker_id} wants metadata from {from_offset} on")
+        raise InvariantError(f"broker {node.broker_id} asks for {effect}")
 
     def lose(self, node: BrokerNode, *, notice_ms: int) -> None:
         """There is none."""

@@ -51,7 +51,7 @@ class ZooKeeperBrokerNode(BrokerNode):
         self.marks = {}
         config = BrokerConfig(
             broker_id=self.broker_id,
-            controller_id=CONTROLLER,
+            controller_ids=(CONTROLLER,),
             cluster_id=CLUSTER_ID,
             incarnation_id=self.incarnation_id,
             properties=properties,

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core import messages
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
-from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
@@ -38,9 +38,9 @@ class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class AlterPartitionSender:
     """The queue, and the answers that wait for metadata."""
 
-    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
+    def __init__(self, config: BrokerConfig, controllers: ControllerChannel) -> None:
         self._config = config
-        self._in_flight = in_flight
+        self._controllers = controllers
         self._queued: dict[TopicPartition, IsrProposal] = {}
         self._awaiting_metadata: list[IsrChangeAnswer] = []
         self._is_in_flight = False
@@ -82,7 +82,7 @@ class AlterPartitionSender:
             api_version=_VERSION_WITH_BROKER_EPOCHS if has_topic_ids else _VERSION_BEFORE_TOPIC_IDS,
         )
         timeout_ms = self._config.properties.broker_session_timeout_ms
-        self._in_flight.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
+        self._controllers.send(turn, request, timeout_ms=timeout_ms)
 
     def _is_backing_off(self, turn: Turn) -> bool:
         return self._retry_at_ms is not None and self._retry_at_ms > turn.now_ms

@@ -17,11 +17,12 @@ from laststand.emulator.core.authorizer.request_guard import Refused, RequestGua
 from laststand.emulator.core.broker.groups.coordinator import GroupCoordinator
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
 from laststand.emulator.core.broker.kraft.assignment import Assignment
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.kraft.lifecycle import BrokerLifecycle
 from laststand.emulator.core.broker.kraft.metadata_stream import MetadataStream
 from laststand.emulator.core.broker.kraft.producer_ids import ProducerIds
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
-from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests, SentRequest
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer
 from laststand.emulator.core.broker.replicas.partition import Partition
@@ -53,16 +54,17 @@ class Broker:
         self._image = MetadataImage()
         authorizer = authorizer_of(config.properties, self._image.acls)
         self._guard = None if authorizer is None else RequestGuard(authorizer)
-        self._stream = MetadataStream(self._image)
         self._in_flight = InFlightRequests()
+        self._controllers = ControllerChannel(config, self._in_flight)
+        self._stream = MetadataStream(self._image, self._controllers)
         verifier = Verifier(self._image)
         guard = verifier.guard(config.switches)
         self._replicas = ReplicaManager(config, self._image, self._in_flight, guard, encode_records)
         self._hosted = self._replicas.hosted
         self._groups = GroupCoordinator(config, self._hosted, encode_records, guard)
-        self._lifecycle = BrokerLifecycle(config, self._in_flight)
-        self._alter_partitions = AlterPartitionSender(config, self._in_flight)
-        self._producer_ids = ProducerIds(config, self._in_flight)
+        self._lifecycle = BrokerLifecycle(config, self._controllers)
+        self._alter_partitions = AlterPartitionSender(config, self._controllers)
+        self._producer_ids = ProducerIds(config, self._controllers)
         self._transactions = TransactionCoordinator(
             config, self._hosted, self._groups, verifier, self._in_flight, encode_records, self._allocate_producer_id
         )
@@ -144,18 +146,25 @@ class Broker:
                 self._handle_request(turn, incoming)
             case inputs.ResponseReceived(correlation_id=correlation_id, response=response):
                 sent = self._in_flight.answered(turn, correlation_id)
-                self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
+                if isinstance(response, messages.ControllerResponse) and not self._controllers.believes(
+                    sent.destination, response
+                ):
+                    self._handle_failure(turn, sent)
+                else:
+                    self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
             case inputs.TimerFired():
                 self._handle_timers(turn)
             case inputs.MetadataReceived():
                 self._receive_metadata(turn, incoming)
             case inputs.RequestFailed():
-                self._handle_failure(turn, incoming)
+                sent = self._in_flight.failed(turn, incoming.correlation_id, incoming.failure)
+                self._controllers.pass_over(sent.destination)
+                self._handle_failure(turn, sent)
             case inputs.Started():
                 self._stream.open(turn)
                 self._lifecycle.start(turn)
-            case inputs.MetadataStreamOpened(end_offset=end_offset):
-                self._stream.handle_opened(end_offset)
+            case inputs.MetadataStreamOpened(end_offset=end_offset, controller_epoch=controller_epoch):
+                self._stream.handle_opened(end_offset, controller_epoch)
                 self._maybe_load_logs(turn)
             case inputs.MetadataStreamLost():
                 self._stream.handle_lost(turn)
@@ -223,7 +232,7 @@ class Broker:
                 request_id,
                 request,
                 broker_epoch=broker_epoch,
-                controller=self._config.controller_id,
+                controller=self._controllers.target,
                 unauthorized=self._unseen(incoming),
             )
 
@@ -257,8 +266,7 @@ class Broker:
             if partition is not None:
                 handle_answer(turn, partition, answer.proposal, answer.result)
 
-    def _handle_failure(self, turn: Turn, incoming: inputs.RequestFailed) -> None:
-        sent = self._in_flight.failed(turn, incoming.correlation_id, incoming.failure)
+    def _handle_failure(self, turn: Turn, sent: SentRequest) -> None:
         match sent.request:
             case messages.AlterPartitionRequest():
                 self._alter_partitions.handle_failure(turn)
@@ -349,6 +357,7 @@ class Broker:
     def _settle(self, turn: Turn) -> None:
         if not self._hosted.is_serving or self._lifecycle.state in (BrokerState.STARTING, BrokerState.RECOVERY):
             self._check_readiness(turn)
+        self._stream.follow_controller(turn)
         self._replicas.check_recoveries(turn)
         for proposal in turn.proposals:
             self._submit(turn, proposal)

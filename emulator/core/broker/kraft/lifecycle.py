@@ -12,8 +12,8 @@ the controller calls it fenced: it leads on until metadata says otherwise.
 from typing import Final
 
 from laststand.emulator.core import events, messages
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
-from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.metadata_version import BROKER_FEATURES
@@ -47,13 +47,13 @@ class BrokerLifecycle:
         offline_log_dirs: directories that failed, in that order; they never come back.
     """
 
-    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
+    def __init__(self, config: BrokerConfig, controllers: ControllerChannel) -> None:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch: BrokerEpoch | None = None
         self.applied_end_offset = MetadataOffset(0)
         self.offline_log_dirs: list[str] = []
         self._config = config
-        self._in_flight = in_flight
+        self._controllers = controllers
         self._is_ready = False
         self._is_in_flight = False
         self._is_urgent = False
@@ -207,7 +207,7 @@ class BrokerLifecycle:
             )
         # Two tries fit into a session, so that one lost answer does not fence the broker.
         timeout_ms = max(1, config.properties.broker_session_timeout_ms // 2)
-        self._in_flight.send(turn, config.controller_id, request, timeout_ms=timeout_ms)
+        self._controllers.send(turn, request, timeout_ms=timeout_ms)
 
     def _enter(self, turn: Turn, state: BrokerState) -> None:
         turn.record(

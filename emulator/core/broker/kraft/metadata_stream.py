@@ -5,15 +5,17 @@ States and edges::
     CLOSED --open--> OPENING --opened--> OPEN --lost--> BACKING_OFF --time--> OPENING --lost--> BACKING_OFF ...
 
 The driver holds the stream itself, so only what a broker decides by is kept: where the metadata log ended when the
-stream was opened last, and how long to wait before the next try.
+stream was opened last, and how long to wait before the next try. Once the broker hears of a higher controller epoch, it
+opens the stream again, at the controller of that epoch.
 """
 
 from typing import Final
 
 from laststand.emulator.core import effects, records
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.types import MetadataOffset
+from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 
 BACKOFF_INITIAL_MS: Final = 20
 BACKOFF_MAX_MS: Final = 500
@@ -23,8 +25,11 @@ _DOUBLINGS_MAX: Final = 16
 class MetadataStream:
     """The stream that feeds ``image``."""
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, controllers: ControllerChannel) -> None:
         self._image = image
+        self._controllers = controllers
+        self._source: NodeId | None = None
+        self._controller_epoch = LeaderEpoch(0)
         self._end_offset: MetadataOffset | None = None
         self._failures = 0
         self._reopen_at_ms: int | None = None
@@ -40,15 +45,33 @@ class MetadataStream:
 
     def open(self, turn: Turn) -> None:
         """Asks for all records from the image's end on."""
-        turn.send(effects.OpenMetadataStream(from_offset=self._image.next_offset))
+        self._source, self._controller_epoch = self._controllers.target, self._controllers.controller_epoch
+        turn.send(
+            effects.OpenMetadataStream(
+                from_offset=self._image.next_offset,
+                destination=self._source,
+                controller_epoch=self._controller_epoch,
+            )
+        )
 
-    def handle_opened(self, end_offset: MetadataOffset) -> None:
-        """Takes note of where the metadata log ends."""
+    def handle_opened(self, end_offset: MetadataOffset, controller_epoch: LeaderEpoch) -> None:
+        """Takes note of where the metadata log ends, unless a controller says so whose epoch is over."""
         self._failures = 0
-        self._end_offset = end_offset
+        self._controller_epoch = controller_epoch
+        if self._controllers.is_current(controller_epoch):
+            self._end_offset = end_offset
+        elif self._source is not None:
+            self._controllers.pass_over(self._source)
+
+    def follow_controller(self, turn: Turn) -> None:
+        """Opens it again where the broker has heard of a controller after the one that serves it."""
+        if self._reopen_at_ms is None and self._controllers.controller_epoch > self._controller_epoch:
+            self.open(turn)
 
     def handle_lost(self, turn: Turn) -> None:
         """Opens it again after a wait that doubles with each failure in a row, up to ``BACKOFF_MAX_MS``."""
+        if self._source is not None:
+            self._controllers.pass_over(self._source)
         backoff_ms = BACKOFF_INITIAL_MS << min(self._failures, _DOUBLINGS_MAX)
         self._reopen_at_ms = turn.now_ms + min(backoff_ms, BACKOFF_MAX_MS)
         self._failures += 1

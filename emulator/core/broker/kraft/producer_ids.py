@@ -1,8 +1,8 @@
 """Producer ids from blocks that the controller allocates (KIP-730)."""
 
 from laststand.emulator.core import messages
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
-from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.producer_id_blocks import Allocated, ProducerIdBlocks
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
@@ -12,9 +12,9 @@ from laststand.emulator.core.types import BrokerEpoch, RequestId
 class ProducerIds:
     """Asks for a block while producers wait for one."""
 
-    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
+    def __init__(self, config: BrokerConfig, controllers: ControllerChannel) -> None:
         self._config = config
-        self._in_flight = in_flight
+        self._controllers = controllers
         self._blocks = ProducerIdBlocks()
         self._is_in_flight = False
 
@@ -41,7 +41,7 @@ class ProducerIds:
             self._is_in_flight = True
             request = messages.AllocateProducerIdsRequest(broker_id=self._config.broker_id, broker_epoch=broker_epoch)
             timeout_ms = self._config.properties.broker_session_timeout_ms
-            self._in_flight.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
+            self._controllers.send(turn, request, timeout_ms=timeout_ms)
 
     def handle_block(
         self, turn: Turn, response: messages.AllocateProducerIdsResponse, broker_epoch: BrokerEpoch | None

@@ -12,7 +12,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         broker_id: this broker.
-        controller_id: the controller that it registers with.
+        controller_ids: the controllers, of which one is active.
         cluster_id: must equal the controller's.
         incarnation_id: drawn by the process at start.
         log_dirs: directory ids, sorted.
@@ -22,7 +22,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     broker_id: BrokerId
-    controller_id: NodeId
+    controller_ids: tuple[NodeId, ...]
     cluster_id: str
     incarnation_id: IncarnationId
     log_dirs: tuple[str, ...] = ()

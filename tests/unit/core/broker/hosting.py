@@ -69,7 +69,7 @@ class Hosting:
         properties = NodeProperties(min_insync_replicas=min_insync_replicas, replica_lag_time_max_ms=LAG_MS)
         self.config = BrokerConfig(
             broker_id=OWN,
-            controller_id=NodeId(100),
+            controller_ids=(NodeId(100),),
             cluster_id="unit",
             incarnation_id=IncarnationId("incarnation"),
             properties=properties,

@@ -87,7 +87,9 @@ class ControllerDriver:
         end = self.log[-1].end_offset if self.log else MetadataOffset(0)
         while self.synced < end:
             self.synced = end
-            self._take(self.controller.step(inputs.MetadataSynced(cause_id=CAUSE, end_offset=end), now_ms=self.now_ms))
+            self._take(
+                self.controller.step(inputs.MetadataCommitted(cause_id=CAUSE, end_offset=end), now_ms=self.now_ms)
+            )
 
     def _take(self, effects: list[ControllerEffect]) -> None:
         for effect in effects:

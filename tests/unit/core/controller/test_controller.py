@@ -86,7 +86,7 @@ def test_one_sync_releases_several_turns_events_first() -> None:
     made.send(made.alter_request(0, (0, 1)))
     made.send(made.alter_request(0, (0,)))
     effects = made.controller.step(
-        inputs.MetadataSynced(cause_id=CAUSE, end_offset=made.log[-1].end_offset), now_ms=made.now_ms
+        inputs.MetadataCommitted(cause_id=CAUSE, end_offset=made.log[-1].end_offset), now_ms=made.now_ms
     )
     kinds = [type(effect).__name__ for effect in effects]
     assert kinds == ["RecordEvent"] * 4 + ["PublishMetadata", "SendResponse"] * 2
@@ -98,7 +98,7 @@ def test_a_partial_sync_releases_what_it_covers() -> None:
     first = made.send(made.alter_request(0, (0, 1)))
     second = made.send(made.alter_request(0, (0,)))
     made.synced = made.log[-2].end_offset
-    made._take(made.controller.step(inputs.MetadataSynced(cause_id=CAUSE, end_offset=made.synced), now_ms=0))
+    made._take(made.controller.step(inputs.MetadataCommitted(cause_id=CAUSE, end_offset=made.synced), now_ms=0))
     assert first in made.responses
     assert second not in made.responses
 
@@ -107,7 +107,7 @@ def test_a_sync_of_what_was_never_appended_is_a_bug() -> None:
     made = driver()
     beyond = MetadataOffset(made.image.next_offset + 1)
     with pytest.raises(InvariantError):
-        made.controller.step(inputs.MetadataSynced(cause_id=CAUSE, end_offset=beyond), now_ms=0)
+        made.controller.step(inputs.MetadataCommitted(cause_id=CAUSE, end_offset=beyond), now_ms=0)
 
 
 def test_a_stop_waits_for_answers_that_wait() -> None:
@@ -115,7 +115,7 @@ def test_a_stop_waits_for_answers_that_wait() -> None:
     made.auto_sync = False
     made.send(made.alter_request(0, (0, 1)))
     assert made.controller.step(inputs.ShutdownRequested(cause_id=CAUSE), now_ms=0) == []
-    synced = inputs.MetadataSynced(cause_id=CAUSE, end_offset=made.log[-1].end_offset)
+    synced = inputs.MetadataCommitted(cause_id=CAUSE, end_offset=made.log[-1].end_offset)
     assert made.controller.step(synced, now_ms=0)[-1] == effects.StopNode()
 
 

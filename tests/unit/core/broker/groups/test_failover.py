@@ -52,7 +52,7 @@ class Coordinator:
         own = BrokerId(NodeId(broker))
         config = BrokerConfig(
             broker_id=own,
-            controller_id=NodeId(100),
+            controller_ids=(NodeId(100),),
             cluster_id="c",
             incarnation_id=IncarnationId("i"),
             properties=PROPERTIES,

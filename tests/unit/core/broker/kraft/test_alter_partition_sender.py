@@ -7,6 +7,7 @@ import msgspec
 
 from laststand.emulator.core import effects, inputs, messages, records
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.isr import IsrProposal, PendingShrink
 from laststand.emulator.core.broker.replicas.turn import Turn
@@ -185,7 +186,7 @@ def test_an_answer_that_waited_is_of_no_effect_once_another_leads() -> None:
 def test_a_change_that_comes_up_when_the_backoff_ends_is_sent_with_the_one_that_waited() -> None:
     properties = NodeProperties(alter_partition_retry_backoff_ms=70)
     config = msgspec.structs.replace(Hosting().config, properties=properties)
-    sender = AlterPartitionSender(config, InFlightRequests())
+    sender = AlterPartitionSender(config, ControllerChannel(config, InFlightRequests()))
     assert sender.submit(proposal(0)) is ErrorCode.NONE
     sender.send_queued(at(0), BrokerEpoch(5))
     sender.handle_failure(at(0))
@@ -200,7 +201,7 @@ def test_a_change_that_comes_up_when_the_backoff_ends_is_sent_with_the_one_that_
 
 
 def test_the_timer_sends_again_what_waited_when_the_backoff_ends() -> None:
-    sender = AlterPartitionSender(Hosting().config, InFlightRequests())
+    sender = AlterPartitionSender(Hosting().config, ControllerChannel(Hosting().config, InFlightRequests()))
     sender.submit(proposal(0))
     sender.send_queued(at(0), BrokerEpoch(5))
     sender.handle_failure(at(0))
@@ -241,7 +242,7 @@ def test_answers_wait_side_by_side() -> None:
 
 
 def test_a_request_names_topics_by_id_if_it_has_the_ids_of_all() -> None:
-    sender = AlterPartitionSender(Hosting().config, InFlightRequests())
+    sender = AlterPartitionSender(Hosting().config, ControllerChannel(Hosting().config, InFlightRequests()))
     sender.submit(proposal(0))
     sender.submit(proposal(1, topic_id=None))
     turn = at(0)

@@ -81,7 +81,7 @@ class Life:
         self.broker = Broker(
             BrokerConfig(
                 broker_id=OWN,
-                controller_id=NodeId(100),
+                controller_ids=(NodeId(100),),
                 cluster_id="unit",
                 incarnation_id=IncarnationId("incarnation-0"),
                 previous_broker_epoch=previous_broker_epoch,

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from laststand.emulator.core import effects, messages
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.kraft.lifecycle import (
     SHUTDOWN_INTERVAL_MS,
     STARTING_INTERVAL_MS,
@@ -31,7 +32,7 @@ class Talk:
     def __init__(self, properties: NodeProperties = PROPERTIES) -> None:
         self.now_ms = 5_000
         config: BrokerConfig = msgspec.structs.replace(Hosting().config, properties=properties)
-        self.life = BrokerLifecycle(config, InFlightRequests())
+        self.life = BrokerLifecycle(config, ControllerChannel(config, InFlightRequests()))
         self.sent: list[effects.SendRequest] = []
 
     def turn(self) -> Turn:

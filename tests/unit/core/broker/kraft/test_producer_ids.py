@@ -3,6 +3,7 @@
 import pytest
 
 from laststand.emulator.core import effects, messages
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
 from laststand.emulator.core.broker.kraft.producer_ids import ProducerIds
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.producer_id_blocks import WAITING_MAX
@@ -21,7 +22,7 @@ class Producers:
 
     def __init__(self) -> None:
         self.config = Hosting().config
-        self.ids = ProducerIds(self.config, InFlightRequests())
+        self.ids = ProducerIds(self.config, ControllerChannel(self.config, InFlightRequests()))
         self.asked: list[effects.SendRequest] = []
         self.answers: dict[int, tuple[ErrorCode, int | None, int | None]] = {}
 
@@ -62,7 +63,7 @@ def test_producers_wait_for_one_block_and_get_its_ids_in_order() -> None:
         producers.init(number)
     (asked,) = producers.asked
     assert asked.request == messages.AllocateProducerIdsRequest(broker_id=OWN, broker_epoch=EPOCH)
-    assert asked.destination == producers.config.controller_id
+    assert asked.destination == producers.config.controller_ids[0]
     assert asked.timeout_ms == producers.config.properties.broker_session_timeout_ms
     assert producers.answers == {}
     producers.allocate(1000, 2)

@@ -56,7 +56,7 @@ class Life:
         era = ZOOKEEPER_ERAS[era_name]
         config = BrokerConfig(
             broker_id=OWN,
-            controller_id=NodeId(100),
+            controller_ids=(NodeId(100),),
             cluster_id="unit",
             incarnation_id=IncarnationId("unit"),
             switches=era.switches,

@@ -62,7 +62,7 @@ class Front:
         era = ZOOKEEPER_ERAS[era_name]
         config = BrokerConfig(
             broker_id=OWN,
-            controller_id=NodeId(9),
+            controller_ids=(NodeId(9),),
             cluster_id="unit",
             incarnation_id=IncarnationId("unit"),
             switches=era.switches,

@@ -1,0 +1,43 @@
+"""Effects of one of several controllers: those of quorum and controller, but for what passes between them."""
+
+from typing import TypeAlias
+
+from laststand.emulator.core.effects import (
+    DrawNumber,
+    Effect,
+    PublishMetadata,
+    RecordEvent,
+    SendRequest,
+    SendResponse,
+    StopNode,
+)
+from laststand.emulator.core.quorum.effects import (
+    AppendBatches,
+    RecordQuorumEvent,
+    SyncMetadata,
+    TruncateMetadata,
+    WriteElection,
+)
+from laststand.emulator.core.types import LeaderEpoch
+
+
+class ServeMetadata(Effect, frozen=True, kw_only=True):
+    """Serve metadata streams as the active controller of an epoch; ``None`` ends those that are open."""
+
+    controller_epoch: LeaderEpoch | None
+
+
+QuorumControllerEffect: TypeAlias = (
+    SendRequest
+    | SendResponse
+    | WriteElection
+    | AppendBatches
+    | SyncMetadata
+    | TruncateMetadata
+    | RecordQuorumEvent
+    | RecordEvent
+    | PublishMetadata
+    | ServeMetadata
+    | DrawNumber
+    | StopNode
+)

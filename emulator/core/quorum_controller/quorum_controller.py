@@ -1,0 +1,316 @@
+"""One of several controllers: a node of the quorum, and the controller itself while that node leads.
+
+::
+
+    STANDBY --leads, and has all that is committed below its epoch--> ACTIVE --resigns, or is deposed--> STANDBY
+
+The controller's log is the quorum's. A standby has no state but that log; a claim makes a new ``Controller`` of the
+committed records, as a process that starts does, so that it begins with new sessions and new unclean recoveries
+(KIP-966). What it appends is replayed at once, and leaves the node once a majority has it. A deposed controller is
+thrown away with what was not committed, and whoever waits for an answer gets NOT_CONTROLLER, which leaves the outcome
+open: its successor may commit those records. Kafka's ``QuorumController``.
+
+Resignation counts at once. Kafka's controller hears of it with the next epoch and answers on until then
+(``KafkaRaftClient``, ``LeaderState``); before each request the quorum's timers are looked at, so that a leader whose
+time is over does not answer as one.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never, get_args
+
+import msgspec
+
+from laststand.emulator.core import effects as node_effects
+from laststand.emulator.core import inputs, messages
+from laststand.emulator.core.authorizer.request_guard import refusal
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.quorum import effects as quorum_effects
+from laststand.emulator.core.quorum import inputs as quorum_inputs
+from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.quorum.messages import QuorumRequest
+from laststand.emulator.core.quorum.node import QuorumNode
+from laststand.emulator.core.quorum.settings import QuorumSettings
+from laststand.emulator.core.quorum.states import Leader
+from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, ServeMetadata
+from laststand.emulator.core.quorum_controller.values import decode_batch, encode_values
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, RequestId
+
+QuorumControllerInput = inputs.ControllerInput | quorum_inputs.LogSynced
+_QUORUM_REQUESTS = get_args(QuorumRequest)
+_CONTROL = CauseId("quorum")
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A request under way: its id to whoever sent it, a controller of an epoch or (``None``) the quorum."""
+
+    correlation_id: CorrelationId
+    controller_epoch: LeaderEpoch | None
+
+
+class QuorumController:
+    """One process.
+
+    Args:
+        settings: of the node of the quorum.
+        loaded: from its disk.
+        properties: of the node.
+        switches: which rules hold.
+        now_ms: at its start.
+
+    Raises:
+        IllegalQuorumState: what is on the disk does not belong together.
+
+    Attributes:
+        quorum: the node of the quorum; for reading only.
+        active: the controller while this node leads; for reading only.
+        controller_epoch: of the last claim; 0 before the first.
+        published_end_offset: end of what this node knows to be committed.
+    """
+
+    def __init__(
+        self,
+        settings: QuorumSettings,
+        loaded: quorum_inputs.LoadedQuorum,
+        properties: NodeProperties,
+        switches: Switches,
+        *,
+        now_ms: int,
+    ) -> None:
+        self.quorum = QuorumNode(settings, loaded, now_ms=now_ms)
+        self.active: Controller | None = None
+        self.controller_epoch = LeaderEpoch(0)
+        self.published_end_offset = MetadataOffset(0)
+        self._settings = settings
+        self._properties = properties
+        self._switches = switches
+        self._asked: dict[CorrelationId, _Asked] = {}
+        self._last_correlation = 0
+        self._waiting: dict[RequestId, inputs.RequestReceived] = {}
+        self._effects: list[QuorumControllerEffect] = []
+        self._now_ms = now_ms
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due."""
+        deadlines = [self.quorum.next_deadline_ms(), None if self.active is None else self.active.next_deadline_ms()]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def step(self, incoming: QuorumControllerInput, *, now_ms: int) -> list[QuorumControllerEffect]:
+        """Reacts to an input.
+
+        Raises:
+            IllegalQuorumState: something that cannot be; the process has to stop.
+            InvariantError: likewise.
+        """
+        self._now_ms = now_ms
+        match incoming:
+            case inputs.RequestReceived(request=request) if isinstance(request, _QUORUM_REQUESTS):
+                self._step_quorum(incoming)
+            case inputs.RequestReceived():
+                self._step_quorum(inputs.TimerFired(cause_id=incoming.cause_id))
+                self._serve(incoming)
+            case inputs.ResponseReceived() | inputs.RequestFailed():
+                self._conclude(incoming)
+            case inputs.TimerFired():
+                self._step_quorum(incoming)
+                self._step_active(incoming)
+            case inputs.NumberDrawn():
+                self._step_active(incoming)
+            case inputs.Started() | inputs.ShutdownRequested() | quorum_inputs.LogSynced():
+                self._step_quorum(incoming)
+            case inputs.MetadataCommitted():
+                raise InvariantError("the quorum commits, not the driver")
+            case _:
+                assert_never(incoming)
+        taken, self._effects = self._effects, []
+        return taken
+
+    # --- The quorum -------------------------------------------------------------------------------------------------
+
+    def _step_quorum(self, incoming: quorum_inputs.QuorumInput) -> None:
+        later: list[quorum_effects.AnnounceLeader | quorum_effects.Commit] = []
+        for effect in self.quorum.step(incoming, now_ms=self._now_ms):
+            match effect:
+                case quorum_effects.AnnounceLeader() | quorum_effects.Commit():
+                    # What follows from them may append, and so come after everything of this turn.
+                    later.append(effect)
+                case _:
+                    self._take(effect)
+        if not self._leads(self.controller_epoch):
+            self._depose()
+        for announced in later:
+            match announced:
+                case quorum_effects.Commit(end_offset=end_offset):
+                    self._commit(end_offset, incoming.cause_id)
+                case quorum_effects.AnnounceLeader(leader_epoch=leader_epoch):
+                    if self._leads(leader_epoch):
+                        self._claim(leader_epoch, incoming.cause_id)
+
+    def _leads(self, leader_epoch: LeaderEpoch) -> bool:
+        state = self.quorum.replica.state
+        return isinstance(state, Leader) and state.leader_epoch == leader_epoch
+
+    def _take(self, effect: quorum_effects.QuorumEffect) -> None:
+        match effect:
+            case node_effects.SendRequest():
+                self._send(effect, controller_epoch=None)
+            case quorum_effects.AppendBatches(batches=batches):
+                self._effects.append(effect)
+                if self.active is not None:
+                    self._pass_control(self.active, batches)
+            case (
+                node_effects.SendResponse()
+                | quorum_effects.WriteElection()
+                | quorum_effects.SyncMetadata()
+                | quorum_effects.TruncateMetadata()
+                | quorum_effects.RecordQuorumEvent()
+            ):
+                self._effects.append(effect)
+            case quorum_effects.EndProcess():
+                self._effects.append(node_effects.StopNode())
+            case quorum_effects.AcceptProposal(last_offset=last_offset):
+                if self.active is not None and last_offset + 1 != self.active.image.next_offset:
+                    raise InvariantError(
+                        f"records up to {self.active.image.next_offset} were appended up to {last_offset + 1}"
+                    )
+            case quorum_effects.RefuseProposal():
+                self._depose()
+            case quorum_effects.LoadSnapshot() | quorum_effects.StoreSnapshot() | quorum_effects.RestartMetadata():
+                raise InvariantError(f"no controller takes snapshots, and the quorum asks for {effect}")
+            case quorum_effects.AnnounceLeader() | quorum_effects.Commit():
+                raise InvariantError(f"{effect} out of turn")
+            case _:
+                assert_never(effect)
+
+    def _pass_control(self, active: Controller, batches: Sequence[QuorumBatch]) -> None:
+        for batch in batches:
+            if batch.control:
+                active.pass_control(decode_batch(batch, cause_id=_CONTROL).batch)
+
+    def _commit(self, end_offset: MetadataOffset, cause_id: CauseId) -> None:
+        """Publishes what is committed.
+
+        The leader writes the facts down, those of earlier epochs again: their leader may have been killed before.
+        """
+        log, leads = self.quorum.replica.log, isinstance(self.quorum.replica.state, Leader)
+        unpublished = log.read(self.published_end_offset, batches_max=len(log.batches))
+        batches = [batch for batch in unpublished if batch.end_offset <= end_offset]
+        self.published_end_offset = end_offset
+        released: list[node_effects.ControllerEffect] = []
+        if self.active is not None:
+            committed = inputs.MetadataCommitted(cause_id=cause_id, end_offset=end_offset)
+            released = self.active.step(committed, now_ms=self._now_ms)
+        causes: dict[MetadataOffset, CauseId] = {}
+        departures: list[node_effects.ControllerEffect] = []
+        published: list[node_effects.PublishMetadata] = []
+        for effect in released:
+            match effect:
+                case node_effects.PublishMetadata(batch=batch):
+                    causes[batch.base_offset] = effect.cause_id
+                case node_effects.RecordEvent():
+                    self._effects.append(effect)
+                case _:
+                    departures.append(effect)
+        for quorum_batch in batches:
+            read = decode_batch(quorum_batch, cause_id=cause_id)
+            is_reported = quorum_batch.leader_epoch == self.controller_epoch and quorum_batch.values
+            if leads and not is_reported:
+                self._effects += [node_effects.RecordEvent(event=event) for event in read.events]
+            cause = causes.get(read.batch.base_offset, cause_id)
+            published.append(node_effects.PublishMetadata(batch=read.batch, cause_id=cause))
+        self._effects += published
+        for effect in departures:
+            self._take_active(effect)
+
+    # --- The active controller --------------------------------------------------------------------------------------
+
+    def _claim(self, leader_epoch: LeaderEpoch, cause_id: CauseId) -> None:
+        self.controller_epoch = leader_epoch
+        self.active = Controller(
+            self._properties, self._switches, self._settings.cluster_id, self._settings.key.node_id
+        )
+        for batch in self.quorum.replica.log.batches:
+            if batch.end_offset <= self.published_end_offset:
+                self.active.replay(decode_batch(batch, cause_id=cause_id).batch)
+        self._effects.append(ServeMetadata(controller_epoch=leader_epoch))
+        self._step_active(inputs.Started(cause_id=cause_id))
+
+    def _depose(self) -> None:
+        """Throws the controller away, and leaves open what it had not committed."""
+        if self.active is None:
+            return
+        self.active = None
+        waiting, self._waiting = self._waiting, {}
+        for received in waiting.values():
+            self._refuse(received)
+        self._effects.append(ServeMetadata(controller_epoch=None))
+
+    def _step_active(self, incoming: inputs.ControllerInput) -> None:
+        active = self.active
+        if active is None:
+            return
+        for effect in active.step(incoming, now_ms=self._now_ms):
+            if self.active is active:
+                self._take_active(effect)
+
+    def _take_active(self, effect: node_effects.ControllerEffect) -> None:
+        match effect:
+            case node_effects.AppendMetadata():
+                proposed = quorum_inputs.Proposed(
+                    cause_id=_CONTROL,
+                    proposal_id=0,
+                    leader_epoch=self.controller_epoch,
+                    values=encode_values(effect),
+                )
+                self._step_quorum(proposed)
+            case node_effects.SendResponse(request_id=request_id, response=response):
+                self._waiting.pop(request_id, None)
+                if isinstance(response, messages.ControllerResponse):
+                    response = msgspec.structs.replace(response, controller_epoch=self.controller_epoch)
+                self._effects.append(msgspec.structs.replace(effect, response=response))
+            case node_effects.SendRequest():
+                self._send(effect, controller_epoch=self.controller_epoch)
+            case node_effects.RecordEvent() | node_effects.DrawNumber():
+                self._effects.append(effect)
+            case node_effects.PublishMetadata() | node_effects.StopNode():
+                raise InvariantError(f"{effect} out of turn")
+            case _:
+                assert_never(effect)
+
+    # --- Requests ---------------------------------------------------------------------------------------------------
+
+    def _serve(self, received: inputs.RequestReceived) -> None:
+        asked = received.request
+        if self.active is None or (
+            isinstance(asked, messages.ControllerRequest) and asked.controller_epoch > self.controller_epoch
+        ):
+            self._refuse(received)
+        else:
+            self._waiting[received.request_id] = received
+            self._step_active(received)
+
+    def _refuse(self, received: inputs.RequestReceived) -> None:
+        self._effects.append(
+            node_effects.SendResponse(
+                request_id=received.request_id,
+                response=refusal(received.request, ErrorCode.NOT_CONTROLLER),
+                cause_id=received.cause_id,
+            )
+        )
+
+    def _send(self, effect: node_effects.SendRequest, *, controller_epoch: LeaderEpoch | None) -> None:
+        self._last_correlation += 1
+        correlation_id = CorrelationId(self._last_correlation)
+        self._asked[correlation_id] = _Asked(effect.correlation_id, controller_epoch)
+        self._effects.append(msgspec.structs.replace(effect, correlation_id=correlation_id))
+
+    def _conclude(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> None:
+        """Hands an outcome to whoever asked; what a controller asked that is gone is of no use to its successor."""
+        asked = self._asked.pop(outcome.correlation_id)
+        outcome = msgspec.structs.replace(outcome, correlation_id=asked.correlation_id)
+        if asked.controller_epoch is None:
+            self._step_quorum(outcome)
+        elif asked.controller_epoch == self.controller_epoch:
+            self._step_active(outcome)

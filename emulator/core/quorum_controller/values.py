@@ -1,0 +1,68 @@
+"""Metadata records in the quorum's log: what the controller writes becomes values, what is committed is read back.
+
+A value is a record; the last of a batch carries the events that describe the batch, so that a successor can write down
+what its predecessor decided and was killed before writing. Records of the quorum itself take offsets, too; to the
+metadata image they are ``ControlRecord``, which changes nothing.
+"""
+
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core import records
+from laststand.emulator.core.effects import AppendMetadata
+from laststand.emulator.core.events import ControllerEvent, OtherRecordCommitted
+from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.types import CauseId, MetadataOffset
+
+
+class _Value(msgspec.Struct, frozen=True, array_like=True):
+    record: records.Record
+    events: tuple[ControllerEvent, ...] = ()
+
+
+class CommittedBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch of the quorum's log as the controllers read it."""
+
+    batch: records.MetadataBatch
+    events: tuple[ControllerEvent, ...]
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(_Value)
+
+
+def encode_values(effect: AppendMetadata) -> tuple[bytes, ...]:
+    """Returns the values to propose for a batch."""
+    *first, last = effect.batch.records
+    values = [*(_Value(record) for record in first), _Value(last, effect.events)]
+    return tuple(_ENCODER.encode(value) for value in values)
+
+
+def decode_batch(batch: QuorumBatch, *, cause_id: CauseId) -> CommittedBatch:
+    """Returns the records of a batch, and the events that describe them.
+
+    Args:
+        batch: of the log.
+        cause_id: of the events of control records, whose causes are not kept.
+
+    Raises:
+        msgspec.DecodeError: the batch holds something else.
+    """
+    if batch.control:
+        names = tuple(type(record).__name__ for record in batch.control)
+        control = tuple(records.ControlRecord(name=name) for name in names)
+        committed = tuple(
+            OtherRecordCommitted(
+                cause_id=cause_id, metadata_offset=MetadataOffset(batch.base_offset + index), record=name
+            )
+            for index, name in enumerate(names)
+        )
+        return CommittedBatch(
+            batch=records.MetadataBatch(base_offset=batch.base_offset, records=control), events=committed
+        )
+    values = [_DECODER.decode(value) for value in batch.values]
+    return CommittedBatch(
+        batch=records.MetadataBatch(base_offset=batch.base_offset, records=tuple(value.record for value in values)),
+        events=tuple(event for value in values for event in value.events),
+    )

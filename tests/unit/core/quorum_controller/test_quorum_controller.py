@@ -1,0 +1,125 @@
+"""Controllers on top of the quorum: who is active, what is published, and what becomes of it at a failover."""
+
+from laststand.emulator.core import messages
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, NodeId
+from tests.unit.core.quorum_controller.controllers import NODES, Controllers
+
+
+def fold(batches: list[MetadataBatch]) -> MetadataImage:
+    image = MetadataImage()
+    for batch in batches:
+        for index, record in enumerate(batch.records):
+            image.replay(record, offset=MetadataOffset(batch.base_offset + index))
+    return image
+
+
+def heartbeat(epoch: int, *, controller_epoch: int = 0) -> messages.BrokerHeartbeatRequest:
+    return messages.BrokerHeartbeatRequest(
+        broker_id=BrokerId(NodeId(1)),
+        broker_epoch=BrokerEpoch(epoch),
+        current_metadata_offset=MetadataOffset(0),
+        want_fence=True,
+        want_shut_down=False,
+        controller_epoch=LeaderEpoch(controller_epoch),
+    )
+
+
+def test_only_the_leader_is_active_and_the_others_refuse() -> None:
+    controllers = Controllers()
+    active = controllers.elect()
+    for node_id in NODES:
+        request = controllers.register(node_id, 1)
+        controllers.run(50)
+        expected = ErrorCode.NONE if node_id == active else ErrorCode.NOT_CONTROLLER
+        assert controllers.error(request) is expected
+        assert (controllers.served[node_id] is not None) is (node_id == active)
+
+
+def test_every_controller_publishes_the_same_committed_records_bootstrap_first() -> None:
+    controllers = Controllers()
+    active = controllers.elect()
+    controllers.register(active, 1)
+    controllers.run(1000)
+    published = controllers.published[active]
+    assert all(controllers.published[node_id] == published for node_id in NODES)
+    image = fold(published)
+    assert image.features
+    assert set(image.brokers) == {1}
+    core = controllers.core[active]
+    assert core.active is not None
+    assert core.active.image.brokers == image.brokers
+    assert core.active.image.next_offset == image.next_offset
+
+
+def test_an_answer_waits_for_the_majority_and_is_undecided_at_a_deposition() -> None:
+    controllers = Controllers()
+    old = controllers.elect()
+    controllers.run(100)
+    before = len(controllers.published[old])
+    controllers.cut.add(old)
+    request = controllers.register(old, 1)
+    core = controllers.core[old]
+    assert core.active is not None
+    assert set(core.active.image.brokers) == {1}, "the controller goes on with what it has appended"
+    assert controllers.error(request) is None
+    assert len(controllers.published[old]) == before
+    controllers.run(6000)
+    new = controllers.active
+    assert new != old
+    assert core.active is None
+    assert controllers.error(request) is ErrorCode.NOT_CONTROLLER
+    controllers.cut.clear()
+    controllers.run(3000)
+    assert fold(controllers.published[old]).brokers == {}, "nobody ever committed it"
+    assert controllers.published[old] == controllers.published[new]
+
+
+def test_a_new_controller_goes_on_with_what_is_committed_and_gives_whole_sessions() -> None:
+    controllers = Controllers()
+    old = controllers.elect()
+    first = controllers.register(old, 1)
+    controllers.run(500)
+    answer = controllers.answers[first]
+    assert isinstance(answer, messages.BrokerRegistrationResponse)
+    assert answer.controller_epoch == controllers.core[old].controller_epoch
+    controllers.cut.add(old)
+    controllers.run(6000)
+    new = controllers.active
+    again = controllers.register(new, 1)
+    controllers.run(100)
+    repeated = controllers.answers[again]
+    assert isinstance(repeated, messages.BrokerRegistrationResponse)
+    assert repeated.broker_epoch == answer.broker_epoch, "the same process keeps its epoch"
+    assert repeated.controller_epoch > answer.controller_epoch
+    facts = [event for event in controllers.facts[old] if type(event).__name__ == "BrokerRegistered"]
+    assert len(facts) == 1
+    assert not [event for event in controllers.facts[new] if type(event).__name__ == "BrokerRegistered"]
+
+
+def test_a_controller_refuses_a_broker_that_knows_of_its_successor() -> None:
+    controllers = Controllers()
+    active = controllers.elect()
+    epoch = controllers.core[active].controller_epoch
+    request = controllers.ask(active, heartbeat(0, controller_epoch=epoch + 1))
+    assert controllers.error(request) is ErrorCode.NOT_CONTROLLER
+    request = controllers.ask(active, heartbeat(0, controller_epoch=epoch))
+    controllers.run(50)
+    assert controllers.error(request) is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_after_a_restart_of_all_the_log_is_what_it_was() -> None:
+    controllers = Controllers()
+    active = controllers.elect()
+    controllers.register(active, 1)
+    controllers.run(1000)
+    before = controllers.published[active]
+    for node_id in NODES:
+        controllers.start(node_id)
+    controllers.elect()
+    controllers.run(1000)
+    after = controllers.published[controllers.active]
+    assert after[: len(before)] == before
+    assert set(fold(after).brokers) == {1}
