@@ -6,6 +6,7 @@ from typing import Final
 from laststand.emulator.core import effects as node_effects
 from laststand.emulator.core import inputs, messages, records
 from laststand.emulator.core.effects import AppendMetadata
+from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.metadata_version import METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum import effects as quorum_effects
@@ -105,7 +106,7 @@ class QuorumControllerWorld:
             start, taken = batch.end_offset, ()
         fetch = self._pop_sent(quorum_messages.FetchMetadataRequest)
         response = quorum_messages.FetchMetadataResponse(
-            error=messages.ErrorCode.NONE,
+            error=ErrorCode.NONE,
             leader_id=_PEER.node_id,
             leader_epoch=epoch,
             high_watermark=MetadataOffset(committed),
@@ -125,7 +126,7 @@ class QuorumControllerWorld:
             vote = self._pop_sent(quorum_messages.VoteRequest)
             epoch = self.core.quorum.replica.leader_epoch
             granted = quorum_messages.VoteResponse(
-                error=messages.ErrorCode.NONE, leader_id=None, leader_epoch=epoch, is_granted=True
+                error=ErrorCode.NONE, leader_id=None, leader_epoch=epoch, is_granted=True
             )
             self._answer(vote, granted)
 
