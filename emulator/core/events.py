@@ -581,6 +581,19 @@ class OtherRecordCommitted(Event, frozen=True, kw_only=True):
     record: str
 
 
+class ControllerActivated(Event, frozen=True, kw_only=True):
+    """One of several controllers is the active one from now on, with the metadata below ``metadata_end_offset``."""
+
+    controller_epoch: LeaderEpoch
+    metadata_end_offset: MetadataOffset
+
+
+class ControllerDeposed(Event, frozen=True, kw_only=True):
+    """A controller is active no longer; what it had appended and not committed is open."""
+
+    controller_epoch: LeaderEpoch
+
+
 class Election(Enum):
     """The way in which a committed partition change got its leader."""
 
@@ -1005,6 +1018,8 @@ ControllerEvent: TypeAlias = (
     | LogDirectoriesChanged
     | ElrCleared
     | OtherRecordCommitted
+    | ControllerActivated
+    | ControllerDeposed
     | ProducerIdsAllocated
     | ZnodeWritten
     | PartitionChanged

@@ -23,6 +23,7 @@ from laststand.emulator.core.eras import (
     ZOOKEEPER_RULES,
     era_rules,
     is_rule,
+    is_zookeeper_era,
     strange_protocol,
     unanswered_protocol,
     with_rule,
@@ -55,6 +56,10 @@ PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
 """Times in a simulated cluster, unless the plan says otherwise."""
 
 
+CONTROLLER_COUNTS: Final = ("1", "3", "5")
+"""Controllers of a cluster: an even number survives no more than one less."""
+
+
 class PlanLineError(ConfigError):
     """A line of a plan is not understood.
 
@@ -85,6 +90,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         brokers: how many.
+        controllers: how many; several agree on the metadata as a quorum.
         era: whose rules they follow.
         switches: rules that differ from the era's, by name.
         properties: of every node, on top of ``PROPERTIES``.
@@ -93,6 +99,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     brokers: int
+    controllers: int = 1
     era: str = DEFAULT_ERA
     switches: tuple[tuple[str, str], ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
@@ -145,7 +152,8 @@ def format_plan(plan: Plan, *, comment: str = "") -> str:
     """Returns a plan's text."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     settings = [f"{name}={value}" for name, value in (*plan.switches, *plan.properties)]
-    lines.append(" ".join([f"cluster brokers={plan.brokers} era={plan.era}", *settings]))
+    nodes = f"brokers={plan.brokers}" + ("" if plan.controllers == 1 else f" controllers={plan.controllers}")
+    lines.append(" ".join([f"cluster {nodes} era={plan.era}", *settings]))
     for topic in plan.topics:
         replicas = ";".join("(" + ",".join(map(str, each)) + ")" for each in topic.replicas)
         configs = [f"{name}={value}" for name, value in topic.properties]
@@ -247,12 +255,14 @@ def _parse_cluster(line: str) -> Plan:
     except (KeyError, ValueError):
         raise ConfigError(key="cluster", value=line, expected="brokers=N") from None
     era = pairs.pop("era", DEFAULT_ERA)
+    controllers = _parse_controllers(pairs.pop("controllers", "1"), era=era)
     for name in pairs:
         if not is_rule(name) and not is_node_property(name):
             switches = ", ".join((*Switches.__struct_fields__, *ZOOKEEPER_RULES))
             raise ConfigError(key=name, value=None, expected=f"a Kafka property of a node or a switch: {switches}")
     plan = Plan(
         brokers=brokers,
+        controllers=controllers,
         era=era,
         switches=tuple((name, value) for name, value in pairs.items() if is_rule(name)),
         properties=tuple((name, value) for name, value in pairs.items() if not is_rule(name)),
@@ -268,6 +278,14 @@ def _parse_cluster(line: str) -> Plan:
     plan.node_properties()
     _check_timed_flush(NODE_FLUSH_TIME, pairs)
     return plan
+
+
+def _parse_controllers(text: str, *, era: str) -> int:
+    if text not in CONTROLLER_COUNTS:
+        raise ConfigError(key="controllers", value=text, expected=" or ".join(CONTROLLER_COUNTS))
+    if text != "1" and is_zookeeper_era(era):
+        raise ConfigError(key="controllers", value=text, expected=f"1 in era {era}, whose metadata is in ZooKeeper")
+    return int(text)
 
 
 def _parse_topic(line: str) -> PlannedTopic:

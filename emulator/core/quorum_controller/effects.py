@@ -11,6 +11,7 @@ from laststand.emulator.core.effects import (
     SendResponse,
     StopNode,
 )
+from laststand.emulator.core.events import ControllerEvent
 from laststand.emulator.core.quorum.effects import (
     AppendBatches,
     RecordQuorumEvent,
@@ -18,13 +19,20 @@ from laststand.emulator.core.quorum.effects import (
     TruncateMetadata,
     WriteElection,
 )
-from laststand.emulator.core.types import LeaderEpoch
+from laststand.emulator.core.types import LeaderEpoch, MetadataOffset
 
 
 class ServeMetadata(Effect, frozen=True, kw_only=True):
     """Serve metadata streams as the active controller of an epoch; ``None`` ends those that are open."""
 
     controller_epoch: LeaderEpoch | None
+
+
+class RecordFacts(Effect, frozen=True, kw_only=True):
+    """Write the events of a batch that an earlier leader appended, unless it has: it may have been killed before."""
+
+    base_offset: MetadataOffset
+    events: tuple[ControllerEvent, ...]
 
 
 QuorumControllerEffect: TypeAlias = (
@@ -36,6 +44,7 @@ QuorumControllerEffect: TypeAlias = (
     | TruncateMetadata
     | RecordQuorumEvent
     | RecordEvent
+    | RecordFacts
     | PublishMetadata
     | ServeMetadata
     | DrawNumber

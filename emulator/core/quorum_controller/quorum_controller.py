@@ -25,6 +25,7 @@ from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.authorizer.request_guard import refusal
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import ControllerActivated, ControllerDeposed
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum import effects as quorum_effects
 from laststand.emulator.core.quorum import inputs as quorum_inputs
@@ -33,7 +34,7 @@ from laststand.emulator.core.quorum.messages import QuorumRequest
 from laststand.emulator.core.quorum.node import QuorumNode
 from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.states import Leader
-from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, ServeMetadata
+from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.values import decode_batch, encode_values
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, RequestId
@@ -190,39 +191,38 @@ class QuorumController:
                 active.pass_control(decode_batch(batch, cause_id=_CONTROL).batch)
 
     def _commit(self, end_offset: MetadataOffset, cause_id: CauseId) -> None:
-        """Publishes what is committed.
+        """Publishes what is committed, and lets out what has waited for that.
 
-        The leader writes the facts down, those of earlier epochs again: their leader may have been killed before.
+        The leader writes the facts down, those of earlier epochs, too: their leader may have been killed before.
         """
-        log, leads = self.quorum.replica.log, isinstance(self.quorum.replica.state, Leader)
+        log = self.quorum.replica.log
         unpublished = log.read(self.published_end_offset, batches_max=len(log.batches))
-        batches = [batch for batch in unpublished if batch.end_offset <= end_offset]
         self.published_end_offset = end_offset
         released: list[node_effects.ControllerEffect] = []
         if self.active is not None:
             committed = inputs.MetadataCommitted(cause_id=cause_id, end_offset=end_offset)
             released = self.active.step(committed, now_ms=self._now_ms)
-        causes: dict[MetadataOffset, CauseId] = {}
-        departures: list[node_effects.ControllerEffect] = []
-        published: list[node_effects.PublishMetadata] = []
+        # The quorum may have put several batches of the controller into one, which brokers read as one.
+        causes = {
+            effect.batch.base_offset: effect.cause_id
+            for effect in released
+            if isinstance(effect, node_effects.PublishMetadata)
+        }
+        facts: list[RecordFacts] = []
+        for each in unpublished:
+            if each.end_offset > end_offset:
+                break
+            read = decode_batch(each, cause_id=cause_id)
+            cause = causes.get(each.base_offset, cause_id)
+            self._effects.append(node_effects.PublishMetadata(batch=read.batch, cause_id=cause))
+            is_own = self.active is not None and each.leader_epoch == self.controller_epoch
+            if not (is_own and each.values):
+                facts.append(RecordFacts(base_offset=each.base_offset, events=read.events))
+        if isinstance(self.quorum.replica.state, Leader):
+            self._effects += facts
         for effect in released:
-            match effect:
-                case node_effects.PublishMetadata(batch=batch):
-                    causes[batch.base_offset] = effect.cause_id
-                case node_effects.RecordEvent():
-                    self._effects.append(effect)
-                case _:
-                    departures.append(effect)
-        for quorum_batch in batches:
-            read = decode_batch(quorum_batch, cause_id=cause_id)
-            is_reported = quorum_batch.leader_epoch == self.controller_epoch and quorum_batch.values
-            if leads and not is_reported:
-                self._effects += [node_effects.RecordEvent(event=event) for event in read.events]
-            cause = causes.get(read.batch.base_offset, cause_id)
-            published.append(node_effects.PublishMetadata(batch=read.batch, cause_id=cause))
-        self._effects += published
-        for effect in departures:
-            self._take_active(effect)
+            if not isinstance(effect, node_effects.PublishMetadata):
+                self._take_active(effect)
 
     # --- The active controller --------------------------------------------------------------------------------------
 
@@ -234,7 +234,10 @@ class QuorumController:
         for batch in self.quorum.replica.log.batches:
             if batch.end_offset <= self.published_end_offset:
                 self.active.replay(decode_batch(batch, cause_id=cause_id).batch)
-        self._effects.append(ServeMetadata(controller_epoch=leader_epoch))
+        activated = ControllerActivated(
+            cause_id=cause_id, controller_epoch=leader_epoch, metadata_end_offset=self.published_end_offset
+        )
+        self._effects += [node_effects.RecordEvent(event=activated), ServeMetadata(controller_epoch=leader_epoch)]
         self._step_active(inputs.Started(cause_id=cause_id))
 
     def _depose(self) -> None:
@@ -245,7 +248,8 @@ class QuorumController:
         waiting, self._waiting = self._waiting, {}
         for received in waiting.values():
             self._refuse(received)
-        self._effects.append(ServeMetadata(controller_epoch=None))
+        deposed = ControllerDeposed(cause_id=_CONTROL, controller_epoch=self.controller_epoch)
+        self._effects += [node_effects.RecordEvent(event=deposed), ServeMetadata(controller_epoch=None)]
 
     def _step_active(self, incoming: inputs.ControllerInput) -> None:
         active = self.active

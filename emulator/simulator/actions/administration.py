@@ -8,7 +8,6 @@ from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.types import ConfigResource, NodeId, TopicId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import MIN_ISR
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.requests import permission_request, requests_of
 from laststand.emulator.simulator.actions.targets import find_broker
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -24,7 +23,7 @@ def administer(cluster: SimulatedCluster, action: actions.Administration) -> act
     cluster.administered += 1
     requests = requests_of(action, cluster.image, topic_id=_new_topic_id(cluster, action))
     for request, cause in zip(requests, _causes(action), strict=True):
-        cluster.clients.ask(CONTROLLER, request, cause=cause)
+        cluster.clients.ask(cluster.metadata_node.node_id, request, cause=cause)
     return actions.effective("asked the controller")
 
 
@@ -37,7 +36,9 @@ def change_permissions(
         cluster.image.acls.found(asked) for asked in request.filters
     ):
         return actions.no_op("there are no such entries")
-    cluster.clients.ask(CONTROLLER, request, cause=f"{actions.spec_of(action).verb}-{action.operation}")
+    cluster.clients.ask(
+        cluster.metadata_node.node_id, request, cause=f"{actions.spec_of(action).verb}-{action.operation}"
+    )
     return actions.effective("asked the controller")
 
 

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, assert_never
 from laststand.emulator.core.types import MessageFate, NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Direction, Link
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.plan.nouns import counted
 from laststand.emulator.simulator.actions.targets import UNKNOWN_NODE, find_process
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -17,12 +17,12 @@ _UNKNOWN_LINK: Final = actions.no_op("there is no such link")
 
 def _links(cluster: SimulatedCluster) -> list[Link[NodeId]]:
     """Returns the pairs of nodes that talk: the clients with every node, and the nodes with each other."""
-    nodes = [*cluster.nodes, CONTROLLER]
+    nodes = [*cluster.nodes, *cluster.metadata_nodes]
     return [Link(source, target) for source in (CLIENT, *nodes) for target in nodes if source != target]
 
 
 def _is_link(cluster: SimulatedCluster, link: Link[NodeId]) -> bool:
-    ends = (*cluster.nodes, CONTROLLER)
+    ends = (*cluster.nodes, *cluster.metadata_nodes)
     return link.source != link.target and link.target in ends and (link.source in ends or link.source == CLIENT)
 
 

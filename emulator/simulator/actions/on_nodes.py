@@ -26,7 +26,7 @@ def kill(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     if isinstance(node, BrokerNode):
         cluster.processes.kill(node.broker_id)
     else:
-        cluster.processes.kill_controller()
+        cluster.processes.kill_controller(node)
     return actions.effective("the process was killed")
 
 
@@ -42,7 +42,7 @@ def start(cluster: SimulatedCluster, node_id: NodeId, inter_broker_protocol_vers
     if isinstance(node, BrokerNode):
         cluster.processes.start(node.broker_id)
     else:
-        cluster.processes.start_controller()
+        cluster.processes.start_controller(node)
     seen = "runs" if node.core is not None else f"ended again: {os.strerror(errno.ENOSPC)}"
     return actions.effective(f"incarnation {node.incarnation} {seen}")
 
@@ -59,7 +59,7 @@ def stop(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     if isinstance(node, BrokerNode):
         cluster.processes.stop(node.broker_id)
     else:
-        cluster.processes.stop_controller()
+        cluster.processes.stop_controller(node)
     return actions.effective("the process was asked to stop")
 
 
@@ -118,7 +118,7 @@ def _lose_unsynced(cluster: SimulatedCluster, node: Process, loss: DiskLoss) -> 
     if isinstance(node, BrokerNode):
         cluster.processes.power_loss(node.broker_id, loss)
     else:
-        cluster.processes.power_loss_controller()
+        cluster.processes.power_loss_controller(node)
     return before - _batches(node)
 
 

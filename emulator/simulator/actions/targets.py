@@ -5,7 +5,6 @@ from typing import Final, TypeAlias
 
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, MetadataNode
 
@@ -33,5 +32,5 @@ def find_broker(cluster: SimulatedCluster, node_id: NodeId) -> BrokerNode | None
 
 
 def find_process(cluster: SimulatedCluster, node_id: NodeId) -> Process | None:
-    """Returns a broker or the controller; ``None`` if there is neither of this id."""
-    return cluster.metadata_node if node_id == CONTROLLER else find_broker(cluster, node_id)
+    """Returns a broker or a controller; ``None`` if there is neither of this id."""
+    return cluster.metadata_nodes.get(node_id) or find_broker(cluster, node_id)

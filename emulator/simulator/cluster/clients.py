@@ -9,7 +9,7 @@ from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSe
 from laststand.emulator.core.client.steps import Abandoned, RecordsOffered
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.network.wire import Wire
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
 from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode, StepNode
@@ -37,6 +37,7 @@ class ClientSet:
         wire: Wire,
         batches: BatchRegistry,
         *,
+        controller_id: Callable[[], NodeId],
         step: StepNode,
         run_until: Callable[[Callable[[], bool]], bool],
     ) -> None:
@@ -46,6 +47,7 @@ class ClientSet:
         self._bootstrap = bootstrap
         self._wire = wire
         self._batches = batches
+        self._controller_id = controller_id
         self._step = step
         self._run_until = run_until
 
@@ -75,7 +77,8 @@ class ClientSet:
             assignments=tuple(tuple(BrokerId(NodeId(broker)) for broker in replicas) for replicas in assignments),
             configs=tuple(configs.items()),
         )
-        request_id = self.ask(CONTROLLER, admin_messages.CreateTopicsRequest(topics=(topic,)), cause=f"create-{name}")
+        request = admin_messages.CreateTopicsRequest(topics=(topic,))
+        request_id = self.ask(self._controller_id(), request, cause=f"create-{name}")
         self._run_until(lambda: request_id in self.answers)
         answer = self.answers.get(request_id)
         if not isinstance(answer, admin_messages.CreateTopicsResponse):

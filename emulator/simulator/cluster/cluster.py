@@ -5,10 +5,10 @@ The cluster makes no protocol decisions: it delivers inputs and executes effects
 ``laststand.emulator.core.effects`` requires.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from laststand.emulator.core import effects, events, inputs
+from laststand.emulator.core import effects, events, inputs, records
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from laststand.emulator.core.controller.controller import Controller
@@ -26,7 +26,7 @@ from laststand.emulator.core.types import (
     TopicPartition,
     Way,
 )
-from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.channels import CONTROLLER_SYNC, Channel
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.cluster.broker_effects import BrokerEffects, with_batches
@@ -70,7 +70,7 @@ class SimulatedCluster:
     Attributes:
         queue: virtual time.
         nodes: all brokers.
-        metadata_node: where the metadata is, node 100; it runs from the start.
+        metadata_nodes: where the metadata is: node 100, or several controllers; they run from the start.
         network: the network's current state.
         links: cuts and heals links, holds and releases messages.
         wire: requests under way.
@@ -80,12 +80,16 @@ class SimulatedCluster:
         steps: of all nodes together.
         administered: how often administrators asked the controller for something.
         on_response: called with each response of a broker, while the effects of its step are executed.
-        on_controller_step: called with each input of a KRaft controller and its effects, before they are executed.
+        on_controller_step: called with each input of a KRaft controller, its term and the effects, before those are
+            executed.
         is_halted: ``run`` and ``run_until`` return at once while this is set, so that the state can be inspected.
     """
 
     converge_ms: ClassVar[int] = 30_000
     """Virtual time in which a healed cluster must converge."""
+
+    has_quorum: ClassVar[bool] = False
+    """Several controllers agree on the metadata."""
 
     apis_left_unanswered: ClassVar[frozenset[str]] = frozenset()
     """Requests that a node may take and forget: whoever sent them gives them up in the end."""
@@ -108,7 +112,7 @@ class SimulatedCluster:
         self.steps = 0
         self.administered = 0
         self.on_response: Callable[[BrokerNode, effects.SendResponse], None] | None = None
-        self.on_controller_step: Callable[[object, Sequence[effects.Effect]], None] | None = None
+        self.on_controller_step: Callable[[int, object, Sequence[effects.Effect]], None] | None = None
         self.is_halted = False
         self.queue = EventQueue()
         self.network = Network()
@@ -124,11 +128,11 @@ class SimulatedCluster:
         self._timers = NodeTimers(self.queue, self._step)
         self._prepare()
         self.nodes = {(node := self._make_broker(BrokerId(NodeId(index)))).broker_id: node for index in range(brokers)}
-        self.metadata_node, streams = self._make_metadata()
-        self.links = Links(self.queue, self.network, self.wire, streams, self.nodes)
+        self.metadata_nodes, streams = self._make_metadata()
+        self.links = Links(self.queue, self.network, self.wire, streams, self.nodes, self.metadata_nodes)
         self.processes = Processes(
             self.nodes,
-            self.metadata_node,
+            lambda: self.metadata_node,
             switches=switches,
             properties=properties,
             queue=self.queue,
@@ -139,7 +143,12 @@ class SimulatedCluster:
             arm=self._timers.arm,
         )
         self.clients = ClientSet(
-            tuple(self.nodes), self.wire, batches or BatchRegistry(), step=self._step, run_until=self.run_until
+            tuple(self.nodes),
+            self.wire,
+            batches or BatchRegistry(),
+            controller_id=lambda: self.metadata_node.node_id,
+            step=self._step,
+            run_until=self.run_until,
         )
         self._broker_effects = BrokerEffects(
             self.queue,
@@ -153,7 +162,8 @@ class SimulatedCluster:
         self._note_harness_started()
         if attach is not None:
             attach(self)
-        self.processes.start_controller()
+        for metadata_node in self.metadata_nodes.values():
+            self.processes.start_controller(metadata_node)
 
     # --- What kind of cluster it is ---------------------------------------------------------------------------------
 
@@ -163,10 +173,11 @@ class SimulatedCluster:
     def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
         return BrokerNode(broker_id)
 
-    def _make_metadata(self) -> tuple[MetadataNode, Streams]:
-        """Returns node 100, and how brokers hear of metadata."""
+    def _make_metadata(self) -> tuple[Mapping[NodeId, MetadataNode], Streams]:
+        """Returns the nodes that have the metadata, and how brokers hear of it."""
         self.controller_node = ControllerNode()
-        streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
+        nodes = {CONTROLLER: self.controller_node}
+        streams = MetadataStreams(self.queue, self.network, self.wire, nodes, self._step)
         self._controller_effects = ControllerEffects(
             self.controller_node,
             self.queue,
@@ -175,10 +186,10 @@ class SimulatedCluster:
             step=self._step,
             end=lambda node, end: self.processes.end(node, end),
         )
-        return self.controller_node, streams
+        return nodes, streams
 
-    def _execute_on_metadata(self, effect: effects.Effect) -> None:
-        """Executes an effect of node 100 other than a message."""
+    def _execute_on_metadata(self, node: MetadataNode, effect: effects.Effect) -> None:
+        """Executes an effect of a node that has the metadata, other than a message."""
         self._controller_effects.execute(effect)
 
     def _note_intercepted(self, channel: Channel[NodeId], fate: MessageFate) -> None:
@@ -220,9 +231,32 @@ class SimulatedCluster:
         return self.queue.now_ms
 
     @property
+    def metadata_node(self) -> MetadataNode:
+        """The node that has the metadata now: node 100, or of several controllers the active one."""
+        return self.metadata_nodes[CONTROLLER]
+
+    @property
     def controller(self) -> Controller:
         """The controller's core; of the process that ran last, where none runs."""
         return self.controller_node.controller
+
+    @property
+    def metadata_log(self) -> Sequence[records.MetadataBatch]:
+        """The metadata log: what the controller has appended, or several controllers have committed."""
+        return self.controller_node.log
+
+    def controller_term(self, node_id: NodeId, incarnation: int) -> int:
+        """Returns a number that grows with each controller that may write metadata."""
+        return incarnation
+
+    @property
+    def is_metadata_sound(self) -> bool:
+        """Nothing keeps the metadata from being changed: whoever has it runs as it should."""
+        return CONTROLLER_SYNC not in self.network.held and self.runs_soundly(self.metadata_node)
+
+    def runs_soundly(self, node: Node[InputT]) -> bool:
+        """Returns whether a process runs, and by a right clock."""
+        return node.core is not None and not node.is_paused and node.clock.has_normal_rate
 
     @property
     def image(self) -> MetadataImage:
@@ -286,7 +320,7 @@ class SimulatedCluster:
 
     def expire(self, broker_id: BrokerId) -> bool:
         """Lets a broker's session end while everything else goes on; returns whether it did."""
-        heartbeats = Channel(broker_id, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+        heartbeats = Channel(broker_id, self.metadata_node.node_id, "BrokerHeartbeat", Way.REQUEST)
         was_held = heartbeats in self.network.held
         self.links.hold(heartbeats)
 
@@ -319,7 +353,7 @@ class SimulatedCluster:
     # --- Steps ------------------------------------------------------------------------------------------------------
 
     def _receive(self, node_id: NodeId, received: inputs.RequestReceived) -> bool:
-        node: BrokerNode | MetadataNode = self.metadata_node if node_id == CONTROLLER else self.nodes[BrokerId(node_id)]
+        node = self.metadata_nodes.get(node_id) or self.nodes[BrokerId(node_id)]
         if node.core is None:
             return False
         if isinstance(node, BrokerNode):
@@ -342,8 +376,8 @@ class SimulatedCluster:
             return
         self.steps += 1
         effects = core.step(incoming, now_ms=node.clock.local_ms(self.queue.now_ms))
-        if self.on_controller_step is not None and isinstance(node, ControllerNode):
-            self.on_controller_step(incoming, effects)
+        if isinstance(node, MetadataNode):
+            self._report_step(node, incoming, effects)
         if node.pending_crash is not None and (done := done_before(node.pending_crash, effects)) is not None:
             assert isinstance(node, BrokerNode)
             crash = node.pending_crash
@@ -360,6 +394,10 @@ class SimulatedCluster:
         if node.core is core:
             self._timers.arm(node)
         self._observer.stepped(node.node_id)
+
+    def _report_step(self, node: MetadataNode, incoming: object, taken: Sequence[effects.Effect]) -> None:
+        if self.on_controller_step is not None and node.role is NodeRole.CONTROLLER:
+            self.on_controller_step(node.incarnation, incoming, taken)
 
     def _execute(self, node: Node[InputT], effect: effects.Effect) -> None:
         match effect:
@@ -383,6 +421,6 @@ class SimulatedCluster:
             case _ if isinstance(node, BrokerNode):
                 self._broker_effects.execute(node, effect)
             case _ if isinstance(node, MetadataNode):
-                self._execute_on_metadata(effect)
+                self._execute_on_metadata(node, effect)
             case _:
                 raise InvariantError(f"a client has no effect {effect}")

@@ -51,7 +51,7 @@ class ControllerEffects:
             case effects.AppendMetadata():
                 self._append(effect)
             case effects.PublishMetadata(cause_id=cause_id):
-                self._streams.publish(cause_id)
+                self._streams.publish(self._node, cause_id)
             case effects.DrawNumber():
                 self._queue.after(0, self.deliver_draw)
             case effects.StopNode():

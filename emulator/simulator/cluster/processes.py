@@ -1,6 +1,6 @@
 """Actions on processes: start, stop, kill, pause and resume them, take their power, change their clocks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from laststand.emulator.core import events, inputs
@@ -31,7 +31,7 @@ class Processes:
 
     Args:
         nodes: all brokers.
-        metadata_node: where the metadata is.
+        metadata_node: returns the node that has the metadata now.
         switches: the rules.
         properties: of every node.
         queue: virtual time.
@@ -45,7 +45,7 @@ class Processes:
     def __init__(
         self,
         nodes: Mapping[BrokerId, BrokerNode],
-        metadata_node: MetadataNode,
+        metadata_node: Callable[[], MetadataNode],
         *,
         switches: Switches,
         properties: NodeProperties,
@@ -134,17 +134,16 @@ class Processes:
                 target=str(node.node_id),
                 nodes=(node.node_id,),
                 bit="simulated",
-                metadata_offset=self._metadata_node.committed_end_offset,
+                metadata_offset=self._metadata_node().committed_end_offset,
                 begun_ns=self._event_log.now_ns,
                 proved_ns=self._event_log.now_ns,
             )
         )
 
-    # --- The controller ---------------------------------------------------------------------------------------------
+    # --- Controllers ------------------------------------------------------------------------------------------------
 
-    def start_controller(self) -> None:
-        """Starts the controller on its log; no effect if it runs."""
-        node = self._metadata_node
+    def start_controller(self, node: MetadataNode) -> None:
+        """Starts a controller on its log; no effect if it runs."""
         if node.core is None:
             unreported = node.boot(self._switches, self._properties)
             self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
@@ -152,18 +151,18 @@ class Processes:
                 self._event_log.write(node, event)
             self._step(node, inputs.Started(cause_id=CauseId("start")))
 
-    def stop_controller(self) -> None:
-        """Asks the controller to shut down in order."""
-        self._step(self._metadata_node, inputs.ShutdownRequested(cause_id=CauseId("stop")))
+    def stop_controller(self, node: MetadataNode) -> None:
+        """Asks a controller to shut down in order."""
+        self._step(node, inputs.ShutdownRequested(cause_id=CauseId("stop")))
 
-    def kill_controller(self) -> None:
-        """Kills the controller; what it had appended stays."""
-        self.end(self._metadata_node, events.IncarnationEnd.KILLED)
+    def kill_controller(self, node: MetadataNode) -> None:
+        """Kills a controller; what it had appended stays."""
+        self.end(node, events.IncarnationEnd.KILLED)
 
-    def power_loss_controller(self) -> None:
-        """Ends the controller at once, if it runs, and loses the records that it had not synced."""
-        self.end(self._metadata_node, events.IncarnationEnd.POWER_LOST)
-        self._metadata_node.lose_unsynced()
+    def power_loss_controller(self, node: MetadataNode) -> None:
+        """Ends a controller at once, if it runs, and loses the records that it had not synced."""
+        self.end(node, events.IncarnationEnd.POWER_LOST)
+        node.lose_unsynced()
 
     # --- Any node ---------------------------------------------------------------------------------------------------
 
@@ -229,7 +228,7 @@ class Processes:
         if isinstance(node, BrokerNode):
             self._streams.forget(node)
         elif isinstance(node, MetadataNode):
-            self._streams.lose_all()
+            self._streams.lose_all(node.node_id)
         self._event_log.note(
             events.IncarnationEnded(
                 cause_id=self._event_log.cause_id,
@@ -237,6 +236,6 @@ class Processes:
                 ended_incarnation=node.incarnation,
                 end=end,
                 exit_code=0 if end is events.IncarnationEnd.STOPPED else None,
-                metadata_offset=self._metadata_node.committed_end_offset,
+                metadata_offset=self._metadata_node().committed_end_offset,
             )
         )

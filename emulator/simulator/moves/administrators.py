@@ -14,7 +14,6 @@ from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.lines import elr_feature, min_isr
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
 
 
@@ -56,7 +55,7 @@ def _race_min_isr(view: ClusterView) -> Actions:
         actions.Wait(duration_ms=view.schedule.randint(5, 20)),
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         actions.Wait(duration_ms=view.schedule.randint(5, 40)),
-        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Cut(link=Link(leader, view.controller_id)),
         actions.Wait(duration_ms=view.past_session_ms(150)),
     ]
 
@@ -71,14 +70,14 @@ def _race_raised(view: ClusterView) -> Actions:
     return [
         min_isr(name.topic, 1),
         actions.Wait(duration_ms=view.schedule.randint(5, 40)),
-        actions.Hold(channel=Channel(leader, CONTROLLER, STREAM, Way.RESPONSE)),
+        actions.Hold(channel=Channel(leader, view.controller_id, STREAM, Way.RESPONSE)),
         min_isr(name.topic, 2),
         *(actions.Cut(link=Link(other, leader)) for other in others),
         actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         actions.Wait(duration_ms=view.past_lag_ms()),
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         actions.Wait(duration_ms=view.schedule.randint(5, 40)),
-        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Cut(link=Link(leader, view.controller_id)),
         actions.Wait(duration_ms=view.past_session_ms(150)),
     ]
 
@@ -113,7 +112,7 @@ def _race_produce(view: ClusterView) -> Actions:
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) == len(view.brokers):
         return []
-    streams = [Channel(member, CONTROLLER, STREAM, Way.RESPONSE) for member in led.state.isr]
+    streams = [Channel(member, view.controller_id, STREAM, Way.RESPONSE) for member in led.state.isr]
     return [
         *(actions.Hold(channel=stream) for stream in streams),
         actions.RecreateTopic(name=led.name.topic),
@@ -148,7 +147,7 @@ def _race_reassign(view: ClusterView) -> Actions:
         actions.Wait(duration_ms=view.schedule.randint(20, 100)),
         actions.Reassign(partition=name, replicas=(moved, *stay)),
         actions.Wait(duration_ms=view.schedule.randint(20, 100)),
-        *(actions.Cut(link=Link(member, CONTROLLER)) for member in stay),
+        *(actions.Cut(link=Link(member, view.controller_id)) for member in stay),
         actions.Wait(duration_ms=view.past_session_ms(175)),
     ]
 
@@ -166,10 +165,10 @@ def _race_replication_factor(view: ClusterView) -> Actions:
         actions.Reassign(partition=TopicPartition(name.topic, 0), replicas=(view.schedule.choice(others),)),
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         actions.Wait(duration_ms=view.schedule.randint(20, 100)),
-        *(actions.Cut(link=Link(other, CONTROLLER)) for other in others),
+        *(actions.Cut(link=Link(other, view.controller_id)) for other in others),
         actions.Wait(duration_ms=view.past_session_ms(175)),
         view.draw_power_loss((leader,)),
-        *(actions.HealLink(link=Link(other, CONTROLLER)) for other in others),
+        *(actions.HealLink(link=Link(other, view.controller_id)) for other in others),
         actions.Wait(duration_ms=view.past_session_ms(175)),
         actions.Start(nodes=(leader,)),
         actions.Wait(duration_ms=view.past_session_ms(175)),
@@ -188,14 +187,14 @@ def _race_term(view: ClusterView) -> Actions:
         actions.Wait(duration_ms=view.schedule.randint(2, 10)),
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         actions.Wait(duration_ms=view.schedule.randint(10, 30)),
-        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Cut(link=Link(leader, view.controller_id)),
         _designated(name, successor),
         actions.Wait(duration_ms=view.schedule.randint(20, 60)),
         actions.Cut(link=Link(forked, leader)),
         _designated(name, leader),
         actions.Wait(duration_ms=view.schedule.randint(2, 10)),
         actions.HealLink(link=Link(successor, leader)),
-        actions.HealLink(link=Link(leader, CONTROLLER)),
+        actions.HealLink(link=Link(leader, view.controller_id)),
         actions.Wait(duration_ms=view.schedule.randint(60, 60 + view.session_ms // 2)),
         _designated(name, forked),
         actions.Wait(duration_ms=view.schedule.randint(50, 150)),
@@ -223,7 +222,7 @@ def _race_cancel(view: ClusterView) -> Actions:
         *(actions.Cut(link=Link(late, each)) for each in (leader, added)),
         actions.Reassign(partition=name, replicas=(added, late)),
         actions.Wait(duration_ms=view.schedule.randint(200, 400)),
-        *(actions.Cut(link=Link(other, CONTROLLER)) for other in others if other != added),
+        *(actions.Cut(link=Link(other, view.controller_id)) for other in others if other != added),
         actions.Wait(duration_ms=view.past_session_ms(150)),
         actions.Pause(nodes=(leader,)),
         actions.Wait(duration_ms=view.past_session_ms(150)),
@@ -255,18 +254,18 @@ def _race_downgrade(view: ClusterView) -> Actions:
             action
             for replica in fenced
             for action in (
-                actions.Cut(link=Link(replica, CONTROLLER)),
+                actions.Cut(link=Link(replica, view.controller_id)),
                 actions.Wait(duration_ms=view.past_session_ms(150)),
             )
         ),
         view.draw_power_loss((victim,)),
-        actions.Reset(link=Link(victim, CONTROLLER)),  # or its last heartbeat arrives after all
+        actions.Reset(link=Link(victim, view.controller_id)),  # or its last heartbeat arrives after all
         elr_feature(0),
         actions.Wait(duration_ms=view.schedule.randint(5, 20)),
-        actions.HealLink(link=Link(victim, CONTROLLER)),
+        actions.HealLink(link=Link(victim, view.controller_id)),
         actions.Start(nodes=(victim,)),
         actions.Wait(duration_ms=view.past_session_ms(175)),
-        *(actions.HealLink(link=Link(replica, CONTROLLER)) for replica in (leader, *others)),
+        *(actions.HealLink(link=Link(replica, view.controller_id)) for replica in (leader, *others)),
         actions.Wait(duration_ms=view.schedule.randint(200, 500)),
         elr_feature(1),
         actions.Wait(duration_ms=view.schedule.randint(5, 40)),

@@ -11,7 +11,6 @@ from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationF
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.disk.disk import unsynced_batches
@@ -72,6 +71,11 @@ class ClusterView:
         """Brokers that run."""
         return [node for node in self.brokers if node.core is not None]
 
+    @property
+    def controller_id(self) -> NodeId:
+        """The controller, or of several the one that was the last to become active."""
+        return self.cluster.metadata_node.node_id
+
     def draw_partition(self) -> TopicPartition:
         """Draws a partition."""
         return self.workload.choice(self.partitions)
@@ -129,7 +133,11 @@ class ClusterView:
     def draw_loss(self, nodes: tuple[NodeId, ...]) -> DiskLoss:
         """Draws what a loss of power leaves of these nodes' disks."""
         most = max(
-            (unsynced_batches(self.cluster.nodes[BrokerId(node)].disk) for node in nodes if node != CONTROLLER),
+            (
+                unsynced_batches(broker.disk)
+                for node in nodes
+                if (broker := self.cluster.nodes.get(BrokerId(node))) is not None
+            ),
             default=0,
         )
         return DiskLoss(

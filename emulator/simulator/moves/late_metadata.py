@@ -29,7 +29,6 @@ from laststand.emulator.plan.actions import (
 )
 from laststand.emulator.plan.channels import STREAM, Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_ALL
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.moves.administrators import ADMINISTRATOR_MOVES
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, LedPartition, Move
 from laststand.emulator.simulator.moves.requests import REQUEST_MOVES
@@ -137,7 +136,7 @@ def _behind(view: ClusterView, changes: Sequence[_Change] = _CHANGES) -> Actions
     led = view.draw_led_partition()
     if led is None:
         return []
-    streams = [Channel(broker, CONTROLLER, STREAM, Way.RESPONSE) for broker in _draw_late(view, led)]
+    streams = [Channel(broker, view.controller_id, STREAM, Way.RESPONSE) for broker in _draw_late(view, led)]
     actions: list[Action] = [Hold(channel=stream) for stream in streams]
     link = _draw_link(view, led) if len(view.brokers) > 1 and view.network.random() < 0.6 else None
     if link is not None:

@@ -14,6 +14,7 @@ from laststand.emulator.simulator.moves.late_metadata import LATE_METADATA_MOVES
 from laststand.emulator.simulator.moves.network import NETWORK_MOVES
 from laststand.emulator.simulator.moves.processes import PROCESS_MOVES
 from laststand.emulator.simulator.moves.progress import PROGRESS_MOVES
+from laststand.emulator.simulator.moves.quorum import QUORUM_MOVES
 from laststand.emulator.simulator.moves.races import RACES
 from laststand.emulator.simulator.moves.requests import REQUEST_MOVES
 from laststand.emulator.simulator.moves.unclean_races import UNCLEAN_RACES
@@ -29,6 +30,7 @@ MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         **ADMINISTRATOR_MOVES,
         **RACES,
         **UNCLEAN_RACES,
+        **QUORUM_MOVES,
         **ZOOKEEPER_MOVES,
     }
 )

@@ -12,7 +12,7 @@ from laststand.emulator.core.types import NodeId, Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import CONTROLLER_SYNC, STREAM, SYNC, Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_LEADER
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
 
 
@@ -25,7 +25,7 @@ def _hold_alter_partition(view: ClusterView) -> Actions:
     if led is None:
         return []
     way = view.network.choice((Way.REQUEST, Way.REQUEST, Way.REQUEST, Way.RESPONSE))
-    return _hold(Channel(led.leader, CONTROLLER, "AlterPartition", way))
+    return _hold(Channel(led.leader, view.controller_id, "AlterPartition", way))
 
 
 def _hold_fetch(view: ClusterView) -> Actions:
@@ -45,7 +45,7 @@ def _hold_produce(view: ClusterView) -> Actions:
 
 
 def _hold_stream(view: ClusterView) -> Actions:
-    return _hold(Channel(view.network.choice(view.brokers).node_id, CONTROLLER, STREAM, Way.RESPONSE))
+    return _hold(Channel(view.network.choice(view.brokers).node_id, view.controller_id, STREAM, Way.RESPONSE))
 
 
 def _hold_sync(_: ClusterView) -> Actions:
@@ -56,12 +56,12 @@ def _hold_session(view: ClusterView) -> Actions:
     """Delays one of: what keeps a broker in the cluster, a producer's first question, the questions of a recovery."""
     broker = view.network.choice(view.brokers).node_id
     channels = (
-        Channel(broker, CONTROLLER, "BrokerHeartbeat", Way.REQUEST),
-        Channel(broker, CONTROLLER, "BrokerHeartbeat", Way.RESPONSE),
-        Channel(broker, CONTROLLER, "BrokerRegistration", Way.REQUEST),
-        Channel(broker, CONTROLLER, "BrokerRegistration", Way.RESPONSE),
+        Channel(broker, view.controller_id, "BrokerHeartbeat", Way.REQUEST),
+        Channel(broker, view.controller_id, "BrokerHeartbeat", Way.RESPONSE),
+        Channel(broker, view.controller_id, "BrokerRegistration", Way.REQUEST),
+        Channel(broker, view.controller_id, "BrokerRegistration", Way.RESPONSE),
         Channel(CLIENT, broker, "InitProducerId", Way.REQUEST),
-        Channel(CONTROLLER, broker, "GetReplicaLogInfo", Way.REQUEST),
+        Channel(view.controller_id, broker, "GetReplicaLogInfo", Way.REQUEST),
     )
     return _hold(view.network.choice(channels))
 
@@ -105,7 +105,7 @@ def _draw_link(view: ClusterView) -> Link[NodeId]:
     source = view.network.choice([*(node.node_id for node in view.brokers), CLIENT])
     ends = [*(node.node_id for node in view.brokers if node.node_id != source)]
     if source != CLIENT:
-        ends.append(CONTROLLER)
+        ends.append(view.controller_id)
     return Link(source, view.network.choice(ends))
 
 
@@ -159,7 +159,7 @@ def _fork(view: ClusterView) -> Actions:
         *cuts,
         actions.Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
         actions.Wait(duration_ms=view.schedule.randint(3, 20)),
-        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Cut(link=Link(leader, view.controller_id)),
         actions.Wait(duration_ms=view.past_session_ms()),
         actions.HealNodes(nodes=(leader,)),
         actions.Wait(duration_ms=view.schedule.randint(5, 60)),

@@ -11,7 +11,6 @@ from typing import Final
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import PRODUCER_ALL
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
 
 
@@ -108,8 +107,7 @@ def _pause(view: ClusterView) -> Actions:
 
 def _resume(view: ClusterView) -> Actions:
     paused = [node.node_id for node in view.brokers if node.is_paused]
-    if view.cluster.metadata_node.is_paused:
-        paused.append(CONTROLLER)
+    paused += [node.node_id for node in view.cluster.metadata_nodes.values() if node.is_paused]
     return [actions.Resume(nodes=(view.schedule.choice(paused),))] if paused else []
 
 
@@ -133,7 +131,7 @@ def _depose(view: ClusterView) -> Actions:
 def _on_controller(view: ClusterView, crash: actions.Action) -> Actions:
     if view.cluster.metadata_node.core is None:
         return []
-    start = actions.Start(nodes=(CONTROLLER,))
+    start = actions.Start(nodes=(view.controller_id,))
     return [crash, actions.Wait(duration_ms=view.schedule.choice((1, 20, 200, 500))), start]
 
 
@@ -142,15 +140,15 @@ def _draw(view: ClusterView) -> Actions:
 
 
 def _kill_controller(view: ClusterView) -> Actions:
-    return _on_controller(view, actions.Kill(nodes=(CONTROLLER,)))
+    return _on_controller(view, actions.Kill(nodes=(view.controller_id,)))
 
 
 def _power_loss_controller(view: ClusterView) -> Actions:
-    return _on_controller(view, view.draw_power_loss((CONTROLLER,)))
+    return _on_controller(view, view.draw_power_loss((view.controller_id,)))
 
 
 def _pause_controller(view: ClusterView) -> Actions:
-    return [actions.Pause(nodes=(CONTROLLER,))]
+    return [actions.Pause(nodes=(view.controller_id,))]
 
 
 PROCESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(

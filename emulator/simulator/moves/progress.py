@@ -6,7 +6,6 @@ from typing import Final
 
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
 from laststand.emulator.simulator.oracle.promptness import bound_ms, unclean_bound_ms
 
@@ -53,8 +52,7 @@ def _endure(view: ClusterView) -> Actions:
 
 def _start(view: ClusterView) -> Actions:
     down = [node.node_id for node in view.brokers if node.core is None]
-    if view.cluster.metadata_node.core is None:
-        down.append(CONTROLLER)
+    down += [node.node_id for node in view.cluster.metadata_nodes.values() if node.core is None]
     return [actions.Start(nodes=(view.schedule.choice(down),))] if down else []
 
 

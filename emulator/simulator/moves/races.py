@@ -12,7 +12,7 @@ from laststand.emulator.core.types import Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
 
 
@@ -23,8 +23,8 @@ def _race_shrink(view: ClusterView) -> Actions:
         return []
     name, leader, state = led
     dropped, returning = view.network.sample([member for member in state.isr if member != leader], 2)
-    proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
-    heartbeats = Channel(returning, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+    proposals = Channel(leader, view.controller_id, "AlterPartition", Way.REQUEST)
+    heartbeats = Channel(returning, view.controller_id, "BrokerHeartbeat", Way.REQUEST)
     return [
         actions.Hold(channel=proposals),
         actions.Cut(link=Link(dropped, leader)),
@@ -54,7 +54,7 @@ def _race_expand(view: ClusterView) -> Actions:
     if not followers:
         return []
     joining = view.network.choice(followers)
-    proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
+    proposals = Channel(leader, view.controller_id, "AlterPartition", Way.REQUEST)
     return [
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         actions.Expire(nodes=(joining,)),
@@ -82,7 +82,7 @@ def _race_cut(view: ClusterView) -> Actions:
         actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         actions.Wait(duration_ms=view.schedule.randint(3, 20)),
         actions.SyncDisk(nodes=(leader,)),
-        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Cut(link=Link(leader, view.controller_id)),
         actions.Wait(duration_ms=view.past_session_ms()),
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         actions.Wait(duration_ms=view.schedule.randint(350, 450)),  # the client finds the next leader
@@ -108,7 +108,7 @@ def _race_roles(view: ClusterView) -> Actions:
         *(actions.Cut(link=Link(member, forked)) for member in (successor, other)),
         actions.Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
         actions.Wait(duration_ms=view.schedule.randint(3, 20)),
-        actions.Cut(link=Link(forked, CONTROLLER)),
+        actions.Cut(link=Link(forked, view.controller_id)),
         actions.Wait(duration_ms=view.past_session_ms()),
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=2),
         actions.Wait(duration_ms=view.schedule.randint(350, 900)),  # the client finds the next leader
@@ -152,22 +152,22 @@ def _race_readers(view: ClusterView) -> Actions:
         append,  # reaches the follower, and no other replica
         actions.Wait(duration_ms=view.schedule.randint(5, 20)),
         actions.Pause(nodes=(leader,)),
-        actions.Cut(link=Link(forked, CONTROLLER)),
+        actions.Cut(link=Link(forked, view.controller_id)),
         expires,
         append,  # only on the successor
         expires,
         actions.Pause(nodes=(successor,)),
         actions.Cut(link=Link(successor, forked)),
-        actions.HealLink(link=Link(forked, CONTROLLER)),
+        actions.HealLink(link=Link(forked, view.controller_id)),
         expires,
         append,  # by the follower as leader, after its diverging records
         expires,
-        actions.Cut(link=Link(forked, CONTROLLER)),
+        actions.Cut(link=Link(forked, view.controller_id)),
         actions.Resume(nodes=(successor,)),
         expires,
         actions.Resume(nodes=(leader,)),
         actions.Cut(link=Link(forked, successor)),
-        actions.HealLink(link=Link(forked, CONTROLLER)),
+        actions.HealLink(link=Link(forked, view.controller_id)),
         actions.Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # all clients know the leader
         actions.Release(channel=answers),
         actions.Wait(duration_ms=view.schedule.randint(2, 20)),
@@ -183,8 +183,8 @@ def _race_refusal(view: ClusterView) -> Actions:
         return []
     name, leader, state = led
     joining = view.network.choice([replica for replica in state.replicas if replica != leader])
-    proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
-    heartbeats = Channel(joining, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+    proposals = Channel(leader, view.controller_id, "AlterPartition", Way.REQUEST)
+    heartbeats = Channel(joining, view.controller_id, "BrokerHeartbeat", Way.REQUEST)
     return [
         actions.Cut(link=Link(joining, leader)),
         actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
@@ -215,7 +215,7 @@ def _race_proof(view: ClusterView) -> Actions:
     others = [member for member in led.state.isr if member != lost]
     if not view.may_crash(view.cluster.nodes[lost]):
         return []
-    stream = Channel(others[-1], CONTROLLER, STREAM, Way.RESPONSE)
+    stream = Channel(others[-1], view.controller_id, STREAM, Way.RESPONSE)
     return [
         actions.Produce(partition=led.name, producer=PRODUCER_ALL, records=1),
         actions.Wait(duration_ms=view.schedule.randint(5, 20)),

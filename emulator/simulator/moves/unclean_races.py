@@ -15,7 +15,6 @@ from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.lines import min_isr
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
 
@@ -35,14 +34,14 @@ def _race_pick(view: ClusterView) -> Actions:
     return [
         min_isr(name.topic, 1),
         actions.Cut(link=Link(empty, leader)),
-        actions.Cut(link=Link(full, CONTROLLER)),
+        actions.Cut(link=Link(full, view.controller_id)),
         actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
         actions.Wait(duration_ms=max(view.past_session_ms(), view.past_lag_ms())),
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         actions.Wait(duration_ms=view.schedule.randint(20, 60)),
         actions.Draw(number=1),
         actions.Kill(nodes=(leader,)),
-        actions.HealLink(link=Link(full, CONTROLLER)),
+        actions.HealLink(link=Link(full, view.controller_id)),
         actions.Wait(duration_ms=view.past_session_ms(160)),
     ]
 
@@ -56,17 +55,17 @@ def _race_recovering(view: ClusterView) -> Actions:
     second, third = [replica for replica in state.replicas if replica != leader][:2]
     return [
         min_isr(name.topic, 1),
-        actions.Cut(link=Link(second, CONTROLLER)),
-        actions.Cut(link=Link(third, CONTROLLER)),
+        actions.Cut(link=Link(second, view.controller_id)),
+        actions.Cut(link=Link(third, view.controller_id)),
         actions.Cut(link=Link(third, second)),
         actions.Wait(duration_ms=view.past_session_ms(160)),
         actions.Kill(nodes=(leader,)),
-        actions.HealLink(link=Link(second, CONTROLLER)),
+        actions.HealLink(link=Link(second, view.controller_id)),
         actions.Wait(duration_ms=view.past_session_ms(160)),
         actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         actions.Wait(duration_ms=view.schedule.randint(20, 60)),
-        actions.Cut(link=Link(second, CONTROLLER)),
-        actions.HealLink(link=Link(third, CONTROLLER)),
+        actions.Cut(link=Link(second, view.controller_id)),
+        actions.HealLink(link=Link(third, view.controller_id)),
         actions.Wait(duration_ms=view.past_session_ms(160)),
     ]
 

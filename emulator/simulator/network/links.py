@@ -1,12 +1,12 @@
 """Actions on the network: links are cut and healed, messages held, released, lost and duplicated."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from laststand.emulator.core.types import BrokerId, NodeId, Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.network.network import KEEPALIVE_MS, LATENCY_MS, Interference, Latency, Network
 from laststand.emulator.simulator.network.streams import Streams
 from laststand.emulator.simulator.network.wire import Wire
@@ -23,6 +23,7 @@ class Links:
         wire: requests under way.
         streams: of metadata.
         nodes: all brokers.
+        metadata_nodes: the others.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class Links:
         wire: Wire,
         streams: Streams,
         nodes: Mapping[BrokerId, BrokerNode],
+        metadata_nodes: Collection[NodeId],
     ) -> None:
         self._queue = queue
         self._network = network
         self._wire = wire
         self._streams = streams
         self._nodes = nodes
+        self._metadata_nodes = metadata_nodes
 
     # --- Connections ------------------------------------------------------------------------------------------------
 
@@ -62,12 +65,12 @@ class Links:
         return self._wire.reset(source, target)
 
     def _break_stream(self, source: NodeId, target: NodeId, *, notice_ms: int) -> None:
-        if target == CONTROLLER and source in self._nodes:
-            self._streams.lose(self._nodes[BrokerId(source)], notice_ms=notice_ms)
+        if source in self._nodes:
+            self._streams.lose(self._nodes[BrokerId(source)], target, notice_ms=notice_ms)
 
     def isolate(self, node_id: NodeId, clients: actions.Clients = actions.Clients.CONNECTED) -> None:
         """Cuts every link between a node and the other nodes, and perhaps that of the clients to it."""
-        for other in (*self._nodes, CONTROLLER):
+        for other in (*self._nodes, *self._metadata_nodes):
             if other != node_id:
                 self.cut(node_id, other)
                 self.cut(other, node_id)

@@ -16,6 +16,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     Acks,
@@ -25,6 +26,7 @@ from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,
     IncarnationId,
+    LeaderEpoch,
     MetadataOffset,
     NodeId,
     NodeRole,
@@ -144,6 +146,10 @@ class HostingBroker(Protocol):
 class BrokerNode(Node[inputs.BrokerInput]):
     """A broker: its disk stays.
 
+    Args:
+        broker_id: of the broker.
+        controller_ids: the controllers of its cluster.
+
     Attributes:
         incarnation_id: what the process that runs or ran last registers with; ``None`` before the first.
         disk: survives the process.
@@ -151,9 +157,10 @@ class BrokerNode(Node[inputs.BrokerInput]):
         marks: what the oracle last saw of each hosted partition.
     """
 
-    def __init__(self, broker_id: BrokerId) -> None:
+    def __init__(self, broker_id: BrokerId, controller_ids: tuple[NodeId, ...] = (CONTROLLER,)) -> None:
         super().__init__(broker_id)
         self.broker_id = broker_id
+        self._controller_ids = controller_ids
         self.incarnation_id: IncarnationId | None = None
         self.disk = Disk()
         self.broker: HostingBroker | None = None
@@ -167,7 +174,7 @@ class BrokerNode(Node[inputs.BrokerInput]):
         self.core = self.broker = Broker(
             BrokerConfig(
                 broker_id=self.broker_id,
-                controller_ids=(CONTROLLER,),
+                controller_ids=self._controller_ids,
                 cluster_id=CLUSTER_ID,
                 incarnation_id=self.incarnation_id,
                 log_dirs=(f"directory-{self.broker_id}-{self.disk.generation}",),
@@ -194,7 +201,7 @@ class BrokerNode(Node[inputs.BrokerInput]):
 
 
 class MetadataNode(Node[inputs.ControllerInput]):
-    """Node 100, which has the metadata.
+    """A node that has the metadata: node 100, or one of several controllers.
 
     Attributes:
         durable: the committed metadata.
@@ -202,8 +209,8 @@ class MetadataNode(Node[inputs.ControllerInput]):
 
     role: ClassVar[NodeRole]
 
-    def __init__(self) -> None:
-        super().__init__(CONTROLLER)
+    def __init__(self, node_id: NodeId = CONTROLLER) -> None:
+        super().__init__(node_id)
         self.durable = MetadataImage()
 
     @property
@@ -256,6 +263,15 @@ class ControllerNode(MetadataNode):
     def committed_end_offset(self) -> MetadataOffset:
         """The end of the metadata that the controller takes to be committed."""
         return self.controller.committed_end_offset
+
+    @property
+    def served_epoch(self) -> LeaderEpoch | None:
+        """0 while it runs: it is the only controller."""
+        return None if self.core is None else LeaderEpoch(0)
+
+    def may_read_metadata(self, requester: Requester) -> bool:
+        """Returns whether somebody may open a metadata stream, or read on in it."""
+        return self.controller.may_read_metadata(requester)
 
     @property
     def length(self) -> int:

@@ -21,7 +21,6 @@ from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, PartitionEpoch, RecoveryStrategy, TopicPartition
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.change_rules import PROPOSED, REASSIGNED, UNCLEAN, change_problems
@@ -72,8 +71,9 @@ class ControllerRules:
             self._unclean.clear()
 
     def controller_started(self) -> None:
-        """The controller started: it reports what a killed one had not, and knows of no contacts."""
+        """Another controller decides: it reports what a killed one had not, and knows of no contacts."""
         self._last_contact_ms.clear()
+        self.recovery.restarted()
 
     # --- Partitions -------------------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class ControllerRules:
 
     def ended(self, event: events.IncarnationEnded) -> None:
         """A process ended: the controller has heard of it last no earlier than it knows now."""
-        if event.ended_node == CONTROLLER:
+        if event.ended_node == self._cluster.metadata_node.node_id:
             self.recovery.ended()
         broker_id = BrokerId(event.ended_node)
         epoch = self._epochs.get(broker_id)
@@ -256,8 +256,7 @@ class ControllerRules:
         broker_id = event.broker_id
         contact_ms = self._last_contact_ms.pop(broker_id, None)
         if contact_ms is not None and broker_id in self._unfenced:
-            node = self._cluster.controller_node
-            passed_ms = node.clock.local_ms(self._cluster.now_ms) - contact_ms
+            passed_ms = self._cluster.metadata_node.clock.local_ms(self._cluster.now_ms) - contact_ms
             if passed_ms <= self._cluster.properties.broker_session_timeout_ms:
                 sentence = f"broker {broker_id} registered again {passed_ms} ms after its earlier session was heard of"
                 self._alarm_log.report("M12", None, sentence)

@@ -18,7 +18,6 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger, ProvenShutdowns
 from laststand.emulator.simulator.oracle.truth import Acknowledgement
@@ -50,6 +49,7 @@ class EventRouter:
             events.IncarnationEnded: self._ended,
             events.MetadataApplied: self._applied,
             events.NodeStarted: self._node_started,
+            events.ControllerActivated: self._activated,
             events.TopicCreated: self._topic_created,
             events.TopicDeleted: self._topic_deleted,
             events.ZnodeWritten: self._znode_written,
@@ -79,8 +79,9 @@ class EventRouter:
 
     def route(self, node_id: NodeId, incarnation: int, event: events.Event) -> None:
         """Passes an event on."""
-        if node_id == CONTROLLER and (offset := getattr(event, "metadata_offset", None)) is not None:
-            self._checks.metadata.written(incarnation, offset)
+        offset = getattr(event, "metadata_offset", None)
+        if offset is not None and node_id in (cluster := self._checks.cluster).metadata_nodes:
+            self._checks.metadata.written(cluster.controller_term(node_id, incarnation), offset)
         if not isinstance(event, events.PartitionEvent):
             handler = self._anywhere.get(type(event))
             if handler is not None:
@@ -100,11 +101,15 @@ class EventRouter:
 
     def _node_started(self, node_id: NodeId, event: events.Event) -> None:
         assert isinstance(event, events.NodeStarted)
-        if node_id == CONTROLLER:
+        if event.role is NodeRole.CONTROLLER and not self._checks.cluster.has_quorum:
             self._checks.controller.controller_started()
             self._checks.metadata.controller_started()
         elif event.role is NodeRole.BROKER:
             self._checks.logs.started(node_id)
+
+    def _activated(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.ControllerActivated)
+        self._checks.controller.controller_started()
 
     def _ended(self, _: NodeId, event: events.Event) -> None:
         assert isinstance(event, events.IncarnationEnded)

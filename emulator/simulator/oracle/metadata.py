@@ -40,7 +40,7 @@ class MetadataChecks:
 
     def follow(self) -> None:
         """Folds what the controller has appended since."""
-        if not self.reference.follow(self._cluster.controller_node.log):
+        if not self.reference.follow(self._cluster.metadata_log):
             self._alarm_log.report("M14", None, f"the metadata log does not go on at {self.reference.end_offset}")
 
     def written(self, incarnation: int, offset: MetadataOffset) -> None:

@@ -27,11 +27,10 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.plan.channels import CONTROLLER_SYNC, Link
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.channels import Link
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
-from laststand.emulator.simulator.nodes.nodes import BrokerNode, InputT, Node
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.candidates import candidates
 from laststand.emulator.simulator.oracle.configuration import Configuration
@@ -212,12 +211,6 @@ class Promptness:
 
     # --- Who is in touch --------------------------------------------------------------------------------------------
 
-    def _is_sound(self, node: Node[InputT]) -> bool:
-        return node.core is not None and not node.is_paused and node.clock.has_normal_rate
-
-    def _is_controller_sound(self) -> bool:
-        return self._is_sound(self._cluster.metadata_node) and CONTROLLER_SYNC not in self._cluster.network.held
-
     def _reaches(self, source: NodeId, target: NodeId) -> bool:
         """Returns whether a link carries everything, at once, both ways."""
         network, link = self._cluster.network, Link(source, target)
@@ -229,7 +222,9 @@ class Promptness:
 
     def _in_touch(self, broker_id: BrokerId) -> bool:
         """Returns whether a broker can do what the controller asks of it, and be heard."""
-        return self._is_sound(self._cluster.nodes[broker_id]) and self._reaches(broker_id, CONTROLLER)
+        return self._cluster.runs_soundly(self._cluster.nodes[broker_id]) and self._reaches(
+            broker_id, self._cluster.metadata_node.node_id
+        )
 
     def _is_active(self, broker_id: BrokerId) -> bool:
         registration = self._cluster.image.brokers.get(broker_id)
@@ -240,7 +235,7 @@ class Promptness:
     def _check_elected(self) -> None:
         unled: list[_Unled] = []
         at_risk: list[_Unled] = []
-        if self._is_controller_sound():
+        if self._cluster.is_metadata_sound:
             incarnation = self._cluster.metadata_node.incarnation
             for name, state in self._cluster.image.partitions.items():
                 if state.leader is None or not self._is_active(state.leader):
@@ -291,7 +286,11 @@ class Promptness:
 
     def _answers(self, broker_id: BrokerId) -> bool:
         """Returns whether the controller can ask a broker what it has, and hear of it."""
-        return self._is_active(broker_id) and self._in_touch(broker_id) and self._reaches(CONTROLLER, broker_id)
+        return (
+            self._is_active(broker_id)
+            and self._in_touch(broker_id)
+            and self._reaches(self._cluster.metadata_node.node_id, broker_id)
+        )
 
     def _life(self, broker_id: BrokerId) -> str:
         return f"broker {broker_id} (process {self._cluster.nodes[broker_id].incarnation})"
@@ -305,7 +304,7 @@ class Promptness:
 
     def _check_acknowledged(self) -> None:
         watches: dict[TopicPartition, _Watch] = {}
-        if self._is_controller_sound():
+        if self._cluster.is_metadata_sound:
             for name, state in self._cluster.image.partitions.items():
                 watch = self._watch(name, state)
                 if watch is not None:
@@ -378,7 +377,7 @@ class Promptness:
         unheard: list[_Session] = []
         heard: list[_Session] = []
         brokers = self._cluster.image.brokers
-        if self._is_controller_sound():
+        if self._cluster.is_metadata_sound:
             for broker_id in brokers:
                 node = self._cluster.nodes[broker_id]
                 session = _Session(broker_id, node.incarnation, self._cluster.metadata_node.incarnation)
@@ -398,7 +397,7 @@ class Promptness:
 
     def _is_unheard(self, broker_id: BrokerId) -> bool:
         """Returns whether nothing of a broker can reach the controller, not even what was sent before."""
-        node, link = self._cluster.nodes[broker_id], Link(broker_id, CONTROLLER)
+        node, link = self._cluster.nodes[broker_id], Link(broker_id, self._cluster.metadata_node.node_id)
         is_mute = node.core is None or node.is_paused or self._cluster.network.swallows_requests(link)
         return is_mute and not self._is_held(link)
 
@@ -406,7 +405,7 @@ class Promptness:
 
     def _check_isr(self) -> None:
         cut_off: list[_CutOff] = []
-        if self._is_controller_sound():
+        if self._cluster.is_metadata_sound:
             for name, state in self._cluster.image.partitions.items():
                 leader = self._durability.settled_leader(name)
                 if leader is not None and self._in_touch(leader.broker_id):

@@ -83,6 +83,10 @@ class RecoveryRule:
         self.answers.dropped(event)
         self._started_ms.pop((TopicPartition(event.topic, event.partition), event.leader_epoch), None)
 
+    def restarted(self) -> None:
+        """Another controller begins every recovery again."""
+        self._started_ms.clear()
+
     def ended(self) -> None:
         """The controller's process is gone, and with it whom it had asked since when."""
         self.answers.ended()

@@ -57,14 +57,20 @@ class ReplicaAnswers:
         self._decided: dict[MetadataOffset, Mapping[BrokerId, Delivered]] = {}
         self._dropped_at: dict[_Partition, int] = {}
         self._ended_at = 0
+        self._term = 0
 
-    def stepped(self, incoming: object, effects: Sequence[Effect]) -> None:
-        """The controller has taken an input; its effects are not executed yet."""
+    def stepped(self, term: int, incoming: object, effects: Sequence[Effect]) -> None:
+        """A controller has taken an input; its effects are not executed yet. Only the latest term counts."""
+        if term < self._term:
+            return
+        if term > self._term:
+            self._term = term
+            self.ended()
         self._moment += 1
         match incoming:
             case inputs.ResponseReceived(
                 correlation_id=correlation_id, response=messages.GetReplicaLogInfoResponse() as response
-            ):
+            ) if correlation_id in self._asked:
                 self._deliver(self._asked.pop(correlation_id), response)
             case inputs.RequestFailed(correlation_id=correlation_id):
                 self._asked.pop(correlation_id, None)

@@ -38,6 +38,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         weights: relative frequency of moves; a move that is not named does not occur.
         moves: how many of them, at most.
         brokers: to choose from.
+        controllers: how many.
         min_isr: to choose from, at most the replication factor.
         partitions: at most.
         budget: whether moves may break more than the guarantee covers.
@@ -50,6 +51,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     weights: Mapping[str, int]
     moves: int = 48
     brokers: tuple[int, ...] = (3, 3, 4)
+    controllers: int = 1
     min_isr: tuple[int, ...] = (2,)
     partitions: int = 1
     budget: Budget = Budget.WITHIN

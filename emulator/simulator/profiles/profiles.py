@@ -9,6 +9,7 @@ from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.simulator.profiles.administrators import ADMINISTRATORS
 from laststand.emulator.simulator.profiles.faults import FAULTS
 from laststand.emulator.simulator.profiles.profile import Profile
+from laststand.emulator.simulator.profiles.quorum import QUORUM
 from laststand.emulator.simulator.profiles.races import RACES
 from laststand.emulator.simulator.profiles.unclean import BEYOND
 from laststand.emulator.simulator.profiles.zookeeper import STRAYS, ZOOKEEPER
@@ -25,7 +26,9 @@ _PROFILES: Final[Mapping[ClusterKind, Mapping[str, Profile]]] = MappingProxyType
     {ClusterKind.KRAFT: PROFILES, ClusterKind.ZOOKEEPER: ZOOKEEPER_PROFILES}
 )
 
-ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **ZOOKEEPER_PROFILES, STRAYS.name: STRAYS})
+ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
+    {**PROFILES, **ZOOKEEPER_PROFILES, STRAYS.name: STRAYS, QUORUM.name: QUORUM}
+)
 """All profiles, and those that are drawn only where they are named."""
 
 

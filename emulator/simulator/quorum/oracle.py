@@ -6,7 +6,7 @@ shares the vocabulary of events and of batches with the core, and nothing else.
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -16,7 +16,6 @@ from laststand.emulator.core.quorum.batches import KRaftVoters, QuorumBatch
 from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.simulator.quorum.disk import MetadataDisk
-from laststand.emulator.simulator.quorum.member import QuorumMember
 
 
 class QuorumCheck(Enum):
@@ -74,6 +73,32 @@ class QuorumFinding(msgspec.Struct, frozen=True, kw_only=True):
 _NOTHING: Final = MetadataOffset(0)
 
 
+class JudgedMember(Protocol):
+    """A node of a quorum, as the oracle sees it.
+
+    Attributes:
+        node_id: its name.
+        incarnation: of its process.
+        disk: survives the process.
+        applied_sum: over everything that its state machine has applied.
+    """
+
+    node_id: NodeId
+    incarnation: int
+    disk: MetadataDisk
+    applied_sum: bytes
+
+    @property
+    def applied_end_offset(self) -> MetadataOffset:
+        """The end of what its state machine has applied."""
+        ...
+
+    @property
+    def leads(self) -> bool:
+        """It believes that it leads."""
+        ...
+
+
 class QuorumOracle:
     """Judges a run while it is played.
 
@@ -87,7 +112,7 @@ class QuorumOracle:
     """
 
     def __init__(self) -> None:
-        self.members: Mapping[NodeId, QuorumMember] = {}
+        self.members: Mapping[NodeId, JudgedMember] = {}
         self.formatted: tuple[ReplicaKey, ...] = ()
         self.findings: list[QuorumFinding] = []
         self.lost_state: set[NodeId] = set()
@@ -114,7 +139,7 @@ class QuorumOracle:
 
     # --- Evidence ---------------------------------------------------------------------------------------------------
 
-    def recorded(self, member: QuorumMember, event: events.QuorumEvent) -> None:
+    def recorded(self, member: JudgedMember, event: events.QuorumEvent) -> None:
         """Judges an event."""
         key = ReplicaKey(member.node_id, member.disk.directory_id)
         if event.leader_epoch < self._epochs.get(key, 0):
@@ -146,7 +171,7 @@ class QuorumOracle:
         if leader is not None and leader.node_id != leader_id:
             self.find(QuorumCheck.ELECTION_SAFETY, f"{key} follows {leader_id} in {leader_epoch}, {leader} leads it")
 
-    def _judge_election(self, key: ReplicaKey, member: QuorumMember, event: events.LeaderElected) -> None:
+    def _judge_election(self, key: ReplicaKey, member: JudgedMember, event: events.LeaderElected) -> None:
         epoch = event.leader_epoch
         if self._leaders.setdefault(epoch, key) != key:
             self.find(QuorumCheck.ELECTION_SAFETY, f"{key} and {self._leaders[epoch]} both lead {epoch}")
@@ -160,7 +185,7 @@ class QuorumOracle:
                 return
         self.compare_logs()
 
-    def _judge_high_watermark(self, key: ReplicaKey, member: QuorumMember, event: events.HighWatermarkAdvanced) -> None:
+    def _judge_high_watermark(self, key: ReplicaKey, member: JudgedMember, event: events.HighWatermarkAdvanced) -> None:
         process = (key, member.incarnation)
         if event.high_watermark < self._exposed.get(process, 0):
             self.find(QuorumCheck.MONOTONIC_HIGH_WATERMARK, f"{key} falls from {self._exposed[process]} to {event}")
@@ -177,7 +202,7 @@ class QuorumOracle:
             self.find(QuorumCheck.COMMIT_OWN_EPOCH, text)
         self._judge_commit(key, member, event)
 
-    def _judge_commit(self, key: ReplicaKey, member: QuorumMember, event: events.HighWatermarkAdvanced) -> None:
+    def _judge_commit(self, key: ReplicaKey, member: JudgedMember, event: events.HighWatermarkAdvanced) -> None:
         voters = voters_in(member.disk) or self.formatted
         if voters:
             holders = [voter for voter in voters if self._holds(voter, member, event.high_watermark)]
@@ -189,7 +214,7 @@ class QuorumOracle:
                 self._committed.append((batch, event.leader_epoch))
         self.committed_end_offset = max(self.committed_end_offset, event.high_watermark)
 
-    def _holds(self, voter: ReplicaKey, leader: QuorumMember, end_offset: MetadataOffset) -> bool:
+    def _holds(self, voter: ReplicaKey, leader: JudgedMember, end_offset: MetadataOffset) -> bool:
         """Returns whether a voter has the leader's records below an offset durably, on the disk that is the voter."""
         member = self.members[voter.node_id]
         if voter.directory_id not in (None, member.disk.directory_id):
@@ -198,14 +223,14 @@ class QuorumOracle:
 
     # --- State machines and processes -------------------------------------------------------------------------------
 
-    def applied(self, member: QuorumMember) -> None:
+    def applied(self, member: JudgedMember) -> None:
         """Judges what a state machine has applied, by its sum."""
         expected = self._sums.setdefault(member.applied_end_offset, member.applied_sum)
         if expected != member.applied_sum:
             text = f"{member.node_id} differs from another below {member.applied_end_offset}"
             self.find(QuorumCheck.STATE_MACHINE_SAFETY, text)
 
-    def stopped(self, member: QuorumMember, error: InvariantError) -> None:
+    def stopped(self, member: JudgedMember, error: InvariantError) -> None:
         """A process stopped by itself."""
         if member.node_id not in self.lost_state:
             self.find(QuorumCheck.NO_ILLEGAL_STATE, f"{member.node_id}: {error}")

@@ -1,6 +1,7 @@
 """The kinds of cluster: which rules each plays, and which checks are made of it."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -13,6 +14,7 @@ from laststand.emulator.simulator.nodes.observer import Observer
 from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.finding import Alarm
 from laststand.emulator.simulator.oracle.zookeeper_checks import ZooKeeperChecks
+from laststand.emulator.simulator.quorum.controllers import ControllersCluster
 from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 
 _CLUSTERS: Final[Mapping[ClusterKind, type[SimulatedCluster]]] = MappingProxyType(
@@ -26,6 +28,7 @@ _CHECKS: Final[Mapping[ClusterKind, type[Checks]]] = MappingProxyType(
 def make_cluster(
     *,
     brokers: int,
+    controllers: int = 1,
     switches: Switches,
     properties: NodeProperties,
     observer: Observer | None = None,
@@ -33,7 +36,8 @@ def make_cluster(
     attach: Callable[[SimulatedCluster], None] | None = None,
 ) -> SimulatedCluster:
     """Returns a cluster that follows these rules; arguments as of ``SimulatedCluster``."""
-    return _CLUSTERS[switches.kind](
+    kind = _CLUSTERS[switches.kind] if controllers == 1 else partial(ControllersCluster, controllers=controllers)
+    return kind(
         brokers=brokers,
         switches=switches,
         properties=properties,

@@ -134,6 +134,7 @@ class Simulation:
         self._halts = Halts.NEVER
         self.cluster = make_cluster(
             brokers=plan.brokers,
+            controllers=plan.controllers,
             switches=self._rules,
             properties=plan.node_properties(),
             observer=self.oracle if journal is None else _OracleAndJournal(self.oracle, journal),
@@ -246,9 +247,10 @@ class Simulation:
     def _heal(self) -> None:
         cluster = self.cluster
         heal_and_record(cluster)
-        cluster.processes.start_controller()
-        cluster.processes.set_clock_rate(cluster.metadata_node, NORMAL_RATE_PPM)
-        cluster.processes.resume(cluster.metadata_node)
+        for controller in cluster.metadata_nodes.values():
+            cluster.processes.start_controller(controller)
+            cluster.processes.set_clock_rate(controller, NORMAL_RATE_PPM)
+            cluster.processes.resume(controller)
         for broker_id, node in cluster.nodes.items():
             cluster.processes.set_clock_rate(node, NORMAL_RATE_PPM)
             node.pending_crash = None
@@ -348,7 +350,8 @@ class Simulation:
             self.oracle.stopped(unread=self._unread)
         for broker_id in cluster.nodes:
             cluster.processes.kill(broker_id)
-        cluster.processes.stop_controller()
+        for controller in cluster.metadata_nodes.values():
+            cluster.processes.stop_controller(controller)
         cluster.run(1)
 
     def judgement(self) -> Judgement:

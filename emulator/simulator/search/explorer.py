@@ -15,7 +15,6 @@ from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition, Way
 from laststand.emulator.plan.actions import Action, Cut, Expire, Hold, Wait
 from laststand.emulator.plan.channels import Channel, Link
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.topics import PlannedTopic
 from laststand.emulator.simulator.moves.cluster_view import ClusterView
@@ -121,7 +120,8 @@ def _draw_cluster(profile: Profile, topology: Random) -> Plan:
         for index in range(topology.randint(1, profile.partitions))
     )
     properties = (("min.insync.replicas", str(min_isr)),)
-    return Plan(brokers=brokers, topics=(PlannedTopic(name="orders", replicas=replicas, properties=properties),))
+    topic = PlannedTopic(name="orders", replicas=replicas, properties=properties)
+    return Plan(brokers=brokers, controllers=profile.controllers, topics=(topic,))
 
 
 def _play_moves(
@@ -200,7 +200,8 @@ def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
         case Wait():
             return [passed]
         case Expire(nodes=nodes):
-            heartbeats = [Channel(node, CONTROLLER, "BrokerHeartbeat", Way.REQUEST) for node in nodes]
+            controller_id = simulation.cluster.metadata_node.node_id
+            heartbeats = [Channel(node, controller_id, "BrokerHeartbeat", Way.REQUEST) for node in nodes]
             return [*(Hold(channel=channel) for channel in heartbeats), passed]
         case _:
             return [action]
@@ -215,7 +216,7 @@ def elect_weak_candidates(simulation: Simulation) -> list[Action]:
         others = [other for other in (*state.isr, *state.elr) if other != broker_id]
         actions: list[Action] = [
             *(Cut(link=Link(broker_id, other)) for other in others),
-            *(Cut(link=Link(other, CONTROLLER)) for other in others),
+            *(Cut(link=Link(other, simulation.cluster.metadata_node.node_id)) for other in others),
             Wait(duration_ms=simulation.cluster.properties.broker_session_timeout_ms * 7 // 4),
         ]
         played += [action for action in actions if simulation.play(action)]

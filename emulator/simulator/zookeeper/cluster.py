@@ -5,7 +5,7 @@ brokers need. Each broker process hosts a controller, which acts while it is ele
 server's writes add up to, and its offsets are zxids.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from laststand.emulator.core import admin_messages, effects, events, inputs, messages
@@ -38,10 +38,10 @@ class NoStreams:
         """
         raise InvariantError(f"broker {node.broker_id} asks for {effect}")
 
-    def lose(self, node: BrokerNode, *, notice_ms: int) -> None:
+    def lose(self, node: BrokerNode, source: NodeId, *, notice_ms: int) -> None:
         """There is none."""
 
-    def lose_all(self) -> None:
+    def lose_all(self, source: NodeId) -> None:
         """There is none."""
 
     def forget(self, node: BrokerNode) -> None:
@@ -76,9 +76,9 @@ class ZooKeeperCluster(SimulatedCluster):
     def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
         return ZooKeeperBrokerNode(broker_id, self._store)
 
-    def _make_metadata(self) -> tuple[MetadataNode, Streams]:
+    def _make_metadata(self) -> tuple[Mapping[NodeId, MetadataNode], Streams]:
         self.zookeeper_node = ZooKeeperNode(self._store)
-        return self.zookeeper_node, NoStreams()
+        return {self.zookeeper_node.node_id: self.zookeeper_node}, NoStreams()
 
     def _prepare(self) -> None:
         switches = self.switches
@@ -210,9 +210,9 @@ class ZooKeeperCluster(SimulatedCluster):
         )
         return True
 
-    def _execute_on_metadata(self, effect: effects.Effect) -> None:
+    def _execute_on_metadata(self, node: MetadataNode, effect: effects.Effect) -> None:
         match effect:
             case effects.StopNode():
-                self.processes.end(self.zookeeper_node, events.IncarnationEnd.STOPPED)
+                self.processes.end(node, events.IncarnationEnd.STOPPED)
             case _:
                 raise InvariantError(f"a ZooKeeper server has no effect {effect}")

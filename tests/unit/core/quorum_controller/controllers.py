@@ -15,7 +15,7 @@ from laststand.emulator.core.quorum.effects import Election
 from laststand.emulator.core.quorum.rules import QuorumRules
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
-from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, ServeMetadata
+from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
@@ -186,6 +186,8 @@ class Controllers:
                 self.published[node_id].append(batch)
             case node_effects.RecordEvent(event=event):
                 self.facts[node_id].append(event)
+            case RecordFacts(events=facts):
+                self.facts[node_id] += facts
             case ServeMetadata(controller_epoch=controller_epoch):
                 self.served[node_id] = controller_epoch
             case node_effects.DrawNumber() | node_effects.StopNode() | effects.RecordQuorumEvent():

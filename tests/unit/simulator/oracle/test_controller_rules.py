@@ -194,7 +194,7 @@ def asks(world: World, broker: BrokerId) -> None:
         timeout_ms=5000,
         cause_id=CAUSE,
     )
-    world.oracle.checks.controller.recovery.answers.stepped(inputs.TimerFired(cause_id=CAUSE), [request])
+    world.oracle.checks.controller.recovery.answers.stepped(0, inputs.TimerFired(cause_id=CAUSE), [request])
 
 
 def hears(world: World, answer: events.ReplicaAnswer, *, leader_epoch: int = 1) -> None:
@@ -212,7 +212,7 @@ def hears(world: World, answer: events.ReplicaAnswer, *, leader_epoch: int = 1) 
         correlation_id=CorrelationId(1000 + answer.broker_id),
         response=messages.GetReplicaLogInfoResponse(broker_epoch=answer.broker_epoch, partitions=(info,)),
     )
-    world.oracle.checks.controller.recovery.answers.stepped(response, [])
+    world.oracle.checks.controller.recovery.answers.stepped(0, response, [])
 
 
 def asks_and_hears(world: World, *answers: events.ReplicaAnswer) -> None:
@@ -258,7 +258,7 @@ def elects_the_longest_log(
     )
     batch = records.MetadataBatch(base_offset=event.metadata_offset, records=())
     decided = effects.AppendMetadata(batch=batch, events=(event,))
-    world.oracle.checks.controller.recovery.answers.stepped(inputs.TimerFired(cause_id=CAUSE), [decided])
+    world.oracle.checks.controller.recovery.answers.stepped(0, inputs.TimerFired(cause_id=CAUSE), [decided])
     if ends_first:
         world.ends(CONTROLLER)
     world.happens(event)

@@ -1,0 +1,117 @@
+"""One of several controllers in virtual time: a process, and the disk that survives it."""
+
+from hashlib import blake2b
+
+import msgspec
+
+from laststand.emulator.core import events, records
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.quorum.inputs import LoadedQuorum
+from laststand.emulator.core.quorum.settings import QuorumSettings
+from laststand.emulator.core.quorum.states import Leader
+from laststand.emulator.core.quorum.voter_set import DirectoryId
+from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController
+from laststand.emulator.core.requester import Requester
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId, NodeRole
+from laststand.emulator.simulator.nodes.event_queue import EventQueue
+from laststand.emulator.simulator.nodes.nodes import MetadataNode
+from laststand.emulator.simulator.quorum.disk import MetadataDisk
+
+
+class QuorumControllerNode(MetadataNode):
+    """A controller: its log and its ``quorum-state`` stay.
+
+    Args:
+        node_id: of the node.
+        directory_id: of its disk.
+        settings: of every node of the quorum; the key is this node's own.
+        queue: virtual time.
+
+    Attributes:
+        disk: survives the process.
+        process: the core, while it runs.
+        controller: the last one that was active here; ``None`` before the first.
+        log: what the process has published.
+        published: how many batches that are.
+        served_epoch: the controller epoch in which it serves metadata streams; ``None`` where it does not.
+        draw: as of ``ControllerNode``.
+        applied_sum: over everything that the process has published.
+    """
+
+    role = NodeRole.CONTROLLER
+
+    def __init__(self, node_id: NodeId, directory_id: DirectoryId, settings: QuorumSettings, queue: EventQueue) -> None:
+        super().__init__(node_id)
+        self.disk = MetadataDisk(directory_id)
+        self.process: QuorumController | None = None
+        self.controller: Controller | None = None
+        self.log: list[records.MetadataBatch] = []
+        self.published = 0
+        self.served_epoch: LeaderEpoch | None = None
+        self.draw = 0
+        self.applied_sum = b""
+        self._settings = settings
+        self._queue = queue
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """The end of what the process knows to be committed."""
+        return self.durable.next_offset
+
+    @property
+    def applied_end_offset(self) -> MetadataOffset:
+        """The end of what the process has applied, which is what it knows to be committed."""
+        return self.durable.next_offset
+
+    @property
+    def length(self) -> int:
+        """Batches of the log on the disk."""
+        return len(self.disk.batches)
+
+    @property
+    def leads(self) -> bool:
+        """It believes that it leads the quorum."""
+        return self.process is not None and isinstance(self.process.quorum.replica.state, Leader)
+
+    @property
+    def leader_epoch(self) -> LeaderEpoch:
+        """The epoch of the process that runs."""
+        assert self.process is not None
+        return self.process.quorum.replica.leader_epoch
+
+    def may_read_metadata(self, requester: Requester) -> bool:
+        """Returns whether somebody may open a metadata stream, or read on in it."""
+        return self.controller is not None and self.controller.may_read_metadata(requester)
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
+        """Creates a process on the disk; whoever leads reports what was not reported."""
+        self.incarnation += 1
+        self.durable, self.log, self.published, self.applied_sum = MetadataImage(), [], 0, b""
+        loaded = LoadedQuorum(
+            election=self.disk.election,
+            batches=tuple(self.disk.batches),
+            seed=self.node_id * 1009 + self.incarnation,
+        )
+        now_ms = self.clock.local_ms(self._queue.now_ms)
+        self.core = self.process = QuorumController(self._settings, loaded, properties, switches, now_ms=now_ms)
+        return ()
+
+    def publish(self, batch: records.MetadataBatch) -> None:
+        """Applies a batch that is committed; ``published`` is raised by the streams."""
+        for index, record in enumerate(batch.records):
+            self.durable.replay(record, offset=MetadataOffset(batch.base_offset + index))
+        self.log.append(batch)
+        self.applied_sum = blake2b(self.applied_sum + msgspec.msgpack.encode(batch), digest_size=16).digest()
+
+    def lose_unsynced(self) -> None:
+        """Leaves what a power loss leaves."""
+        self.disk.lose_power(kept=0)
+
+    def end(self) -> None:
+        """The process is gone, the disk is not."""
+        super().end()
+        self.process = None
+        self.served_epoch = None

@@ -1,0 +1,240 @@
+"""A KRaft cluster with several controllers, which agree on the metadata as a quorum.
+
+Nodes 100, 101 and so on. The committed metadata is the union of what the controllers have published; they must agree.
+Brokers find the active controller by asking; administrators, who are outside of the network, ask the one that was
+active last.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from laststand.emulator.core import effects, events, inputs, records
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.quorum import effects as quorum_effects
+from laststand.emulator.core.quorum import inputs as quorum_inputs
+from laststand.emulator.core.quorum.rules import QuorumRules
+from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
+from laststand.emulator.core.quorum_controller.effects import RecordFacts, ServeMetadata
+from laststand.emulator.core.quorum_controller.values import decode_batch
+from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, MessageFate, MetadataOffset, NodeId
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.network.streams import MetadataStreams, Streams
+from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, BrokerNode, MetadataNode
+from laststand.emulator.simulator.quorum.cluster import sync_channel
+from laststand.emulator.simulator.quorum.controller_node import QuorumControllerNode
+from laststand.emulator.simulator.quorum.oracle import QuorumOracle
+
+_SETTINGS: Final = QuorumSettings(
+    key=ReplicaKey(CONTROLLER),
+    cluster_id=CLUSTER_ID,
+    election_timeout_ms=100,
+    election_jitter_ms=100,
+    fetch_timeout_ms=200,
+    fetch_wait_ms=50,
+    request_timeout_ms=200,
+    append_linger_ms=0,
+)
+"""As short as the other times of a simulated cluster: a failover may be over within a broker's session."""
+
+
+class ControllersCluster(SimulatedCluster):
+    """Several controllers, brokers 0..N-1, and clients.
+
+    Args:
+        controllers: how many.
+        cluster: the other arguments, as of ``SimulatedCluster``.
+
+    Attributes:
+        controllers: all of them.
+        quorum_oracle: judges the quorum; what it finds ends the run.
+    """
+
+    has_quorum = True
+
+    def __init__(self, *, controllers: int, **cluster: Any) -> None:
+        self._controller_ids = tuple(NodeId(CONTROLLER + index) for index in range(controllers))
+        super().__init__(**cluster)
+
+    # --- What kind of cluster it is ---------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        keys = [ReplicaKey(node_id, DirectoryId(f"disk-{node_id}")) for node_id in self._controller_ids]
+        voters, version = formatted(keys, QuorumRules())
+        self.controllers: dict[NodeId, QuorumControllerNode] = {}
+        for key in keys:
+            settings = replace(_SETTINGS, key=key, bootstrap_voters=voters, kraft_version=version)
+            assert key.directory_id is not None
+            self.controllers[key.node_id] = QuorumControllerNode(key.node_id, key.directory_id, settings, self.queue)
+        self.quorum_oracle = QuorumOracle()
+        self.quorum_oracle.formatted = voters.keys
+        self.quorum_oracle.members = self.controllers
+        self._committed: list[records.MetadataBatch] = []
+        self._image = MetadataImage()
+        self._reported_end_offset = MetadataOffset(0)
+        self._last_active = self._controller_ids[0]
+
+    def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
+        return BrokerNode(broker_id, self._controller_ids)
+
+    def _make_metadata(self) -> tuple[Mapping[NodeId, MetadataNode], Streams]:
+        self._streams = MetadataStreams(self.queue, self.network, self.wire, self.controllers, self._step)
+        return self.controllers, self._streams
+
+    # --- Views ------------------------------------------------------------------------------------------------------
+
+    @property
+    def metadata_node(self) -> QuorumControllerNode:
+        """The controller that was the last one to become active."""
+        return self.controllers[self._last_active]
+
+    @property
+    def controller(self) -> Controller:
+        """The core of the controller that was the last one to become active."""
+        controller = self.metadata_node.controller
+        return Controller(self.properties, self.switches, CLUSTER_ID, CONTROLLER) if controller is None else controller
+
+    @property
+    def metadata_log(self) -> Sequence[records.MetadataBatch]:
+        """What any controller has published."""
+        return self._committed
+
+    @property
+    def image(self) -> MetadataImage:
+        """What that adds up to."""
+        return self._image
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """The end (exclusive) of it."""
+        return self._image.next_offset
+
+    @property
+    def is_up(self) -> bool:
+        """A controller is active, and all brokers are registered and unfenced."""
+        brokers = self._image.brokers
+        return len(brokers) == len(self.nodes) and not any(broker.fenced for broker in brokers.values())
+
+    def controller_term(self, node_id: NodeId, incarnation: int) -> int:
+        """Returns the epoch that a controller leads."""
+        return self.controllers[node_id].leader_epoch
+
+    @property
+    def is_metadata_sound(self) -> bool:
+        """Every controller runs as it should, one of them is active, and nothing is wrong between them."""
+        nodes = self.controllers
+        links = [Link(source, target) for source in nodes for target in nodes if source != target]
+        network = self.network
+        disturbed = {(channel.source, channel.target) for channel in (*network.held, *network.interferences)}
+        return (
+            self.metadata_node.served_epoch is not None
+            and all(self.runs_soundly(node) for node in nodes.values())
+            and not any(network.is_blocked(link) or link in network.latencies or link in disturbed for link in links)
+            and not any(sync_channel(node_id) in network.held for node_id in nodes)
+        )
+
+    def set_draw(self, number: int) -> None:
+        """Chooses the number that picks the leaders of unclean elections from now on."""
+        for node in self.controllers.values():
+            node.draw = number
+        self._deliver_draw(self.metadata_node)
+
+    # --- Effects ----------------------------------------------------------------------------------------------------
+
+    def _report_step(self, node: MetadataNode, incoming: object, taken: Sequence[effects.Effect]) -> None:
+        assert isinstance(node, QuorumControllerNode)
+        process = node.process
+        if self.on_controller_step is None or process is None or process.active is None:
+            return
+        decided: list[effects.Effect] = []
+        for effect in taken:
+            if isinstance(effect, quorum_effects.AppendBatches):
+                read = [decode_batch(batch, cause_id=self.event_log.cause_id) for batch in effect.batches]
+                decided += [effects.AppendMetadata(batch=each.batch, events=each.events) for each in read]
+            else:
+                decided.append(effect)
+        self.on_controller_step(process.controller_epoch, incoming, decided)
+
+    def _execute_on_metadata(self, node: MetadataNode, effect: effects.Effect) -> None:
+        assert isinstance(node, QuorumControllerNode)
+        match effect:
+            case quorum_effects.WriteElection():
+                node.disk.write_election(effect)
+            case quorum_effects.AppendBatches(batches=batches):
+                node.disk.append(batches)
+            case quorum_effects.TruncateMetadata(end_offset=end_offset):
+                node.disk.truncate(end_offset)
+            case quorum_effects.SyncMetadata():
+                self._begin_sync(node, effect)
+            case quorum_effects.RecordQuorumEvent(event=evidence):
+                self.quorum_oracle.now_ms = self.queue.now_ms
+                self.quorum_oracle.recorded(node, evidence)
+                self._raise_finding()
+            case effects.PublishMetadata(batch=batch, cause_id=cause_id):
+                self._publish(node, batch, cause_id)
+            case RecordFacts(base_offset=base_offset, events=facts):
+                if base_offset >= self._reported_end_offset:
+                    self._reported_end_offset = MetadataOffset(base_offset + 1)
+                    for event in facts:
+                        self.event_log.write(node, event)
+            case ServeMetadata(controller_epoch=controller_epoch):
+                self._serve(node, controller_epoch)
+            case effects.DrawNumber():
+                self.queue.after(0, lambda: self._deliver_draw(node))
+            case effects.StopNode():
+                self.processes.end(node, events.IncarnationEnd.STOPPED)
+            case _:
+                raise InvariantError(f"a controller has no effect {effect}")
+
+    def _deliver_draw(self, node: QuorumControllerNode) -> None:
+        self._step(node, inputs.NumberDrawn(cause_id=CauseId("draw"), number=node.draw))
+
+    def _publish(self, node: QuorumControllerNode, batch: records.MetadataBatch, cause_id: CauseId) -> None:
+        node.publish(batch)
+        self.quorum_oracle.applied(node)
+        self._raise_finding()
+        if batch.base_offset == self._image.next_offset:
+            for index, record in enumerate(batch.records):
+                self._image.replay(record, offset=MetadataOffset(batch.base_offset + index))
+            self._committed.append(batch)
+        if node.served_epoch is not None and not isinstance(batch.records[0], records.ControlRecord):
+            self._reported_end_offset = max(self._reported_end_offset, batch.end_offset)
+        self._streams.publish(node, cause_id)
+
+    def _serve(self, node: QuorumControllerNode, controller_epoch: LeaderEpoch | None) -> None:
+        node.served_epoch = controller_epoch
+        if controller_epoch is None:
+            self._streams.lose_all(node.node_id)
+            return
+        assert node.process is not None
+        node.controller = node.process.active
+        self._last_active = node.node_id
+
+    def _begin_sync(self, node: QuorumControllerNode, effect: quorum_effects.SyncMetadata) -> None:
+        incarnation, disk, cuts = node.incarnation, node.disk, node.disk.cuts
+
+        def complete() -> None:
+            if node.incarnation != incarnation or node.core is None or disk.cuts != cuts:
+                return
+            disk.sync(effect.end_offset)
+            synced = quorum_inputs.LogSynced(
+                cause_id=CauseId("sync"), end_offset=effect.end_offset, generation=effect.generation
+            )
+            self._step(node, cast(inputs.ControllerInput, synced))
+
+        held = self.network.held.get(sync_channel(node.node_id))
+        if held is None:
+            self.queue.after(0, complete)
+        else:
+            self.network.intercept(sync_channel(node.node_id), MessageFate.HELD)
+            held.append(complete)
+
+    def _raise_finding(self) -> None:
+        if self.quorum_oracle.findings:
+            raise InvariantError(self.quorum_oracle.findings[0].describe())

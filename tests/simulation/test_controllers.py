@@ -1,0 +1,147 @@
+"""Stories of clusters with several controllers: a failover in the middle of something, and what is heard late."""
+
+import pytest
+
+from laststand.emulator.core import events
+from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
+from laststand.emulator.core.types import BrokerId, NodeId, Way
+from laststand.emulator.plan import actions
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.fields import PRODUCER_ALL
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.plan.power import DiskLoss, Keep
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import Simulation
+
+_NOTHING_UNSYNCED = DiskLoss(keep=Keep.NONE, seed=1)
+_PARTITION = "topic orders replicas=(0,1,2) min.insync.replicas=2"
+
+
+class Story:
+    """A cluster with three controllers that serves, and what it writes."""
+
+    def __init__(self, *properties: str) -> None:
+        plan = parse_plan(f"cluster brokers=3 controllers=3 {' '.join(properties)}\n{_PARTITION}\n")
+        self.journal = Journal()
+        self.simulation = Simulation(plan, journal=self.journal)
+        self.simulation.begin()
+        self.cluster = self.simulation.cluster
+        (self.partition,) = plan.partitions
+
+    @property
+    def active(self) -> NodeId:
+        return self.cluster.metadata_node.node_id
+
+    def play(self, *played: actions.Action) -> None:
+        for action in played:
+            assert self.simulation.play(action), action
+
+    def wait(self, duration_ms: int) -> None:
+        self.play(actions.Wait(duration_ms=duration_ms))
+
+    def produce(self) -> None:
+        self.play(actions.Produce(partition=self.partition, producer=PRODUCER_ALL, records=1))
+
+    def links_between_controllers(self, controller: NodeId) -> list[Link[NodeId]]:
+        others = [node for node in self.cluster.metadata_nodes if node != controller]
+        return [link for other in others for link in (Link(controller, other), Link(other, controller))]
+
+    def fail_over(self) -> NodeId:
+        """Cuts the active controller off from the others; returns the one that is active then."""
+        old = self.active
+        for link in self.links_between_controllers(old):
+            self.play(actions.Cut(link=link))
+        assert self.cluster.run_until(lambda: self.active != old, within_ms=5_000)
+        return self.active
+
+    def written(self, kind: type[events.Event]) -> list[tuple[NodeId, events.Event]]:
+        return [(entry.node_id, entry.event) for entry in self.journal.entries if isinstance(entry.event, kind)]
+
+    def finish(self) -> None:
+        """Heals and checks everything."""
+        self.simulation.finish()
+        assert self.simulation.outcome().findings == (), self.simulation.outcome().findings[0].sentence
+
+
+def test_leaders_serve_on_while_controllers_fail_over() -> None:
+    story = Story()
+    first = story.active
+    story.play(actions.Kill(nodes=(first,)))
+    story.produce()
+    assert story.cluster.run_until(lambda: story.active != first, within_ms=1_000)
+    story.wait(500)
+    assert not any(broker.fenced for broker in story.cluster.image.brokers.values())
+    registered = story.written(events.BrokerRegistered)
+    assert len(registered) == 3, "a failover takes no registration"
+    story.finish()
+    assert story.simulation.outcome().acks > 0
+
+
+def test_all_controllers_lose_power_and_nothing_committed_is_lost() -> None:
+    story = Story()
+    before = story.cluster.committed_end_offset
+    image = dict(story.cluster.image.partitions)
+    voters = tuple(story.cluster.metadata_nodes)
+    loss = actions.PowerLoss(nodes=voters, loss=_NOTHING_UNSYNCED)
+    story.play(loss, actions.Start(nodes=voters))
+    story.wait(3_000)
+    assert story.cluster.committed_end_offset > before
+    assert dict(story.cluster.image.partitions).keys() == image.keys()
+    story.finish()
+
+
+def test_a_controller_that_fails_over_in_the_middle_of_an_unclean_recovery_begins_it_again() -> None:
+    """KIP-966: "every controller failover will result in a new unclean recovery"."""
+    story = Story("unclean.recovery.manager.enabled=true", "unclean.recovery.timeout.ms=60000")
+    story.produce()
+    story.wait(200)
+    brokers = tuple(NodeId(number) for number in range(3))
+    for broker in brokers:
+        story.play(actions.PowerLoss(nodes=(broker,), loss=_NOTHING_UNSYNCED))
+        story.wait(50)
+    asked_last = brokers[2]
+    for controller in story.cluster.metadata_nodes:
+        story.play(actions.Hold(channel=Channel(controller, asked_last, "GetReplicaLogInfo", Way.REQUEST)))
+    story.play(actions.Start(nodes=brokers))
+    story.wait(1_500)
+    state = story.cluster.state(story.partition)
+    assert state is not None
+    assert state.leader is None, "it waits for the last replica"
+    ((first, _),) = story.written(events.UncleanRecoveryStarted)
+
+    story.play(actions.Kill(nodes=(first,)))
+    story.wait(1_500)
+    (_, (second, _)) = story.written(events.UncleanRecoveryStarted)
+    assert second == story.active != first
+
+    story.play(actions.Start(nodes=(first,)))
+    story.finish()
+    elected = story.written(events.UncleanLeaderElected)
+    assert [node_id for node_id, _ in elected] == [second]
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_the_answer_of_a_deposed_controller_that_arrives_late_is_not_heard(
+    monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """Q12, Q13: a broker that has heard of a controller epoch believes no lower one."""
+    if not is_guarded:
+        monkeypatch.setattr(ControllerChannel, "is_current", lambda *_: True)
+    story = Story("broker.session.timeout.ms=3000")
+    old = story.active
+    answers = Channel(NodeId(0), old, "AlterPartition", Way.RESPONSE)
+    story.play(actions.Hold(channel=answers), actions.Cut(link=Link(NodeId(2), NodeId(0))))
+    story.produce()
+    assert story.cluster.run_until(lambda: bool(story.cluster.network.held[answers]), within_ms=2_000)
+    new = story.fail_over()
+    broker = story.cluster.nodes[BrokerId(NodeId(0))].broker
+    assert broker is not None
+    story.wait(400)
+
+    heard = len(story.written(events.AlterPartitionAnswered))
+    story.play(actions.Release(channel=answers))
+    story.wait(1)
+    late = story.written(events.AlterPartitionAnswered)[heard:]
+    assert (late == []) is is_guarded
+    assert story.active == new
+    story.finish()
