@@ -4,12 +4,13 @@ import pytest
 
 from laststand.emulator.core import events
 from laststand.emulator.core.broker.kraft.controller_channel import ControllerChannel
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.types import BrokerId, NodeId, Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_ALL
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.plan.power import DiskLoss, Keep
+from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
 

@@ -353,6 +353,9 @@ class Simulation:
         for controller in cluster.metadata_nodes.values():
             cluster.processes.stop_controller(controller)
         cluster.run(1)
+        cluster.run_until(lambda: all(node.core is None for node in cluster.metadata_nodes.values()), within_ms=1_000)
+        for controller in cluster.metadata_nodes.values():
+            cluster.processes.kill_controller(controller)
 
     def judgement(self) -> Judgement:
         """Returns the verdict on a run that was stopped, as verification comes to it by what the run leaves."""
