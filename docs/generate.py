@@ -208,7 +208,13 @@ TOP_KEYS: Final = (
     ("switches", "mapping", "", "Beside `era`: rules that were not the era's."),
 )
 CLUSTER_KEYS: Final = (
-    ("brokers", f"whole number, 1 to {BROKERS_MAX}", "required", "Ids are 0 to N-1. There is one controller."),
+    ("brokers", f"whole number, 1 to {BROKERS_MAX}", "required", "Ids are 0 to N-1."),
+    (
+        "controllers",
+        "1, 3 or 5",
+        "1",
+        "Ids are 100 and on. Several are a [quorum](quorum.md), in virtual time only.",
+    ),
     ("properties", "mapping", "", "[Properties](properties.md) of every node."),
     (
         "kafka_clients",
@@ -395,8 +401,8 @@ def scenarios_page() -> str:
             ),
             "\n## Doing\n\n",
             _prose(
-                "A node is an id, `controller`, a role (`leader(orders-0)`, `follower(orders-0)`, "
-                "`last-isr(orders-0)`, "
+                "A node is an id, `controller` (100), `active-controller`, a role (`leader(orders-0)`, "
+                "`follower(orders-0)`, `last-isr(orders-0)`, "
                 "`elr(orders-0)`), or a name that an earlier step gave its node with `as: NAME`. Groups stand in its "
                 "place: `any: 2` of the brokers that run (for `start`: that do not), `random: 1 of isr(orders-0)` (or "
                 "of `elr`, `replicas`, `followers`, `brokers`), `rack: a`. Elsewhere, as at an end of a link, they are "

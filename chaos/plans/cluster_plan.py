@@ -11,6 +11,7 @@ def cluster_plan(scenario: Scenario) -> Plan:
     """
     return Plan(
         brokers=scenario.brokers,
+        controllers=scenario.controllers,
         properties=tuple((name, value) for name, value in scenario.properties if name not in PROPERTIES),
         topics=scenario.topics,
     )

@@ -93,8 +93,11 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def missing_actions(plan: Plan) -> tuple[Missing, ...]:
-    """Returns the plan's actions that cannot be steps on processes, in order, each text once."""
+    """Returns what of a plan cannot be played on processes: its actions in order, each text once."""
     missing: dict[str, Missing] = {}
+    if plan.controllers != 1:
+        what = f"{plan.controllers} controllers"
+        missing[what] = Missing(what=what, why="processes have one")
     for action in plan.actions:
         why = _untranslatable(action)
         if why is not None:

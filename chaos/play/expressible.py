@@ -86,6 +86,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused += _unseen_from_outside(scenario)
     if driver is DriverName.SIMULATOR:
         refused += _timed_flushes(scenario, properties)
+    if scenario.controllers > 1 and driver is not DriverName.SIMULATOR:
+        refused.append(f"controllers: {scenario.controllers} of them play only with --driver simulator")
     if scenario.kafka_clients and driver is not DriverName.PROCESS:
         refused.append(f"{KAFKA_CLIENTS}: brokers serve clients of Kafka only with --driver process")
     return tuple(refused)

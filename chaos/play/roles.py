@@ -6,6 +6,8 @@ from typing import TypeAlias, assert_never
 from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.nodes import (
+    CONTROLLER,
+    ActiveController,
     DrawnFrom,
     DrawnNodes,
     NamedNode,
@@ -25,6 +27,8 @@ def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | N
     match node:
         case int():
             return node
+        case ActiveController():
+            return CONTROLLER if image.controller_id is None else image.controller_id
         case NamedNode(name=name):
             return names.get(name)
         case RoleNode(role=role, partition=partition):

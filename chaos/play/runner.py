@@ -35,7 +35,6 @@ from laststand.emulator.core import events
 from laststand.emulator.core.errors import EmulatorError, causes_of
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import CONTROLLER
 
 READY_TIMEOUT_S: Final = 30.0
 """For all brokers to be registered and unfenced, and then for the topics to exist."""
@@ -264,7 +263,7 @@ class Run:
         if self.order.scenario.end is Ending.RESTORE:
             self._report(after, "restore everything, wait for leaders and full ISRs")
             try:
-                nodes = (CONTROLLER, *self.order.scenario.broker_ids)
+                nodes = (*self.order.scenario.controller_ids, *self.order.scenario.broker_ids)
                 more = () if self._beside is None else self._beside.repairs
                 await restore_and_settle(target, nodes, more=(*player.repairs, *more))
             except EmulatorError as error:

@@ -102,6 +102,8 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
     unanswered = unanswered_protocol(switches, started_with=started_with)
     if unanswered is not None:
         return (f"{PROPERTY}={unanswered} is newer than the release of {era}",)
+    if scenario.controllers > 1 and is_zookeeper_era(era):
+        return (f"controllers: {scenario.controllers} have no place in era {era}, whose metadata is in ZooKeeper",)
     return tuple(
         f"{each.source} (line {each.line}) requires {_wanted(each)}, and {_found(each, era, have.get(each.name))}"
         for each in scenario.requires

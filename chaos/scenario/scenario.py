@@ -16,7 +16,7 @@ from laststand.emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import NodeRef
+from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 from laststand.emulator.plan.topics import PlannedTopic
 
 
@@ -191,7 +191,8 @@ class Scenario:
     Attributes:
         path: where it was read from.
         text: the file as it is.
-        brokers: there are brokers 0 to ``brokers`` - 1, and one controller.
+        brokers: there are brokers 0 to ``brokers`` - 1.
+        controllers: there are controllers 100 to 99 + ``controllers``.
         properties: of every node, by Kafka's names.
         protocol: what brokers of a cluster with ZooKeeper speak, and where the file says so; ``None`` for the era's.
         kafka_clients: names of the clients of Kafka that have links of their own.
@@ -225,12 +226,18 @@ class Scenario:
     rules: Rules | None = None
     requires: tuple[Requirement, ...] = ()
     zookeeper_at: int | None = None
+    controllers: int = 1
     kafka_clients: tuple[str, ...] = ()
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:
         """All brokers, ascending."""
         return tuple(BrokerId(NodeId(index)) for index in range(self.brokers))
+
+    @property
+    def controller_ids(self) -> tuple[NodeId, ...]:
+        """All controllers, ascending; of a cluster with ZooKeeper its server."""
+        return tuple(NodeId(CONTROLLER + index) for index in range(self.controllers))
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:

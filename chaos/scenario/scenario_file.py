@@ -40,7 +40,7 @@ from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, parse_ibps
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import milliseconds, read_enum
-from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.names import Names, read_controllers
 from laststand.emulator.plan.nodes import check_kafka_clients
 from laststand.emulator.plan.overrides import parse_overrides
 from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_name
@@ -127,6 +127,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         source, report = top.optional("source"), top.optional("report")
         with top.required("cluster").fields() as cluster:
             brokers = cluster.required("brokers").integer(low=1, high=BROKERS_MAX)
+            controllers = read_controllers(cluster.optional("controllers"))
             node_cursor, protocol_cursor = cluster.optional("properties"), cluster.optional(PROPERTY)
             clients_cursor = cluster.optional(KAFKA_CLIENTS)
         kafka_clients = () if clients_cursor is None else _kafka_clients(clients_cursor)
@@ -135,6 +136,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         producers, consumers = _workload(top.required("workload"))
         names = Names(
             brokers=brokers,
+            controllers=controllers,
             partitions=[each for topic in topics for each in topic.partitions],
             producers=tuple(producer.name for producer, _ in producers),
             kafka_clients=kafka_clients,
@@ -155,6 +157,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             title=title,
             source="" if source is None else source.text(),
             brokers=brokers,
+            controllers=controllers,
             properties=properties,
             protocol=None if protocol_cursor is None else _protocol(protocol_cursor),
             topics=topics,

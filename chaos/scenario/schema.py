@@ -18,6 +18,7 @@ from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import TopicSpec
 from laststand.emulator.plan.names import ALL
+from laststand.emulator.plan.nodes import CONTROLLER_COUNTS
 from laststand.emulator.plan.path_words import PATH_WORD
 from laststand.emulator.plan.steps import BINDING, VERBS
 from laststand.emulator.verification.verdict.acks_comparison import REPORT
@@ -44,6 +45,7 @@ def scenario_schema() -> Schema:
                 "cluster": _mapping(
                     {
                         "brokers": _whole(1, BROKERS_MAX),
+                        "controllers": {"enum": [*CONTROLLER_COUNTS]},
                         PROPERTY: _ANY,
                         "properties": {"type": "object"},
                         KAFKA_CLIENTS: _list(_TEXT),

@@ -11,7 +11,6 @@ from laststand.chaos.simulated.target import SimulatedTarget, cores_at_work
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
 from laststand.emulator.simulator.run.evidence import BatchBytes, write_evidence
 from laststand.emulator.simulator.run.kinds import make_cluster
@@ -32,6 +31,7 @@ class SimulatorDriver:
         self._observer = ClientObserver(order.scenario)
         self._cluster = make_cluster(
             brokers=order.scenario.brokers,
+            controllers=order.scenario.controllers,
             switches=order.switches,
             properties=node_properties(dict(order.properties)),
             observer=self._observer,
@@ -49,7 +49,7 @@ class SimulatorDriver:
         try:
             yield self._target
         finally:
-            self._target.end(actions.Kill(nodes=(*self._cluster.nodes, CONTROLLER)))
+            self._target.end(actions.Kill(nodes=(*self._cluster.nodes, *self._cluster.metadata_nodes)))
 
     def start_work(self) -> None:
         """Starts the clients' state machines."""
@@ -69,7 +69,7 @@ class SimulatorDriver:
     async def stop(self) -> None:
         """Stops all brokers at once, then the controller."""
         self._target.end(actions.Stop(nodes=tuple(self._cluster.nodes)))
-        self._target.end(actions.Stop(nodes=(CONTROLLER,)))
+        self._target.end(actions.Stop(nodes=tuple(self._cluster.metadata_nodes)))
         self._cluster.run(_LAST_LINES_MS)
 
     async def close(self, *, problem: str | None) -> None:

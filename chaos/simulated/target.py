@@ -19,7 +19,6 @@ from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, Nod
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.faults import fault_events
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.actions.performer import perform
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, MetadataNode
@@ -89,7 +88,7 @@ class SimulatedTarget:
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
         """Looks at the broker's disk; the controller has no logs."""
-        if node_id == CONTROLLER:
+        if node_id in self._cluster.metadata_nodes:
             return frozenset()
         disk = self._cluster.nodes[BrokerId(node_id)].disk
         strays = (f"{stray.partition}.{stray.topic_id}-stray" for stray in disk.strays)
@@ -101,7 +100,7 @@ class SimulatedTarget:
         return Offset(0) if log is None else log.log_end_offset
 
     def _node(self, node_id: NodeId) -> _Process:
-        return self._cluster.metadata_node if node_id == CONTROLLER else self._cluster.nodes[BrokerId(node_id)]
+        return self._cluster.metadata_nodes.get(node_id) or self._cluster.nodes[BrokerId(node_id)]
 
     def is_running(self, node_id: NodeId) -> bool:
         """Returns whether it has a core."""
@@ -209,7 +208,7 @@ class SimulatedTarget:
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:
         """Sends the request bypassing all links, and lets time pass until there is a response."""
-        answer = self._ask(CONTROLLER, request)
+        answer = self._ask(self._cluster.metadata_node.node_id, request)
         if answer is None:
             raise NoAnswerError(request=type(request).__name__)
         return answer

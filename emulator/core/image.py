@@ -19,6 +19,7 @@ from laststand.emulator.core.types import (
     LeaderEpoch,
     LeaderRecoveryState,
     MetadataOffset,
+    NodeId,
     PartitionEpoch,
     ProducerId,
     TopicId,
@@ -137,6 +138,7 @@ class MetadataImage:
         next_producer_id: first id that was not given away.
         acls: access control entries.
         client_quotas: quotas of clients.
+        controller_id: the active one of several controllers, by the last election of theirs that is committed.
     """
 
     def __init__(self) -> None:
@@ -150,6 +152,7 @@ class MetadataImage:
         self.next_producer_id = ProducerId(0)
         self.acls = AclStore()
         self.client_quotas = ClientQuotaStore()
+        self.controller_id: NodeId | None = None
         self._configs: dict[tuple[ConfigResource, str], dict[str, str]] = {}
         self._touched_partitions: dict[TopicPartition, PartitionState | None] = {}
         self._touched_brokers: set[BrokerId] = set()
@@ -253,6 +256,8 @@ class MetadataImage:
                 self.client_quotas.set(entity, key, value)
             case records.ControlRecord():
                 pass
+            case records.ControlRecord(leader_id=leader_id):
+                self.controller_id = self.controller_id if leader_id is None else leader_id
         self.next_offset = MetadataOffset(offset + 1)
 
     def skip(self, *, offset: MetadataOffset) -> None:

@@ -20,6 +20,7 @@ from laststand.emulator.core.types import (
     LeaderEpoch,
     LeaderRecoveryState,
     MetadataOffset,
+    NodeId,
     PartitionEpoch,
     ProducerId,
     TopicId,
@@ -157,9 +158,10 @@ class ClientQuotaRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class ControlRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A record of the quorum itself, by its name: it takes an offset, and changes nothing here."""
+    """A record of the quorum itself, by its name: it takes an offset. ``leader_id`` is that of a LeaderChange."""
 
     name: str
+    leader_id: NodeId | None = None
 
 
 Record: TypeAlias = (

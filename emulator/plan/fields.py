@@ -24,6 +24,7 @@ from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import (
     CLIENT,
     GROUP_WORDS,
+    ActiveController,
     DrawnFrom,
     DrawnNodes,
     NodeRef,
@@ -486,7 +487,7 @@ class Brokers(Nodes):
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
         node = names.node_or_group(cursor)
-        return names.broker(cursor) if isinstance(node, int) else node
+        return names.broker(cursor) if isinstance(node, int | ActiveController) else node
 
     def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
         for node in value:

@@ -11,14 +11,18 @@ import msgspec
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import suggestion
+from laststand.emulator.core.quorum.messages import QuorumRequest
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.channels import KAFKA_APIS, STREAM, SYNC, ZOOKEEPER_APIS, Channel, Link
 from laststand.emulator.plan.nodes import (
+    ACTIVE_CONTROLLER,
     CLIENT,
     CONTROLLER,
+    CONTROLLER_COUNTS,
     GROUP_WORDS,
     NODE_NAME_RULE,
     ZOOKEEPER_WORD,
+    ActiveController,
     DrawnFrom,
     DrawnNodes,
     NamedNode,
@@ -39,7 +43,11 @@ ALL: Final = "all"
 
 _APIS: Final = (
     *sorted(
-        {*(each.__name__.removesuffix("Request") for each in get_args(messages.Request)), *ZOOKEEPER_APIS, *KAFKA_APIS}
+        {
+            *(each.__name__.removesuffix("Request") for each in get_args(messages.Request | QuorumRequest)),
+            *ZOOKEEPER_APIS,
+            *KAFKA_APIS,
+        }
     ),
     STREAM,
     SYNC,
@@ -52,11 +60,26 @@ _GROUP_FORMS: Final = {
 _ROLES: Final = tuple(role.value for role in ReplicaRole)
 
 
+def read_controllers(cursor: Cursor | None) -> int:
+    """Returns the number of controllers of a cluster, by default one.
+
+    Raises:
+        ScenarioError: no cluster has so many.
+    """
+    if cursor is None:
+        return 1
+    count = cursor.integer(low=1, high=max(CONTROLLER_COUNTS))
+    if count not in CONTROLLER_COUNTS:
+        cursor.fail(f"no cluster has {count} controllers, allowed: {', '.join(map(str, CONTROLLER_COUNTS))}")
+    return count
+
+
 class Names:
     """The names that are known so far.
 
     Args:
         brokers: how many there are.
+        controllers: likewise.
         partitions: all of them.
         producers: by their names.
         kafka_clients: names of the clients of Kafka, which dial brokers and nobody else.
@@ -73,11 +96,13 @@ class Names:
         self,
         *,
         brokers: int,
+        controllers: int = 1,
         partitions: Iterable[TopicPartition],
         producers: tuple[str, ...] = (),
         kafka_clients: Iterable[str] = (),
     ) -> None:
         self.brokers = brokers
+        self.controllers = controllers
         self._kafka_clients = frozenset(kafka_clients)
         self.zookeeper_at: int | None = None
         self._producers = producers
@@ -174,13 +199,20 @@ class Names:
     def broker(self, cursor: Cursor) -> NodeRef:
         """Returns a broker by id, name or role."""
         node = self.node(cursor)
-        if node == CONTROLLER:
+        if isinstance(node, ActiveController) or (isinstance(node, int) and self.is_controller(node)):
             cursor.fail("must be a broker, not the controller")
         return node
 
     def broker_list(self, cursor: Cursor) -> tuple[NodeRef, ...]:
         """Returns brokers."""
         return tuple(self.broker(each) for each in cursor.items())
+
+    def is_controller(self, node: NodeId) -> bool:
+        """Returns whether an id is a controller's, or that of ZooKeeper's server."""
+        return CONTROLLER <= node < CONTROLLER + self.controllers
+
+    def _is_node(self, node: NodeId) -> bool:
+        return 0 <= node < self.brokers or self.is_controller(node)
 
     def node(self, cursor: Cursor) -> NodeRef:
         """Returns a broker or the controller."""
@@ -248,12 +280,14 @@ class Names:
                 return node
             case NamedNode(name=name) if name in self._given:
                 return node
-            case int() if node != CLIENT and (node == CONTROLLER or node < self.brokers):
+            case ActiveController():
+                return node
+            case int() if self._is_node(node):
                 return node
             case int() if text.isdecimal():
                 cursor.fail(f"no node {text}, allowed: {self.broker_range}, controller")
             case _:
-                allowed = [f"0 to {self.brokers - 1}", "controller", *sorted(self._given)]
+                allowed = [f"0 to {self.brokers - 1}", "controller", ACTIVE_CONTROLLER, *sorted(self._given)]
                 allowed += [f"{role}(PARTITION)" for role in _ROLES]
                 hint = suggestion(text, [*_ROLES, *self._given])
                 cursor.fail(f"no node {text!r}, allowed: {', '.join(allowed)}{hint}")
@@ -280,14 +314,14 @@ class Names:
                 yield f"there are only {self.brokers} brokers"
             case NamedNode(name=name) if name not in self._given:
                 yield f"no node {name!r}; there are {self.broker_range}, controller, and roles as leader(PARTITION)"
-            case int() if node != CONTROLLER and not 0 <= node < self.brokers:
+            case int() if not self._is_node(node):
                 yield f"no node {node}; there are {self.broker_range} and the controller {CONTROLLER}"
             case _:
                 pass
 
     def broker_problems(self, node: NodeRef) -> Iterator[str]:
         """Yields why no broker is meant."""
-        if isinstance(node, int) and not 0 <= node < self.brokers:
+        if (isinstance(node, int) and not 0 <= node < self.brokers) or isinstance(node, ActiveController):
             yield f"no broker {node}; there are {self.broker_range}"
         elif not isinstance(node, int):
             yield from self.node_problems(node)

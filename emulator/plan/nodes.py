@@ -12,6 +12,9 @@ from laststand.emulator.core.types import CLIENT_ID, NodeId, TopicPartition
 CONTROLLER: Final = NodeId(100)
 """The controller, or in clusters with ZooKeeper its server. Brokers are 0 to N-1."""
 
+CONTROLLER_COUNTS: Final = (1, 3, 5)
+"""Controllers of a cluster: an even number survives no more than one less."""
+
 CLIENT: Final = CLIENT_ID
 """The client process as an end of links; it is no node of the cluster."""
 
@@ -25,6 +28,8 @@ NODE_NAME_RULE: Final = "lower-case words that mean nothing else"
 
 HARNESS: Final = NodeId(2000)
 """Whoever breaks and mends things, on the event lines that say so."""
+
+ACTIVE_CONTROLLER: Final = "active-controller"
 
 ZOOKEEPER_WORD: Final = "zookeeper"
 """The name of ``CONTROLLER`` in clusters with ZooKeeper."""
@@ -87,6 +92,13 @@ class RoleNode(msgspec.Struct, frozen=True, kw_only=True, tag="role"):
         return self.role.value if self.partition is None else f"{self.role.value}({self.partition})"
 
 
+class ActiveController(msgspec.Struct, frozen=True, kw_only=True, tag="active-controller"):
+    """The controller that is active when the action is due: of several the one elected last, else the only one."""
+
+    def __str__(self) -> str:
+        return ACTIVE_CONTROLLER
+
+
 class NamedNode(msgspec.Struct, frozen=True, kw_only=True, tag="name"):
     """The node to which an earlier step gave this name."""
 
@@ -146,7 +158,7 @@ class RackNodes(msgspec.Struct, frozen=True, kw_only=True, tag="rack"):
 NodeGroup: TypeAlias = DrawnNodes | RackNodes
 """Several brokers at once."""
 
-NodeRef: TypeAlias = NodeId | RoleNode | NamedNode | NodeGroup
+NodeRef: TypeAlias = NodeId | RoleNode | ActiveController | NamedNode | NodeGroup
 """A node as people write it, or a group of them."""
 
 GROUP_WORDS: Final = ("any", "random", "rack")
@@ -160,7 +172,7 @@ def node_text(node: NodeRef) -> str:
 
 def is_node_name(text: str) -> bool:
     """Returns whether a step may give a node this name: a lower-case word that means nothing else."""
-    reserved = {*_WORDS, *GROUP_WORDS, "all", *(role.value for role in ReplicaRole)}
+    reserved = {*_WORDS, ACTIVE_CONTROLLER, *GROUP_WORDS, "all", *(role.value for role in ReplicaRole)}
     return _NAME.fullmatch(text) is not None and text not in reserved
 
 
@@ -189,6 +201,8 @@ def parse_node(text: str) -> NodeRef:
     """
     if text in _WORDS:
         return _WORDS[text]
+    if text == ACTIVE_CONTROLLER:
+        return ActiveController()
     if text.isdecimal():
         return NodeId(int(text))
     group = _GROUP.fullmatch(text)

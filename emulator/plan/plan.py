@@ -36,6 +36,7 @@ from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
 from laststand.emulator.plan.lines import format_action, parse_action
 from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import CONTROLLER_COUNTS
 from laststand.emulator.plan.topics import PlannedTopic
 from laststand.emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
 from laststand.emulator.plan.yaml_cursor import too_long_number
@@ -54,10 +55,6 @@ PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Times in a simulated cluster, unless the plan says otherwise."""
-
-
-CONTROLLER_COUNTS: Final = ("1", "3", "5")
-"""Controllers of a cluster: an even number survives no more than one less."""
 
 
 class PlanLineError(ConfigError):
@@ -223,7 +220,8 @@ def _names(
 ) -> Names:
     partitions = [partition for topic in topics.values() for partition in topic.partitions]
     partitions += [partition for action in actions.values() for partition in action.new_partitions]
-    return Names(brokers=0 if cluster is None else cluster[1].brokers, partitions=partitions)
+    brokers, controllers = (0, 1) if cluster is None else (cluster[1].brokers, cluster[1].controllers)
+    return Names(brokers=brokers, controllers=controllers, partitions=partitions)
 
 
 def _pairs(line: str) -> dict[str, str]:
@@ -281,8 +279,8 @@ def _parse_cluster(line: str) -> Plan:
 
 
 def _parse_controllers(text: str, *, era: str) -> int:
-    if text not in CONTROLLER_COUNTS:
-        raise ConfigError(key="controllers", value=text, expected=" or ".join(CONTROLLER_COUNTS))
+    if text not in map(str, CONTROLLER_COUNTS):
+        raise ConfigError(key="controllers", value=text, expected=" or ".join(map(str, CONTROLLER_COUNTS)))
     if text != "1" and is_zookeeper_era(era):
         raise ConfigError(key="controllers", value=text, expected=f"1 in era {era}, whose metadata is in ZooKeeper")
     return int(text)

@@ -27,7 +27,7 @@ from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import TopicSpec
 from laststand.emulator.plan.fields import PLANNED_PRODUCERS, YamlValue, plain
-from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.names import Names, read_controllers
 from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 from laststand.emulator.plan.plan import NumberedPlan, Plan
 from laststand.emulator.plan.steps import VERBS, action_text, flow_text, read_action, unknown_step
@@ -41,6 +41,8 @@ _WORKLOAD: Final = "workload"
 def format_plan_yaml(plan: Plan, *, name: str) -> str:
     """Returns a plan's document, a line for each topic and each step."""
     cluster: dict[str, YamlValue] = {"brokers": plan.brokers}
+    if plan.controllers != 1:
+        cluster["controllers"] = plan.controllers
     if plan.properties:
         cluster["properties"] = {key: plain(text) for key, text in plan.properties}
     head: list[dict[str, YamlValue]] = [{"name": name}, {"era": plan.era}]
@@ -87,13 +89,26 @@ def read_numbered_yaml(path: Path, text: str) -> NumberedPlan:
         cluster = top.required("cluster")
         with cluster.fields() as fields:
             brokers = fields.required("brokers").integer(low=1, high=CONTROLLER)
+            controllers = read_controllers(fields.optional("controllers"))
             properties = _properties(fields.optional("properties"))
         topic_list, step_list = top.required("topics"), top.required("steps")
         top.allow((_WORKLOAD,))
         topics = _topics(topic_list, brokers)
         steps = step_list.items()
-        plan = Plan(brokers=brokers, era=era, switches=switches, properties=properties, topics=topics)
-        names = Names(brokers=brokers, partitions=plan.partitions, producers=tuple(PLANNED_PRODUCERS.values()))
+        plan = Plan(
+            brokers=brokers,
+            controllers=controllers,
+            era=era,
+            switches=switches,
+            properties=properties,
+            topics=topics,
+        )
+        names = Names(
+            brokers=brokers,
+            controllers=controllers,
+            partitions=plan.partitions,
+            producers=tuple(PLANNED_PRODUCERS.values()),
+        )
         actions = tuple(_step(step, names) for step in steps)
     return NumberedPlan(
         plan=plan.with_actions(actions),

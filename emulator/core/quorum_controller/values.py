@@ -12,7 +12,7 @@ import msgspec
 from laststand.emulator.core import records
 from laststand.emulator.core.effects import AppendMetadata
 from laststand.emulator.core.events import ControllerEvent, OtherRecordCommitted
-from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.quorum.batches import ControlRecord, LeaderChange, QuorumBatch
 from laststand.emulator.core.types import CauseId, MetadataOffset
 
 
@@ -50,13 +50,12 @@ def decode_batch(batch: QuorumBatch, *, cause_id: CauseId) -> CommittedBatch:
         msgspec.DecodeError: the batch holds something else.
     """
     if batch.control:
-        names = tuple(type(record).__name__ for record in batch.control)
-        control = tuple(records.ControlRecord(name=name) for name in names)
+        control = tuple(_control_record(record) for record in batch.control)
         committed = tuple(
             OtherRecordCommitted(
-                cause_id=cause_id, metadata_offset=MetadataOffset(batch.base_offset + index), record=name
+                cause_id=cause_id, metadata_offset=MetadataOffset(batch.base_offset + index), record=record.name
             )
-            for index, name in enumerate(names)
+            for index, record in enumerate(control)
         )
         return CommittedBatch(
             batch=records.MetadataBatch(base_offset=batch.base_offset, records=control), events=committed
@@ -66,3 +65,8 @@ def decode_batch(batch: QuorumBatch, *, cause_id: CauseId) -> CommittedBatch:
         batch=records.MetadataBatch(base_offset=batch.base_offset, records=tuple(value.record for value in values)),
         events=tuple(event for value in values for event in value.events),
     )
+
+
+def _control_record(record: ControlRecord) -> records.ControlRecord:
+    leader_id = record.leader_id if isinstance(record, LeaderChange) else None
+    return records.ControlRecord(name=type(record).__name__, leader_id=leader_id)

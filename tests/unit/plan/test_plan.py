@@ -1,10 +1,15 @@
 """The text of a plan, there and back, and what is said of a text that is none."""
 
+from pathlib import Path
+
 import pytest
 
 from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.plan import PlanLineError, format_plan, parse_numbered, parse_plan
+from laststand.emulator.plan.plan_lint import find_problem
+from laststand.emulator.plan.plan_yaml import format_plan_yaml, read_plan_yaml
 
 PLAN = """\
 # Why.
@@ -17,6 +22,15 @@ kill 1
 
 def test_a_plan_there_and_back() -> None:
     assert format_plan(parse_plan(PLAN), comment="Why.") == PLAN
+
+
+def test_a_plan_with_several_controllers_there_and_back() -> None:
+    text = "cluster brokers=3 controllers=3 era=kip-966\ntopic t replicas=(0,1,2)\nkill 102\ncut 100->101\n"
+    plan = parse_plan(text)
+    assert format_plan(plan) == text
+    assert read_plan_yaml(Path("plan.yaml"), format_plan_yaml(plan, name="quorum")) == plan
+    assert [find_problem(plan, action) for action in plan.actions] == [None, None]
+    assert find_problem(plan, actions.Kill(nodes=(NodeId(103),))) is not None
 
 
 def test_comments_may_be_indented_or_follow() -> None:
@@ -66,6 +80,14 @@ def test_a_partition_that_a_step_adds_may_be_named_by_later_steps() -> None:
             "cluster brokers=3 era=kafka-2.6-zk inter.broker.protocol.version=2.6,1:2.7\ntopic t replicas=(0)\n",
             "line 1: inter.broker.protocol.version=2.7-IV2 is not allowed; expected a version that the release of "
             "kafka-2.6-zk knows",
+        ),
+        (
+            "cluster brokers=3 controllers=2\ntopic t replicas=(0)\n",
+            "line 1: controllers=2 is not allowed; expected 1 or 3 or 5",
+        ),
+        (
+            "cluster brokers=3 controllers=3 era=kafka-2.6-zk\ntopic t replicas=(0)\n",
+            "line 1: controllers=3 is not allowed; expected 1 in era kafka-2.6-zk, whose metadata is in ZooKeeper",
         ),
     ],
 )

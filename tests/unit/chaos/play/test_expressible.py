@@ -57,6 +57,13 @@ def test_clients_of_kafka_have_links_on_processes_only() -> None:
     assert refused == {*DriverName} - {DriverName.PROCESS}
 
 
+def test_several_controllers_play_in_virtual_time_only() -> None:
+    text = TEXT.format(properties="", topic="", step="kill: {node: active-controller}")
+    scenario = read_scenario(Path("quorum.yaml"), text.replace("brokers: 2,", "brokers: 2, controllers: 3,"))
+    refused = {driver for driver in DriverName if not_expressible(scenario, scenario.properties, driver)}
+    assert refused == {*DriverName} - {DriverName.SIMULATOR}
+
+
 def test_everything_else_is_there() -> None:
     assert found(properties="log.flush.interval.messages: 1", topic=", flush.messages: 1") == ()
     assert found(step="alter_config: {topic: orders, set: {min.insync.replicas: 2}}") == ()
@@ -65,7 +72,7 @@ def test_everything_else_is_there() -> None:
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_bundled_scenario_can_be_played_on_both_unless_it_is_about_bytes_or_disks(name: str) -> None:
     scenario = load_scenario(find_scenario(name))
-    if not name.startswith("zookeeper/"):
+    if not name.startswith("zookeeper/") and scenario.controllers == 1:
         assert not_expressible(scenario, scenario.properties, DriverName.PROCESS) == ()
     refused = not_expressible(scenario, scenario.properties, DriverName.SIMULATOR)
     assert bool(refused) == (name in ABOUT_BYTES_OR_DISKS)

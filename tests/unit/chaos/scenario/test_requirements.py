@@ -71,6 +71,13 @@ def test_rules_and_eras_can_be_required() -> None:
     )
 
 
+def test_several_controllers_have_no_place_beside_zookeeper() -> None:
+    quorum = read_scenario(Path("quorum.yaml"), TEXT.replace("brokers: 2", "brokers: 2, controllers: 3"))
+    assert unmet(quorum, "kip-966", era_rules("kip-966")) == ()
+    (reason,) = unmet(quorum, "kafka-2.6-zk", era_rules("kafka-2.6-zk"))
+    assert reason.startswith("controllers: 3 have no place in era kafka-2.6-zk")
+
+
 @pytest.mark.parametrize("era", ALL_ERAS)
 def test_what_requires_nothing_is_played_anywhere(era: str) -> None:
     assert told("", era) == ()
