@@ -102,17 +102,17 @@ class ControllersCluster(SimulatedCluster):
 
     @property
     def metadata_log(self) -> Sequence[records.MetadataBatch]:
-        """What any controller has published."""
+        """The batches that any controller has published."""
         return self._committed
 
     @property
     def image(self) -> MetadataImage:
-        """What that adds up to."""
+        """The fold of those batches."""
         return self._image
 
     @property
     def committed_end_offset(self) -> MetadataOffset:
-        """The end (exclusive) of it."""
+        """Their end (exclusive)."""
         return self._image.next_offset
 
     @property

@@ -178,7 +178,7 @@ def _on_spark(choice: SparkChoice, play: "Callable[..., SweepReport]") -> "Sweep
 
 
 def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":
-    from laststand.emulator.core.eras import era_rules
+    from laststand.emulator.core.eras import era_rules, is_zookeeper_era
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.simulator.profiles.profiles import ALL_PROFILES, profiles_of
     from laststand.emulator.simulator.search.explorer import SweepOptions
@@ -186,6 +186,8 @@ def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[s
     overrides = simulated_overrides(settings)
     overrides.apply(era_rules(era or DEFAULT_ERA))
     check_profiles(profiles, ALL_PROFILES)
+    if any(ALL_PROFILES[name].controllers > 1 for name in profiles) and is_zookeeper_era(era or DEFAULT_ERA):
+        raise UserError(f"--era {era}: its metadata is in ZooKeeper, so that it has no quorum of controllers")
     return SweepOptions(
         era=era or DEFAULT_ERA,
         switches=overrides.switches,

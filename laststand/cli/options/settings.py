@@ -57,10 +57,11 @@ PROFILE_NAMES: Final = (
     "zk-power-losses",
     "zk-races",
     "zk-strays",
+    "quorum",
 )
 """Names of ``ALL_PROFILES`` in ``laststand.emulator.simulator.profiles.profiles``, which takes long to import."""
 
-_KRAFT_PROFILE_NAMES: Final = tuple(name for name in PROFILE_NAMES if not name.startswith("zk-"))
+_PROCESS_PROFILE_NAMES: Final = tuple(name for name in PROFILE_NAMES if not name.startswith("zk-") and name != "quorum")
 
 
 def _era_option(eras: Iterable[str], complete: _Complete) -> _Option:
@@ -104,8 +105,8 @@ def _profile_option(names: Iterable[str], complete: _Complete) -> _Option:
 profile_option = _profile_option(PROFILE_NAMES, complete_profiles)
 """Adds ``--profile``; the function gets ``profiles``, for ``check_profiles``."""
 
-kraft_profile_option = _profile_option(_KRAFT_PROFILE_NAMES, complete_kraft_profiles)
-"""As ``profile_option``, without the profiles for clusters with ZooKeeper."""
+kraft_profile_option = _profile_option(_PROCESS_PROFILE_NAMES, complete_kraft_profiles)
+"""As ``profile_option``, without the profiles for clusters with ZooKeeper, or with several controllers."""
 
 store_option = click.option(
     "--out",

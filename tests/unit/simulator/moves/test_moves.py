@@ -6,6 +6,7 @@ from laststand.emulator.simulator.moves.moves import MOVES
 from laststand.emulator.simulator.moves.network import NETWORK_MOVES
 from laststand.emulator.simulator.moves.processes import PROCESS_MOVES
 from laststand.emulator.simulator.moves.progress import PROGRESS_MOVES
+from laststand.emulator.simulator.moves.quorum import QUORUM_MOVES
 from laststand.emulator.simulator.moves.races import RACES
 from laststand.emulator.simulator.moves.requests import REQUEST_MOVES
 from laststand.emulator.simulator.moves.unclean_races import UNCLEAN_RACES
@@ -23,6 +24,7 @@ def test_no_name_is_in_two_tables() -> None:
         ADMINISTRATOR_MOVES,
         RACES,
         UNCLEAN_RACES,
+        QUORUM_MOVES,
         ZOOKEEPER_MOVES,
     )
     assert sum(len(table) for table in tables) == len(MOVES)
