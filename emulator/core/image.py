@@ -254,8 +254,6 @@ class MetadataImage:
                 self.acls.remove(acl_id)
             case records.ClientQuotaRecord(entity=entity, key=key, value=value):
                 self.client_quotas.set(entity, key, value)
-            case records.ControlRecord():
-                pass
             case records.ControlRecord(leader_id=leader_id):
                 self.controller_id = self.controller_id if leader_id is None else leader_id
         self.next_offset = MetadataOffset(offset + 1)
