@@ -1,5 +1,7 @@
 """Stories of clusters with several controllers: a failover in the middle of something, and what is heard late."""
 
+from typing import TypeVar
+
 import pytest
 
 from laststand.emulator.core import events
@@ -13,6 +15,8 @@ from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
+
+EventT = TypeVar("EventT", bound=events.Event)
 
 _NOTHING_UNSYNCED = DiskLoss(keep=Keep.NONE, seed=1)
 _PARTITION = "topic orders replicas=(0,1,2) min.insync.replicas=2"
@@ -55,7 +59,7 @@ class Story:
         assert self.cluster.run_until(lambda: self.active != old, within_ms=5_000)
         return self.active
 
-    def written(self, kind: type[events.Event]) -> list[tuple[NodeId, events.Event]]:
+    def written(self, kind: type[EventT]) -> list[tuple[NodeId, EventT]]:
         return [(entry.node_id, entry.event) for entry in self.journal.entries if isinstance(entry.event, kind)]
 
     def finish(self) -> None:
@@ -119,6 +123,24 @@ def test_a_controller_that_fails_over_in_the_middle_of_an_unclean_recovery_begin
     story.finish()
     elected = story.written(events.UncleanLeaderElected)
     assert [node_id for node_id, _ in elected] == [second]
+
+
+def test_an_isr_change_that_a_controller_cannot_commit_is_made_by_its_successor() -> None:
+    """KIP-497: "if the controller fails before applying the changes, a new controller will be elected"; T1 of R11."""
+    story = Story("broker.session.timeout.ms=3000")
+    old = story.active
+    for link in story.links_between_controllers(old):
+        story.play(actions.Cut(link=link))
+    story.play(actions.Cut(link=Link(NodeId(2), NodeId(0))))
+    story.produce()
+    assert story.cluster.run_until(lambda: story.active != old, within_ms=5_000)
+    acked = story.simulation.outcome().acks
+    assert acked == 0, "the smaller ISR is of nobody's metadata, so that the leader waits"
+    story.wait(3_500)
+    changes = story.written(events.PartitionChanged)
+    assert [node_id for node_id, change in changes if change.isr == (0, 1)] == [story.active]
+    assert story.simulation.outcome().acks == 1
+    story.finish()
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
