@@ -89,7 +89,7 @@ class ExternalDriver:
         finally:
             token_file.unlink(missing_ok=True)
 
-    def start_work(self) -> None:
+    async def start_work(self) -> None:
         """Informs the client process where brokers are."""
         self._client.start_work(self._addresses())
 

@@ -21,7 +21,7 @@ class Driver(Protocol):
         """
         ...
 
-    def start_work(self) -> None:
+    async def start_work(self) -> None:
         """Lets producers and consumers work."""
         ...
 

@@ -176,7 +176,7 @@ class Run:
         await target.wait(unfenced, timeout_s=READY_TIMEOUT_S)
         await create_topics(target.ask_controller, scenario.topics, chance=Random(f"{self.order.seed}:topics"))
         await target.wait(created, timeout_s=READY_TIMEOUT_S)
-        self._driver.start_work()
+        await self._driver.start_work()
 
     async def _play_steps(self, target: Target, player: StepPlayer) -> None:
         numbered = enumerate(self.order.scenario.steps, start=1)

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from laststand.chaos.play.run_order import RunOrder
 from laststand.chaos.play.waiting import ChangeSignal
 from laststand.chaos.play.workload import client_config
+from laststand.chaos.process.applications import Applications
 from laststand.chaos.process.client_link import ClientLink
 from laststand.chaos.process.ending import note_crash, stop_nodes
 from laststand.chaos.process.harness_log import HarnessLog
@@ -57,6 +58,9 @@ class ProcessDriver:
             kafka_clients=order.scenario.kafka_clients,
         )
         self._cluster = self._make_cluster()
+        self._applications = Applications(
+            dict(order.scenario.applications), directory=order.directory, logger=logger, on_problem=self._notice_problem
+        )
         self._target: ProcessTarget
 
     def _make_cluster(self) -> ProcessCluster:
@@ -79,7 +83,7 @@ class ProcessDriver:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[ProcessTarget]:
         """Starts the client process and the nodes side by side, then follows the controller's metadata."""
-        async with self._cluster:
+        async with self._cluster, self._applications:
             directory = self._order.directory
             config = client_config(
                 self._order.scenario,
@@ -98,12 +102,16 @@ class ProcessDriver:
                 self._target = target
                 yield target
 
-    def start_work(self) -> None:
-        """Informs the client process where the nodes are."""
+    async def start_work(self) -> None:
+        """Informs the client process where the nodes are, and starts the user's applications."""
         self._client.start_work(self._cluster.addresses_for(CLIENT))
+        await self._applications.start(
+            {client: ",".join(brokers.values()) for client, brokers in self._cluster.kafka_addresses().items()}
+        )
 
     async def stop_work(self, *, timeout_ms: int) -> None:
-        """Has the client process finish."""
+        """Has the user's applications and the client process finish."""
+        await self._applications.stop(timeout_ms=timeout_ms)
         await self._client.stop_work(timeout_ms=timeout_ms)
 
     async def read_all(self, partitions: tuple[TopicPartition, ...], *, timeout_ms: int) -> None:
@@ -125,5 +133,8 @@ class ProcessDriver:
     def _notice_crash(self, name: str, end: ProcessEnd) -> None:
         what = note_crash(self._cluster, self._log, name, end)
         self._logger.error("%s\n%s", what, "\n".join(end.stderr_tail))
+        self._notice_problem(what)
+
+    def _notice_problem(self, what: str) -> None:
         self._on_problem(what)
         self._changes.fail(what)

@@ -4,6 +4,7 @@ import asyncio
 
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.target import ProcessTarget
+from laststand.emulator.client.history import complete_history
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import events
@@ -11,7 +12,10 @@ from laststand.emulator.core.types import NodeId
 
 
 async def stop_nodes(target: ProcessTarget) -> None:
-    """Stops the brokers that run, then the controller, and records how each ended."""
+    """Stops the brokers that run, then the controller, and records how each ended.
+
+    It completes what brokers that were killed had written of clients of Apache Kafka.
+    """
     cluster, controller = target.cluster, target.cluster.layout.controller_id
     brokers = [broker for broker in cluster.layout.broker_ids if cluster.is_running(broker)]
     ends = await asyncio.gather(*(cluster.stop_node(broker) for broker in brokers))
@@ -22,6 +26,8 @@ async def stop_nodes(target: ProcessTarget) -> None:
     controller_end = await cluster.stop_node(controller)
     if controller_end is not None:
         target.note_end(controller, events.IncarnationEnd.STOPPED, controller_end, committed)
+    for path in cluster.layout.foreign_history_files():
+        complete_history(path)
 
 
 def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: ProcessEnd) -> str:

@@ -196,6 +196,7 @@ class Scenario:
         properties: of every node, by Kafka's names.
         protocol: what brokers of a cluster with ZooKeeper speak, and where the file says so; ``None`` for the era's.
         kafka_clients: names of the clients of Kafka that have links of their own.
+        applications: commands that are started as these clients, by their names.
         seed: for random choices, where the file fixes it (a recorded plan does).
         rules: under which it was played, where the file is a recorded plan.
         zookeeper_at: line at which a step first names ZooKeeper's server by that word; ``None`` if none does.
@@ -228,6 +229,7 @@ class Scenario:
     zookeeper_at: int | None = None
     controllers: int = 1
     kafka_clients: tuple[str, ...] = ()
+    applications: tuple[tuple[str, str], ...] = ()
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

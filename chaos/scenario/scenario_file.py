@@ -4,6 +4,7 @@
 """
 
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -130,7 +131,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             controllers = read_controllers(cluster.optional("controllers"))
             node_cursor, protocol_cursor = cluster.optional("properties"), cluster.optional(PROPERTY)
             clients_cursor = cluster.optional(KAFKA_CLIENTS)
-        kafka_clients = () if clients_cursor is None else _kafka_clients(clients_cursor)
+        kafka_clients, applications = ((), ()) if clients_cursor is None else _kafka_clients(clients_cursor)
         properties = () if node_cursor is None else _node_properties(node_cursor)
         topics = _topics(top.required("topics"), brokers)
         producers, consumers = _workload(top.required("workload"))
@@ -177,6 +178,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             ),
             zookeeper_at=names.zookeeper_at,
             kafka_clients=kafka_clients,
+            applications=applications,
         )
 
 
@@ -194,12 +196,29 @@ def _title(cursor: Cursor) -> str:
     return cursor.text()
 
 
-def _kafka_clients(cursor: Cursor) -> tuple[str, ...]:
-    names = tuple(each.text() for each in cursor.items())
+def _kafka_clients(cursor: Cursor) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Returns the names of clients of Kafka, and the commands of those that the run starts."""
+    applications: list[tuple[str, str]] = []
+    if cursor.is_mapping:
+        with cursor.fields() as fields:
+            for name, command in fields.pop_rest():
+                _check_command(command)
+                applications.append((name, command.text()))
+        names = tuple(name for name, _ in applications)
+    else:
+        names = tuple(each.text() for each in cursor.items())
     problem = check_kafka_clients(names)
     if problem is not None:
         cursor.fail(problem)
-    return names
+    return names, tuple((name, command) for name, command in applications if command)
+
+
+def _check_command(cursor: Cursor) -> None:
+    """Checks that a command can be split into words; one without words is started by somebody else."""
+    try:
+        shlex.split(cursor.text())
+    except ValueError as error:
+        cursor.fail(f"no command: {str(error).lower()}")
 
 
 def _rules(era: Cursor, switches: Cursor | None) -> Rules:

@@ -51,7 +51,7 @@ class SimulatorDriver:
         finally:
             self._target.end(actions.Kill(nodes=(*self._cluster.nodes, *self._cluster.metadata_nodes)))
 
-    def start_work(self) -> None:
+    async def start_work(self) -> None:
         """Starts the clients' state machines."""
         with cores_at_work():
             self._clients.start()

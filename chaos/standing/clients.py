@@ -6,15 +6,11 @@ gives up.
 """
 
 import fcntl
-import time
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from laststand.emulator.client.history import read_history, rewrite_history
+from laststand.emulator.client.history import complete_history
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.core.history import HistorySealed, OperationType, SendOperation
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.storage.line_file import line_files
 
@@ -81,34 +77,3 @@ def _complete_left(path: Path) -> int:
         except BlockingIOError:
             raise ClientAtWorkError(path) from None
         return complete_history(path)
-
-
-def complete_history(path: Path) -> int:
-    """Gives every unfinished send in a dead client's history the outcome ``info``, and seals it; returns their number.
-
-    A client that ended before its first line has an empty history. A torn last line is removed: its operation was never
-    sent, since a client writes before it sends.
-    """
-    lines = read_history(path) if path.exists() else []
-    operations = [line for line in lines if not isinstance(line, HistorySealed)]
-    if len(operations) < len(lines):
-        return 0
-    unfinished: dict[str, SendOperation] = {}
-    for operation in operations:
-        if isinstance(operation, SendOperation):
-            if operation.type is OperationType.INVOKE:
-                unfinished[operation.operation_id] = operation
-            else:
-                unfinished.pop(operation.operation_id, None)
-    endings = [
-        msgspec.structs.replace(
-            send,
-            index=len(lines) + position,
-            time_ns=time.monotonic_ns(),
-            type=OperationType.INFO,
-            error="CLIENT_GONE",
-        )
-        for position, send in enumerate(unfinished.values())
-    ]
-    rewrite_history(path, [*operations, *endings])
-    return len(endings)

@@ -29,7 +29,7 @@ from laststand.chaos.process.opening import open_target
 from laststand.chaos.process.single_step import nothing_to_do, step_of
 from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.scenario.scenario import Ending
-from laststand.chaos.standing.clients import ClientRegister, complete_histories, complete_history
+from laststand.chaos.standing.clients import ClientRegister, complete_histories
 from laststand.chaos.standing.order import STANDING, StandingOrder
 from laststand.chaos.standing.resumption import find_leftovers, find_unrecorded
 from laststand.chaos.standing.state import Ended, StandingState, new_state, read_state, write_state
@@ -398,13 +398,7 @@ class StandingCluster:
             await self._attempt("the final read", self._read_all)
             tell("stop the nodes")
             await self._attempt("the orderly stop", lambda: stop_nodes(self._target))
-            self._complete_foreign_histories()
             self._ended = Ended.DOWN
-
-    def _complete_foreign_histories(self) -> None:
-        """Completes what brokers that were killed had written of clients of Apache Kafka."""
-        for path in self._layout.foreign_history_files():
-            complete_history(path)
 
     async def stop(self, *, tell: Callable[[str], None]) -> None:
         """Ends all processes in order, so that another supervisor can start them again; ``tell`` hears of it.

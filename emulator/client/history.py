@@ -17,7 +17,7 @@ import msgspec
 
 from laststand.emulator.core.client.history_lines import final_read_line, poll_line, send_line
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from laststand.emulator.core.history import HistoryLine, HistorySealed, Operation
+from laststand.emulator.core.history import HistoryLine, HistorySealed, Operation, OperationType, SendOperation
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.types import Acks
 from laststand.emulator.storage.line_file import LineFile, line_files, read_lines
@@ -113,6 +113,37 @@ def rewrite_history(path: Path, operations: Iterable[Operation]) -> None:
     file.flush()
     _seal(file, index=file.digest.lines)
     file.close()
+
+
+def complete_history(path: Path) -> int:
+    """Gives every unfinished send in a dead client's history the outcome ``info``, and seals it; returns their number.
+
+    A client that ended before its first line has an empty history. A torn last line is removed: its operation was never
+    sent, since a client writes before it sends.
+    """
+    lines = read_history(path) if path.exists() else []
+    operations = [line for line in lines if not isinstance(line, HistorySealed)]
+    if len(operations) < len(lines):
+        return 0
+    unfinished: dict[str, SendOperation] = {}
+    for operation in operations:
+        if isinstance(operation, SendOperation):
+            if operation.type is OperationType.INVOKE:
+                unfinished[operation.operation_id] = operation
+            else:
+                unfinished.pop(operation.operation_id, None)
+    endings = [
+        msgspec.structs.replace(
+            send,
+            index=len(lines) + position,
+            time_ns=time.monotonic_ns(),
+            type=OperationType.INFO,
+            error="CLIENT_GONE",
+        )
+        for position, send in enumerate(unfinished.values())
+    ]
+    rewrite_history(path, [*operations, *endings])
+    return len(endings)
 
 
 def _add(file: LineFile, line: HistoryLine) -> None:

@@ -41,6 +41,12 @@ def test_pytest(project: Path) -> None:
     assert "1 passed" in output_of(sys.executable, "-m", "pytest", *quiet, project=project)
 
 
+def test_scenario(project: Path) -> None:
+    laststand = str(Path(sys.executable).with_name("laststand"))
+    said = output_of(laststand, "run", "shop.yaml", "--out", "runs", project=project)
+    assert "100 acked, 0 lost" in said
+
+
 def test_junit(project: Path) -> None:
     said = output_of(needed("mvn"), "-B", "test", project=project)
     assert "Tests run: 1, Failures: 0, Errors: 0, Skipped: 0" in said

@@ -3,18 +3,9 @@
 import asyncio
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from shop import place_orders
 
 from laststand.standing_cluster import StandingCluster
-
-
-async def place_orders(servers: str, orders: range) -> None:
-    """Stands for the application, which knows nothing of Laststand."""
-    shop = AIOKafkaProducer(bootstrap_servers=servers, client_id="shop", acks="all", enable_idempotence=True)
-    await shop.start()
-    for order in orders:
-        await shop.send_and_wait("orders", b"order %d" % order)
-    await shop.stop()
 
 
 @pytest.mark.laststand_cluster(kafka=True)

@@ -344,6 +344,11 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "step: unknown key, allowed: name, title, source, report"),
         (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "did you mean 'steps'?"),
         (HEAD, 1, "needs the key 'steps'"),
+        (
+            HEAD.replace("brokers: 3,", 'brokers: 3, kafka_clients: {app: "sh \'x"},'),
+            2,
+            "no command: no closing quotation",
+        ),
         (f"{HEAD.replace('name: ', 'name: ../')}steps: [{{heal: all}}]\n", 1, "is no name, allowed: letters"),
         (f"{HEAD.replace('name: ', 'name: /')}steps: [{{heal: all}}]\n", 1, "is no name, allowed: letters"),
         (f"{HEAD}steps: []\n", 5, "needs at least one step"),
@@ -475,6 +480,15 @@ def test_expected_times_are_durations() -> None:
     assert expected is not None
     assert expected.unavailable == Bound(comparison="<=", limit=2.0)
     assert expected.p99_ack == Bound(comparison="<", limit=0.04)
+
+
+def test_clients_of_kafka_may_have_commands() -> None:
+    clients = '{app: python3 shop.py, spark: ""}'
+    text = f"{HEAD.replace('brokers: 3,', f'brokers: 3, kafka_clients: {clients},')}steps: [{{heal: all}}]\n"
+    assert read(text).kafka_clients == ("app", "spark")
+    assert read(text).applications == (("app", "python3 shop.py"),)
+    assert read(text.replace(clients, "[app, spark]")).kafka_clients == ("app", "spark")
+    assert read(text.replace(clients, "[app, spark]")).applications == ()
 
 
 @pytest.mark.parametrize("name", scenario_names())

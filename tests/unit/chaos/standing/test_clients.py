@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from laststand.chaos.standing.clients import ClientRegister, complete_history
-from laststand.emulator.client.history import read_history
+from laststand.chaos.standing.clients import ClientRegister
+from laststand.emulator.client.history import complete_history, read_history
 from laststand.emulator.core.history import HistorySealed, OperationType, SendOperation
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.packed.writing import LinePacker
