@@ -221,8 +221,8 @@ CLUSTER_KEYS: Final = (
         "list of names, or mapping of names to commands",
         "",
         "[Clients of Kafka](clients.md) with links of their own, which steps name as the source of a link. A command "
-        "is started once the topics are there, with its addresses in `BOOTSTRAP_SERVERS`, and is asked to end (SIGTERM) "
-        "after the steps; one that fails is a problem of the run. An empty one is started by somebody else.",
+        "is started once the topics are there, with its addresses in `BOOTSTRAP_SERVERS`, and is asked to end "
+        "(SIGTERM) after the steps; one that fails is a problem of the run. An empty one is started by somebody else.",
     ),
     (
         PROPERTY,

@@ -23,7 +23,7 @@ def play(
         made = Applications({"app": command}, directory=directory, logger=LOGGER, on_problem=problems.append)
         async with made as applications, asyncio.timeout(20):
             await applications.start({"app": "127.0.0.1:1,127.0.0.1:2"})
-            while not until(log.read_text() if log.exists() else "", problems):
+            while not until(log.read_text() if log.exists() else "", problems):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)  # between two looks at what it wrote
             await applications.stop(timeout_ms=timeout_ms)
 
