@@ -32,7 +32,6 @@ WITH_SESSION: Final = (
     "judges",
     "spark_slices",
     "spark_sweep",
-    "standalone_cluster",
 )
 """Modules of ``tests/verification`` that use the session of the tests."""
 
@@ -54,6 +53,7 @@ SPLIT: Final = (
 
 FIRST: Final = (
     *(prefix for prefixes in GROUPS.values() for prefix in prefixes),
+    "tests/verification/test_standalone_cluster.py",
     "tests/cluster/test_kafka.py",
     "tests/cluster/test_story.py",
     "tests/cluster/test_interruption.py",
