@@ -1,8 +1,9 @@
 """The seconds of CPU that each folder of tests may take: measured, and printed at the end of a run of several folders.
 
-CPU counts and not time on the clock, because a busy machine stretches the latter. Each phase of a test counts for the
-worker process and its child processes: those that ended, and those that still run, such as the JVM of a Spark session.
-What a fixture takes counts for the test that needs it first.
+CPU counts and not time on the clock, because a busy machine stretches the latter. A test counts for the worker process
+and its child processes: those that ended, and those that still run, such as the JVM of a Spark session. What a fixture
+takes counts for the test that needs it first. A worker measures once after each test: the tree of its processes costs
+as much to read as many a test.
 """
 
 import os
@@ -48,10 +49,9 @@ class _Node(Protocol):
 
 
 class Taken(NamedTuple):
-    """CPU and wall time of one phase of a test."""
+    """Wall time of one phase of a test, and with the last one the CPU of all."""
 
     nodeid: str
-    when: str
     cpu_s: float
     wall_s: float
 
@@ -116,25 +116,26 @@ class Meter:
         self._others_s = 0.0
         self._taken: list[Taken] = []
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Leaves out what was before the first test."""
+        self._before_s = cpu_seconds()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Has the report of each phase say what it took."""
+        """Has the report of a test's last phase say what it took."""
         report = yield
+        if report.when != "teardown":
+            return report
         now_s = cpu_seconds()
         setattr(report, _SECONDS, now_s - self._before_s)
         self._measured_s += now_s - self._before_s
         self._before_s = now_s
         return report
 
-    def pytest_runtest_logstart(self) -> None:
-        """Leaves out what lies between two tests."""
-        self._before_s = cpu_seconds()
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Takes a report, of this process or of a worker."""
-        taken = getattr(report, _SECONDS, None)
-        if taken is not None:
-            self._taken.append(Taken(report.nodeid, report.when, taken, report.duration))
+        self._taken.append(Taken(report.nodeid, getattr(report, _SECONDS, 0.0), report.duration))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:

@@ -9,9 +9,9 @@ from tests import budget
 from tests.budget import Taken, cpu_seconds, table
 
 TAKEN = (
-    Taken("tests/slow/test_a.py::test_one", "setup", 40.0, 50.0),
-    Taken("tests/slow/test_a.py::test_one", "call", 2.0, 3.0),
-    Taken("tests/quick/core/test_b.py::test_two[x::y]", "call", 0.5, 0.6),
+    Taken("tests/slow/test_a.py::test_one", 40.0, 50.0),
+    Taken("tests/slow/test_a.py::test_one", 2.0, 3.0),
+    Taken("tests/quick/core/test_b.py::test_two[x::y]", 0.5, 0.6),
 )
 
 
