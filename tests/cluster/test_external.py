@@ -136,6 +136,7 @@ def test_a_hook_that_does_not_do_its_work_leaves_the_run_unknown(kill: str, reas
     assert "\n" not in doubt
 
 
+@pytest.mark.usefixtures("judged_here")
 @pytest.mark.parametrize(("era", "loses"), [("kafka-3.9", "records"), ("kip-966", "none")])
 def test_a_cluster_is_found_to_lose_the_records_that_it_knows_itself_to_have_lost(
     era: str, loses: str, tmp_path: Path
