@@ -48,7 +48,7 @@ from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_name
 from laststand.emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from laststand.emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document
 from laststand.emulator.user_files import read_document
-from laststand.emulator.verification.verdict.acks_comparison import REPORT as ACKS_COMPARISON
+from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
 
 SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
 """The folder in which scenarios are found by name."""

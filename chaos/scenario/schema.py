@@ -21,7 +21,7 @@ from laststand.emulator.plan.names import ALL
 from laststand.emulator.plan.nodes import CONTROLLER_COUNTS
 from laststand.emulator.plan.path_words import PATH_WORD
 from laststand.emulator.plan.steps import BINDING, VERBS
-from laststand.emulator.verification.verdict.acks_comparison import REPORT
+from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -65,7 +65,7 @@ def scenario_schema() -> Schema:
                     **_mapping({era: _expectation() for era in ALL_ERAS}),
                     "patternProperties": {"^[a-z0-9.-]+ with .+=": _expectation()},
                 },
-                "report": _enum((REPORT,)),
+                "report": _enum((ACKS_COMPARISON,)),
                 "era": _enum(ALL_ERAS),
                 "switches": _mapping(dict.fromkeys((*Switches.__struct_fields__, *ZOOKEEPER_RULES, PROPERTY), _ANY)),
             },

@@ -22,13 +22,34 @@ from typing import Final
 import typing_extensions
 import yaml
 
+from docs.playground.scenario_play import era_of, refusal_of
+from laststand.chaos.scenario.scenario import VerdictName
+from laststand.chaos.scenario.scenario_file import load_scenario
+
 ROOT: Final = Path(__file__).parents[2]
 PYODIDE: Final = "314.0.7"
 MSGSPEC: Final = "0.22.0"
 PLATFORM: Final = ("--platform", "pyemscripten_2026_0_wasm32", "--python-version", "314", "--abi", "cp314")
 _OF_PYODIDE: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 _PAGE: Final = ("index.html", "playground.css", "playground.js")
-_PACKAGES: Final = ("core", "plan", "simulator", "storage")
+_PACKAGES: Final = (
+    *(f"emulator/{name}" for name in ("core", "plan", "simulator", "storage")),
+    *(f"chaos/{name}" for name in ("play", "scenario", "simulated")),
+)
+_MODULES: Final = (
+    "chaos/__init__.py",
+    "emulator/__init__.py",
+    "emulator/user_files.py",
+    *(f"emulator/client/{name}.py" for name in ("__init__", "admin_error", "config", "control", "counters", "pace")),
+    *(f"emulator/rpc/{name}.py" for name in ("__init__", "interception", "json_codec")),
+    *(f"emulator/kafka/{name}.py" for name in ("__init__", "api_names")),
+    "emulator/verification/__init__.py",
+    *(f"emulator/verification/verdict/{name}.py" for name in ("__init__", "requested")),
+)
+"""Of packages that need more than a browser has."""
+
+_OWN: Final = ("__init__", "scenario_play", "session")
+_SCENARIOS: Final = ROOT / "chaos" / "scenarios"
 _PLANS: Final = ROOT / "tests" / "simulation" / "regressions"
 
 _CRC32C: Final = '''"""CRC-32C by a table; the C library of that name has no wheel for a browser."""
@@ -128,11 +149,12 @@ def _msgspec() -> Path:
 
 def _sources() -> Iterator[tuple[Path, str]]:
     """Yields the Python files that the simulator needs, and their names in the archive."""
-    for name in ("laststand/__init__.py", "docs/playground/__init__.py", "docs/playground/session.py"):
+    for name in ("laststand/__init__.py", *(f"docs/playground/{each}.py" for each in _OWN)):
         yield ROOT / name, name
-    yield ROOT / "emulator" / "__init__.py", "laststand/emulator/__init__.py"
+    for name in _MODULES:
+        yield ROOT / name, f"laststand/{name}"
     for package in _PACKAGES:
-        for path in sorted((ROOT / "emulator" / package).rglob("*.py")):
+        for path in sorted((ROOT / package).rglob("*.py")):
             yield path, f"laststand/{path.relative_to(ROOT)}"
     for path in sorted(Path(yaml.__file__).parent.glob("*.py")):
         yield path, f"yaml/{path.name}"
@@ -140,10 +162,17 @@ def _sources() -> Iterator[tuple[Path, str]]:
 
 
 def _presets() -> Iterator[dict[str, str]]:
-    """Yields stories: the first one, then every kept plan by its comment."""
+    """Yields stories: the first one, every kept plan, and every scenario, where it loses if it does in some era."""
     yield {"title": "The last replica standing loses power (KIP-966)", "plan": _FIRST_STORY}
     for path in sorted(_PLANS.glob("*.txt")):
         yield {"title": path.stem.replace("-", " "), "plan": path.read_text()}
+    for path in sorted(_SCENARIOS.rglob("*.yaml")):
+        scenario = load_scenario(path)
+        if refusal_of(scenario) is None:
+            failing = [era for era, expected in scenario.expect if expected.verdict is VerdictName.VIOLATION]
+            era = failing[0] if failing else era_of(scenario)
+            chosen = "" if scenario.rules is not None else f"era: {era}\n"
+            yield {"title": scenario.name, "plan": chosen + scenario.text}
 
 
 if __name__ == "__main__":

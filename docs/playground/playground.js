@@ -41,10 +41,14 @@ const options = (id, values, chosen) =>
 
 // --- The plan ---------------------------------------------------------------------------------------------------------
 
+const isScenario = () => /^steps:/m.test(find("plan").value);
+
 function play() {
   const plan = find("plan").value;
   history.replaceState(null, "", `#plan=${encodeURIComponent(plan)}`);
-  find("command").textContent = `cat > plan.txt <<'END'\n${plan.trimEnd()}\nEND\nlaststand replay plan.txt --driver process`;
+  const [file, command] = isScenario() ? ["scenario.yaml", "run"] : ["plan.txt", "replay"];
+  find("command").textContent = `cat > ${file} <<'END'\n${plan.trimEnd()}\nEND\nlaststand ${command} ${file} --driver process`;
+  for (const button of document.querySelectorAll("#actions button, #undo")) button.disabled = isScenario();
   if (state.isReady) worker.postMessage({ kind: "play", plan });
 }
 
@@ -64,7 +68,15 @@ function clusterLine() {
   return `cluster brokers=3 era=${find("era").value}${changed}`;
 }
 
+function changeScenario() {
+  const rule = find("rule").value;
+  const changed = rule ? `switches: {${rule}: '${find("value").value}'}\n` : "";
+  const kept = find("plan").value.replace(/^(era|switches): .*\n/gm, "");
+  setPlan(`era: ${find("era").value}\n${changed}${kept}`);
+}
+
 function changeCluster() {
+  if (isScenario()) return changeScenario();
   const lines = find("plan").value.split("\n");
   const place = lines.findIndex((line) => line.startsWith("cluster "));
   const kept = lines[place]?.split(/\s+/).slice(1).filter((word) => {
@@ -76,9 +88,19 @@ function changeCluster() {
   setPlan(lines.join("\n"));
 }
 
-function readCluster() {
+function settingsOfPlan() {
   const words = find("plan").value.split("\n").find((line) => line.startsWith("cluster "))?.split(/\s+/) ?? [];
-  const settings = Object.fromEntries(words.slice(1).map((word) => word.split("=")));
+  return Object.fromEntries(words.slice(1).map((word) => word.split("=")));
+}
+
+function settingsOfScenario() {
+  const era = find("plan").value.match(/^era: (\S+)/m)?.[1];
+  const [, rule, value] = find("plan").value.match(/^switches: \{(\w+): '?([\w.]+)'?\}/m) ?? [];
+  return rule ? { era, [rule]: value } : { era };
+}
+
+function readCluster() {
+  const settings = isScenario() ? settingsOfScenario() : settingsOfPlan();
   const era = settings.era in state.rules ? settings.era : "kip-966";
   const rule = Object.keys(settings).find((name) => name in state.rules[era]);
   options("era", Object.keys(state.rules), era);
@@ -265,7 +287,12 @@ document.onkeydown = (event) => {
   if (event.key === "ArrowRight") choose(state.chosen + 1);
 };
 
-options("preset", STORIES.map((each, number) => [String(number), each.title]), "0");
+const groups = { Plans: (each) => !/^steps:/m.test(each.plan), Scenarios: (each) => /^steps:/m.test(each.plan) };
+find("preset").replaceChildren(...Object.entries(groups).map(([label, isOfGroup]) => {
+  const group = node("optgroup", undefined, { label });
+  STORIES.forEach((each, number) => { if (isOfGroup(each)) group.append(node("option", each.title, { value: String(number) })); });
+  return group;
+}));
 find("preset").onchange = () => { setPlan(STORIES[Number(find("preset").value)].plan); readCluster(); };
 const fragment = decodeURIComponent(location.hash.match(/^#plan=(.*)$/)?.[1] ?? "");
 setPlan(fragment || STORIES[0].plan);

@@ -4,25 +4,32 @@ It runs in a browser (Pyodide) and on the command line alike, and imports nothin
 the simulator's own oracle's.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from docs.playground.scenario_play import CountingJournal, plan_of, play_steps, refusal_of
+from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.emulator.core.eras import ALL_ERAS, era_rules, is_rule, rule_texts
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.plan.lines import format_action
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.plan import PlanLineError, format_plan, parse_numbered
+from laststand.emulator.plan.yaml_cursor import ScenarioError
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, Node
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
 from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from laststand.emulator.simulator.search.shrink import goal_of, shrink
+
+_OF_SCENARIOS: Final = re.compile(r"^steps:", re.MULTILINE)
+"""A line that every scenario has, and no plan."""
 
 
 class EpochSpan(msgspec.Struct, frozen=True, array_like=True):
@@ -215,7 +222,47 @@ def _replica(node: BrokerNode, name: TopicPartition) -> Replica:
 
 
 def play(text: str) -> Played:
-    """Returns what a plan leads to, action by action."""
+    """Returns what a plan leads to, action by action, or a scenario, step by step."""
+    return _play_scenario(text) if is_scenario(text) else _play_plan(text)
+
+
+def is_scenario(text: str) -> bool:
+    """Returns whether a text is a scenario, or else a plan."""
+    return _OF_SCENARIOS.search(text) is not None
+
+
+def _play_scenario(text: str) -> Played:
+    try:
+        scenario = read_scenario(Path("scenario.yaml"), text)
+        refused = refusal_of(scenario)
+        if refused is not None:
+            return Played(problem=refused)
+        journal = CountingJournal(scenario)
+        simulation = Simulation(plan_of(scenario), journal=journal)
+        simulation.begin()
+    except ScenarioError as error:
+        return Played(problem=str(error), line=error.line)
+    except EmulatorError as error:
+        return Played(problem=str(error))
+    camera = _Camera(simulation, journal)
+    frames = [camera.frame("start", line=0)]
+    try:
+        for step, seen, took_effect in play_steps(simulation, scenario, journal):
+            frames.append(camera.frame(f"{step.text}: {seen}", line=step.line, took_effect=took_effect))
+    except EmulatorError as error:
+        played = _finish(simulation, camera, frames, journal)
+        return msgspec.structs.replace(played, verdict=f"unknown: a step did not come to its end: {error}")
+    return _finish(simulation, camera, frames, journal)
+
+
+def _finish(simulation: Simulation, camera: _Camera, frames: list[Frame], journal: Journal) -> Played:
+    simulation.finish()
+    frames.append(camera.frame("heal and read", line=0))
+    simulation.stop()
+    return Played(verdict=str(simulation.judgement()), digest=journal.digest(), frames=tuple(frames))
+
+
+def _play_plan(text: str) -> Played:
     try:
         numbered = parse_numbered(text)
         simulation = Simulation(numbered.plan, journal=(journal := Journal()))
@@ -229,10 +276,7 @@ def play(text: str) -> Played:
     for action, line in zip(numbered.plan.actions, numbered.action_lines, strict=True):
         took_effect = simulation.play(action)
         frames.append(camera.frame(format_action(action), line=line, took_effect=took_effect))
-    simulation.finish()
-    frames.append(camera.frame("heal and read", line=0))
-    simulation.stop()
-    return Played(verdict=str(simulation.judgement()), digest=journal.digest(), frames=tuple(frames))
+    return _finish(simulation, camera, frames, journal)
 
 
 def play_as_json(text: str) -> str:

@@ -30,7 +30,7 @@ from laststand.emulator.verification.story.cluster import run_story
 from laststand.emulator.verification.story.partition import partition_story
 from laststand.emulator.verification.story.run import PartitionStory, RunStory
 from laststand.emulator.verification.tables.rows import PartitionName
-from laststand.emulator.verification.verdict.acks_comparison import REPORT, compare_acks
+from laststand.emulator.verification.verdict.acks_comparison import compare_acks
 from laststand.emulator.verification.verdict.loss_report import Loss, OffsetRange, merged
 from laststand.emulator.verification.verdict.loss_story import describe_leaders
 from laststand.emulator.verification.verdict.partition_judgement import (
@@ -54,6 +54,7 @@ from laststand.emulator.verification.verdict.report import (
     decide,
     expected_of,
 )
+from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +171,7 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
         availability=tuple(each.availability for each in judged),
         losses=losses,
         leaders=describe_leaders(timeline, evidence.facts.cluster),
-        acks_comparison=compare_acks(evidence.facts) if run.report == REPORT else None,
+        acks_comparison=compare_acks(evidence.facts) if run.report == ACKS_COMPARISON else None,
         seed=run.seed,
         started=run.started,
         duration_s=run.duration_s,

@@ -61,6 +61,16 @@ def test_a_plan_has_the_same_events_as_on_the_command_line(page: Page) -> None:
     assert played.verdict in (page.text_content("#verdict") or "")
 
 
+def test_a_scenario_has_the_same_events_as_on_the_command_line(page: Page) -> None:
+    page.select_option("#preset", label="kip-841/fenced-follower")
+    page.wait_for_selector("thead button:has-text('until')", timeout=LOADED_MS)
+    assert page.get_attribute("#verdict", "data-digest") == play(page.input_value("#plan")).digest
+    assert page.locator("#actions button").first.is_disabled()
+    assert "laststand run scenario.yaml" in (page.text_content("#command") or "")
+    page.select_option("#preset", index=0)
+    page.wait_for_selector("thead button:has-text('power-loss 2')", timeout=LOADED_MS)
+
+
 def test_an_era_that_keeps_the_records_is_chosen_and_a_button_appends_an_action(page: Page) -> None:
     page.select_option("#era", "kip-966")
     page.wait_for_selector("#verdict:has-text('valid')", timeout=LOADED_MS)

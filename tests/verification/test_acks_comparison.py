@@ -8,8 +8,9 @@ from rich.console import Console
 
 from laststand.cli.output.acks_table import acks_table
 from laststand.emulator.core import events as e
-from laststand.emulator.verification.verdict.acks_comparison import REPORT, AcksComparison
+from laststand.emulator.verification.verdict.acks_comparison import AcksComparison
 from laststand.emulator.verification.verdict.report import VerdictReport
+from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import RunBuilder, healthy
 
@@ -17,7 +18,7 @@ from tests.verification.run_builder import RunBuilder, healthy
 def below_min_isr(path: Path, *, moves: bool) -> Path:
     """20 records of acks=1 above min ISR, 30 below it; then the leader is gone and another one comes from the ELR."""
     run = RunBuilder(path, switches={} if moves is False else {"hw_requires_min_isr": "off"})
-    run.report = REPORT
+    run.report = ACKS_COMPARISON
     run.start_brokers(0, 1, 2)
     run.create_topic()
     run.create_topic("bills")

@@ -20,7 +20,7 @@ from laststand.emulator.verification.slices.reading import (
     sort_slice,
 )
 from laststand.emulator.verification.tables.rows import PartitionName
-from laststand.emulator.verification.verdict.acks_comparison import REPORT
+from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
 
 if TYPE_CHECKING:
     from laststand.emulator.verification.spark.tasks import SparkTasks
@@ -45,7 +45,7 @@ def is_large(plan: RunPlan) -> bool:
         for path, size in plan.sizes.items()
         if PurePath(path).suffix in _SUFFIXES
     )
-    return lines >= SLICED_FROM_BYTES and plan.run.report != REPORT
+    return lines >= SLICED_FROM_BYTES and plan.run.report != ACKS_COMPARISON
 
 
 def judge_sliced(

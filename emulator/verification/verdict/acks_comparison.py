@@ -16,9 +16,6 @@ from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR
 from laststand.emulator.verification.facts.run import RunFacts
 
-REPORT: Final = "acks-comparison"
-"""The name by which a scenario asks for it."""
-
 
 class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
     """Records of one acks level while the committed ISR was below the minimum.

@@ -13,7 +13,9 @@ from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.writer import play_and_stop
 
-STORY = next(build._presets())["plan"]
+STORIES = list(build._presets())
+STORY = STORIES[0]["plan"]
+SCENARIO = next(each["plan"] for each in STORIES if each["title"] == "kip-966/last-replica-standing")
 
 
 def test_a_plan_is_pictured_action_by_action() -> None:
@@ -66,9 +68,36 @@ def test_the_page_knows_every_rule_of_an_era() -> None:
 
 
 def test_every_story_of_the_page_can_be_played() -> None:
-    stories = list(build._presets())
-    assert len(stories) > 50
-    assert all(parse_plan(each["plan"]).actions for each in stories)
+    plans = [each["plan"] for each in STORIES if not session.is_scenario(each["plan"])]
+    assert all(parse_plan(plan).actions for plan in plans)
+    assert len(plans) > 50
+    assert len(STORIES) - len(plans) > 80
+
+
+def test_a_scenario_is_played_step_by_step() -> None:
+    played = session.play(SCENARIO)
+    assert played.problem is None
+    assert played.verdict.startswith("violation, guarantee broken, ")
+    assert [frame.line for frame in played.frames[1:-1]] == sorted(frame.line for frame in played.frames[1:-1])
+    assert played.frames[1].acks > 10
+    assert played.frames[-1].missing > 100
+    assert any("power_loss" in frame.text for frame in played.frames)
+
+
+def test_a_scenario_with_another_rule_is_played_by_it() -> None:
+    changed = SCENARIO.replace("era: kafka-3.9", "era: kip-966\nswitches: {elr: 'off'}")
+    assert session.play(changed).verdict.startswith("violation")
+
+
+def test_a_problem_of_a_scenario_has_its_line() -> None:
+    played = session.play(SCENARIO.replace("isolate:", "isolat:"))
+    assert played.problem is not None
+    assert "isolat" in SCENARIO.replace("isolate:", "isolat:").splitlines()[played.line - 1]
+
+
+def test_a_scenario_that_virtual_time_cannot_play_says_why() -> None:
+    scenario = (build._SCENARIOS / "faults" / "flipped-bit.yaml").read_text()
+    assert "a simulated batch has no bits" in (session.play(scenario).problem or "")
 
 
 def test_the_browser_has_everything_that_a_session_imports() -> None:

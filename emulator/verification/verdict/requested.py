@@ -1,0 +1,6 @@
+"""Names of what a scenario asks for beside the verdict, by ``report:``."""
+
+from typing import Final
+
+ACKS_COMPARISON: Final = "acks-comparison"
+"""The worth of acks 0, 1 and all below min ISR (``acks_comparison.py``)."""
