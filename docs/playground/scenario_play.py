@@ -149,8 +149,10 @@ def play_steps(
 def _replace_clients(simulation: Simulation) -> None:
     """Ends the simulation's own clients, whose names a scenario's may have, but for one producer."""
     clients = simulation.cluster.clients
-    for client in (*clients.producers.values(), *clients.consumers):
-        clients.abandon(client)
+    for producer in clients.producers.values():
+        clients.abandon(producer)
+    for consumer in clients.consumers:
+        clients.abandon(consumer)
     clients.consumers.clear()
     topics = tuple(topic.name for topic in simulation.plan.topics)
     clients.producers = {PRODUCER_ALL: clients.launch_producer(CLOSING, Acks.ALL, PRODUCER, topics)}
