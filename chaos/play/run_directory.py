@@ -161,7 +161,7 @@ def write_cluster_file(
     if duration_s is not None:
         document["duration_s"] = round(duration_s, 3)
     if metrics:
-        document["metrics"] = {node_id: f"http://{address}/metrics" for node_id, address in metrics.items()}
+        document["metrics"] = {node_id: layout.metrics_url(address) for node_id, address in metrics.items()}
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
 

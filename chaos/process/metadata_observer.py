@@ -8,6 +8,7 @@ from typing import Final
 from laststand.emulator.core import inputs
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import CauseId, MetadataOffset
+from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.channel import Keepalive, open_channel
 from laststand.emulator.rpc.metadata_stream import read_metadata
 from laststand.emulator.rpc.run_token import RunToken
@@ -33,7 +34,7 @@ class MetadataObserver:
 
     async def run(self) -> None:
         """Follows the stream until cancelled."""
-        channel = open_channel(self._address, self._keepalive, token=self._token)
+        channel = open_channel(self._address, self._keepalive, token=self._token, peer=CONTROLLER)
         try:
             while True:
                 await read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=self._deliver)
@@ -51,7 +52,7 @@ class MetadataObserver:
                 ends.append(seen.end_offset)
             is_changed.set()
 
-        channel = open_channel(self._address, self._keepalive, token=self._token)
+        channel = open_channel(self._address, self._keepalive, token=self._token, peer=CONTROLLER)
         reader = asyncio.ensure_future(
             read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=deliver)
         )

@@ -27,7 +27,7 @@ async def send_order(
 ) -> bytes | None:
     """Sends an order to a node after putting it on record; returns its report, ``None`` if the node did not answer."""
     note(events.OrderGiven(cause_id=_CAUSE, given_to=node_id, api=method, order=order.decode()))
-    channel = open_channel(cluster.direct_addresses()[node_id], _KEEPALIVE, token=cluster.token)
+    channel = open_channel(cluster.direct_addresses()[node_id], _KEEPALIVE, token=cluster.token, peer=node_id)
     try:
         return await channel.unary(method_path(service, method))(order, _ANSWER_TIMEOUT_S)
     except grpc.aio.AioRpcError:

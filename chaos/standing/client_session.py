@@ -12,6 +12,8 @@ from laststand.emulator.client.history import History
 from laststand.emulator.client.shell import Links
 from laststand.emulator.cluster.layout import token_file
 from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.requester import node_name
+from laststand.emulator.core.types import CLIENT_ID
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -67,7 +69,7 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
                 raise SupervisorLostError(directory)
             case other:
                 raise InvariantError(f"the supervisor answered {other!r}")
-        session = ClientSession(opened, RunToken.read(token_file(directory)))
+        session = ClientSession(opened, RunToken.read(token_file(directory), name=node_name(CLIENT_ID)))
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(_listen(reader, session))
             yield session

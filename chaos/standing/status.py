@@ -188,7 +188,7 @@ def _node(target: ProcessTarget, node_id: NodeId) -> NodeStatus:
         pid=None if child is None else child.pid,
         incarnation=cluster.incarnation(node_id),
         address=cluster.direct_addresses()[node_id],
-        metrics_url=None if metrics_address is None else f"http://{metrics_address}/metrics",
+        metrics_url=None if metrics_address is None else layout.metrics_url(metrics_address),
         broker_epoch=None if registration is None else registration.broker_epoch,
         fenced=None if registration is None else registration.fenced,
     )

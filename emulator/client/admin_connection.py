@@ -82,5 +82,7 @@ class AdminConnection:
             reason = f"the address of node {node_id} is not known"
             raise AdminError(api=api.name, error=ErrorCode.NETWORK_EXCEPTION, reason=reason)
         if node_id not in self._channels:
-            self._channels[node_id] = open_channel(self._addresses[node_id], self._keepalive, token=self._token)
+            self._channels[node_id] = open_channel(
+                self._addresses[node_id], self._keepalive, token=self._token, peer=node_id
+            )
         return self._channels[node_id]

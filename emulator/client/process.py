@@ -25,6 +25,7 @@ from laststand.emulator.client.history import History
 from laststand.emulator.client.producing import RunningProducer
 from laststand.emulator.client.shell import Links
 from laststand.emulator.core.client.consumer import Phase
+from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.types import CLIENT_ID, NodeId, TopicPartition
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.run_token import RunToken
@@ -43,7 +44,7 @@ class ClientProcess:
 
     def __init__(self, config: ClientConfig, history: History) -> None:
         self._config = config
-        self._token = RunToken.read(config.token_file)
+        self._token = RunToken.read(config.token_file, name=node_name(CLIENT_ID))
         self._history = history
         self._counters = Counters()
         self._producers: list[RunningProducer] = []

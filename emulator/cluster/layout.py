@@ -8,6 +8,7 @@ Layout below the run's directory::
     nodes/<node>/ledger/                  what was synced, for power loss
     nodes/<node>/node.log                 what it printed, over all incarnations
     token                                 the cluster's token, mode 0600; removed when the cluster ends
+    tls/                                  certificates, where nodes speak TLS (``rpc.certificates``); likewise
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,10 +18,13 @@ from types import MappingProxyType
 import msgspec
 
 from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.core.types import BrokerId, ClusterKind, NodeId, NodeRole
+from laststand.emulator.core.types import CLIENT_ID, BrokerId, ClusterKind, NodeId, NodeRole
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CONTROLLER, kafka_client_ids
+from laststand.emulator.rpc.certificates import FOLDER, HARNESS
 from laststand.emulator.storage.line_file import line_files
 
 
@@ -113,6 +117,30 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def token_file(self) -> Path:
         return token_file(self.directory)
+
+    @property
+    def has_tls(self) -> bool:
+        """Nodes speak TLS to each other."""
+        return node_properties(dict(self.properties)).has_tls_between_nodes
+
+    @property
+    def kafka_has_tls(self) -> bool:
+        """Their listeners for clients of Kafka do."""
+        return node_properties(dict(self.properties)).has_tls
+
+    def metrics_url(self, address: str) -> str:
+        """Returns where a node that serves metrics at an address shows them."""
+        return f"{'https' if self.has_tls else 'http'}://{address}/metrics"
+
+    @property
+    def tls_folder(self) -> Path:
+        """Certificates, and the authority that issues them, where nodes speak TLS to each other."""
+        return self.token_file.with_name(FOLDER)
+
+    @property
+    def certificate_names(self) -> tuple[str, ...]:
+        """Names of those who have certificates then."""
+        return (*map(node_name, self.node_ids), node_name(CLIENT_ID), HARNESS, *self.kafka_clients)
 
     def event_file(self, node_id: NodeId, incarnation: int) -> Path:
         """One incarnation's events."""

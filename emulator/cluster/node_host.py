@@ -4,10 +4,12 @@
 their addresses.
 """
 
+import shutil
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec, Readiness
 from laststand.emulator.cluster.layout import ClusterLayout
@@ -141,6 +143,38 @@ class NodeHost(Protocol):
         ...
 
 
+def make_certificates(layout: ClusterLayout) -> None:
+    """Makes certificates of nodes and clients, where nodes speak TLS to each other.
+
+    Raises:
+        ConfigError: they cannot be made.
+    """
+    if layout.has_tls:
+        # Imported where it is asked for: only those who make certificates need the library.
+        from laststand.emulator.rpc.authority import certify
+
+        certify(layout.tls_folder, layout.certificate_names)
+
+
+class ProbeContexts(TypedDict):
+    """TLS of probes: of nodes, and of their listeners for Kafka's clients; ``None`` without it."""
+
+    context: ssl.SSLContext | None
+    kafka_context: ssl.SSLContext | None
+
+
+def probe_contexts(token: RunToken, layout: ClusterLayout) -> ProbeContexts:
+    """Returns what the harness asks nodes for a sign of life with."""
+    context = token.dialling_context
+    return ProbeContexts(context=context, kafka_context=context if layout.kafka_has_tls else None)
+
+
+def remove_secrets(layout: ClusterLayout) -> None:
+    """Removes what is valid only while a cluster runs: its token, and certificates."""
+    layout.token_file.unlink(missing_ok=True)
+    shutil.rmtree(layout.tls_folder, ignore_errors=True)
+
+
 class LocalHost:
     """``NodeHost`` on this machine's loopback: nodes are children of this process.
 
@@ -174,6 +208,7 @@ class LocalHost:
         """
         self._layout = layout
         self.files = LocalFiles(layout.directory)
+        make_certificates(layout)
         self.token = RunToken.read_or_draw(layout.token_file)
         for node_id in layout.node_ids:
             self._ports[node_id] = ReservedPort(layout.ports.get(node_id))
@@ -185,7 +220,7 @@ class LocalHost:
 
     async def close(self) -> None:
         """Lets go of the ports, and removes the token; the supervisor ends the children."""
-        self._layout.token_file.unlink(missing_ok=True)
+        remove_secrets(self._layout)
         for port in (*self._ports.values(), *self._metrics_ports.values(), *self._kafka_ports.values()):
             port.close()
 
@@ -253,4 +288,5 @@ class LocalHost:
             program=program,
             log_path=self._layout.directory / "toxiproxy.log",
             token_file=self._layout.token_file,
+            **probe_contexts(self.token, self._layout),
         )

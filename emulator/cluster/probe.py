@@ -8,6 +8,7 @@ transport, which is what a network fault is about. A listener whose process is p
 import asyncio
 import contextlib
 import enum
+import ssl
 from typing import Final, Self
 
 from laststand.emulator.core.address import host_and_port
@@ -34,7 +35,11 @@ class ProbeOutcome(enum.Enum):
 
 
 async def probe(
-    address: str, *, timeout_s: float, probe_connection: "type[ProbeConnection] | None" = None
+    address: str,
+    *,
+    timeout_s: float,
+    probe_connection: "type[ProbeConnection] | None" = None,
+    context: ssl.SSLContext | None = None,
 ) -> ProbeOutcome:
     """Dial ``host:port`` and wait up to ``timeout_s`` seconds for the first byte of an answer.
 
@@ -42,9 +47,10 @@ async def probe(
         address: where to dial.
         timeout_s: for all of it.
         probe_connection: what is said there; by default, what an HTTP/2 server answers.
+        context: of TLS; ``None`` where the node does not speak it.
     """
     try:
-        async with asyncio.timeout(timeout_s), (probe_connection or ProbeConnection)(address) as connection:
+        async with asyncio.timeout(timeout_s), (probe_connection or ProbeConnection)(address, context) as connection:
             return ProbeOutcome.PASSES if await connection.reader.read(1) else ProbeOutcome.CLOSED
     except TimeoutError:
         return ProbeOutcome.SILENT
@@ -67,13 +73,14 @@ class ProbeConnection:
     greeting: bytes = _PREFACE
     reader: asyncio.StreamReader
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, context: ssl.SSLContext | None = None) -> None:
         self._address = address
+        self._context = context
         self._writer: asyncio.StreamWriter | None = None
 
     async def __aenter__(self) -> Self:
         """Dials."""
-        self.reader, self._writer = await asyncio.open_connection(*host_and_port(self._address))
+        self.reader, self._writer = await asyncio.open_connection(*host_and_port(self._address), ssl=self._context)
         self._writer.write(self.greeting)
         return self
 

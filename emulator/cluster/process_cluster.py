@@ -21,12 +21,14 @@ from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.eras import plain_switches
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
+from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
 from laststand.emulator.node.config import KafkaConfig, KafkaListenerConfig, NodeConfig, encode_config, zookeeper_config
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CLIENT, kafka_client_ids
+from laststand.emulator.rpc.certificates import Certificates
 from laststand.emulator.rpc.interception import InterceptionOrder
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -334,7 +336,7 @@ class ProcessCluster:
             token_file=str(layout.token_file),
             switches=plain_switches(layout.switches),
             zookeeper=zookeeper_config(layout.switches, started_with=self.protocols.get(node_id)),
-            properties=dict(layout.properties),
+            properties={**self._certificate_properties(node_id), **dict(layout.properties)},
             host=self._host.listen_host,
             port=_port(self._host.address(node_id)),
             metrics_port=None if metrics_address is None else _port(metrics_address),
@@ -343,6 +345,10 @@ class ProcessCluster:
             clock_rate_ppm=self.clock_rates.get(node_id, NORMAL_RATE_PPM),
             interceptions=self.interceptions.get(node_id, ()),
         )
+
+    def _certificate_properties(self, node_id: NodeId) -> dict[str, str]:
+        layout = self.layout
+        return Certificates(layout.tls_folder, node_name(node_id)).properties if layout.has_tls else {}
 
     def kafka_addresses(self) -> dict[str, dict[BrokerId, str]]:
         """Returns where each client of Apache Kafka reaches the brokers, by its name."""

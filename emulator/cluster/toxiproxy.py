@@ -20,6 +20,7 @@ which is replaced here by one that has none of these properties.
 
 import asyncio
 import enum
+import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -191,6 +192,8 @@ class Toxiproxy:
         listen_host: str = LOOPBACK,
         probe_connection: type[ProbeConnection] = ProbeConnection,
         probes: Mapping[NodeId, type[ProbeConnection]] = MappingProxyType({}),
+        context: ssl.SSLContext | None = None,
+        kafka_context: ssl.SSLContext | None = None,
     ) -> None:
         """A server that somebody started; ``await_answer`` waits until it can be used.
 
@@ -201,12 +204,16 @@ class Toxiproxy:
             listen_host: the interface on which proxies listen, as the server sees it.
             probe_connection: how the nodes behind the links are asked for a sign of life.
             probes: nodes that are asked in another way.
+            context: of TLS, where nodes speak it.
+            kafka_context: the same for the listeners of Kafka's clients.
         """
         self._server = server
         self._host = address.rpartition(":")[0]
         self._listen_host = listen_host
         self._probe_connection = probe_connection
         self._probes = probes
+        self._context = context
+        self._kafka_context = kafka_context
         self._listeners: dict[Link, str] = {}
         self._connection = _Connection(address, token)
         self._proxies: dict[Link, toxiproxy.proxy.Proxy] = {}
@@ -223,6 +230,8 @@ class Toxiproxy:
         token_file: Path,
         probe_connection: type[ProbeConnection] = ProbeConnection,
         probes: Mapping[NodeId, type[ProbeConnection]] = MappingProxyType({}),
+        context: ssl.SSLContext | None = None,
+        kafka_context: ssl.SSLContext | None = None,
     ) -> Self:
         """Start a server on a free loopback port and wait until it answers.
 
@@ -233,6 +242,8 @@ class Toxiproxy:
             token_file: holds the token that its API shall want to see.
             probe_connection: how the nodes behind the links are asked for a sign of life.
             probes: nodes that are asked in another way.
+            context: of TLS, where nodes speak it.
+            kafka_context: the same for the listeners of Kafka's clients.
 
         Raises:
             ToxiproxyError: it ended, or did not answer within 20 s.
@@ -248,7 +259,13 @@ class Toxiproxy:
                 )
             )
             server = cls(
-                server=child, address=port.address, token=token, probe_connection=probe_connection, probes=probes
+                server=child,
+                address=port.address,
+                token=token,
+                probe_connection=probe_connection,
+                probes=probes,
+                context=context,
+                kafka_context=kafka_context,
             )
             try:
                 await server.await_answer()
@@ -413,7 +430,12 @@ class Toxiproxy:
 
     async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
         """Find out whether bytes pass through a link, by a connection of its own to the node behind it."""
-        return await probe(self.address(link), timeout_s=timeout_s, probe_connection=self._probe_of(link))
+        return await probe(
+            self.address(link),
+            timeout_s=timeout_s,
+            probe_connection=self._probe_of(link),
+            context=self._context_of(link),
+        )
 
     async def round_trip(self, link: Link, *, timeout_s: float, ballast_bytes: int = 0) -> float:
         """Return how many seconds a message takes through a link and its answer back, on a connection of its own.
@@ -431,12 +453,15 @@ class Toxiproxy:
 
     def open_probe(self, link: Link) -> ProbeConnection:
         """Return a connection through a link to the node behind it; it dials when it is entered."""
-        return self._probe_of(link)(self.address(link))
+        return self._probe_of(link)(self.address(link), self._context_of(link))
 
     def _probe_of(self, link: Link) -> type[ProbeConnection]:
         if is_kafka_client(link.source):
             return KafkaProbeConnection
         return self._probes.get(link.target, self._probe_connection)
+
+    def _context_of(self, link: Link) -> ssl.SSLContext | None:
+        return self._kafka_context if is_kafka_client(link.source) else self._context
 
     async def stop(self) -> None:
         """End the server. All its connections are closed."""

@@ -110,6 +110,8 @@ def property_refusals(properties: NodeProperties) -> list[str]:
     refused = [] if reason is None else [f"broker.session.timeout.ms: {reason}"]
     if properties.authorizer_class_name:
         refused.append("authorizer.class.name: clusters with ZooKeeper have no StandardAuthorizer")
+    if properties.has_tls_between_nodes:
+        refused.append("security.inter.broker.protocol: the ZooKeeper server speaks no TLS here")
     return refused
 
 

@@ -7,6 +7,7 @@ values follow Kafka's order, topic over cluster over node.
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
@@ -37,6 +38,7 @@ _CompressionType: TypeAlias = Literal["producer", "uncompressed", "gzip", "snapp
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _Authorizer: TypeAlias = Literal["", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
 _SecurityProtocolMap: TypeAlias = Literal["KAFKA:PLAINTEXT", "KAFKA:SASL_PLAINTEXT", "KAFKA:SSL", "KAFKA:SASL_SSL"]
+_InterBrokerProtocol: TypeAlias = Literal["PLAINTEXT", "SSL"]
 _ClientAuth: TypeAlias = Literal["none", "requested", "required"]
 _ReplicaSelector: TypeAlias = Literal[
     "",
@@ -48,6 +50,15 @@ _ReplicaSelector: TypeAlias = Literal[
 SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _USER: Final = re.compile(r'user_(\S+?)="([^"]*)"')
 _SECRET: Final = frozenset({"sasl_jaas_config"})
+TLS_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "security.inter.broker.protocol": "SSL",
+        "listener.security.protocol.map": "KAFKA:SSL",
+        "ssl.client.auth": "required",
+    }
+)
+"""Of nodes that speak TLS to each other and to clients of Kafka, and want to see certificates of all of them."""
+
 HIDDEN: Final = "[hidden]"
 """Shown in place of a password."""
 
@@ -133,6 +144,7 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     authorizer_class_name: _Authorizer = ""
     super_users: str = ""
     allow_everyone_if_no_acl_found: bool = False
+    security_inter_broker_protocol: _InterBrokerProtocol = "PLAINTEXT"
     listener_security_protocol_map: _SecurityProtocolMap = "KAFKA:PLAINTEXT"
     sasl_enabled_mechanisms: str = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
     sasl_jaas_config: str = ""
@@ -145,6 +157,11 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     def has_sasl(self) -> bool:
         """Clients of Kafka have to prove by SASL who they are."""
         return "SASL_" in self.listener_security_protocol_map
+
+    @property
+    def has_tls_between_nodes(self) -> bool:
+        """Nodes speak TLS to each other, and show certificates."""
+        return self.security_inter_broker_protocol == "SSL"
 
     @property
     def has_tls(self) -> bool:

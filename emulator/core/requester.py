@@ -26,10 +26,15 @@ class Requester(msgspec.Struct, frozen=True):
     forwarder: str | None = None
 
 
+def node_name(node_id: NodeId) -> str:
+    """Returns the name of a node, or of clients, in principals and certificates: ``broker-1``, ``client``."""
+    if node_id == CLIENT_ID:
+        return "client"
+    if node_id > CLIENT_ID:
+        return f"client-{node_id - CLIENT_ID}"
+    return f"{'broker' if node_id < _FIRST_CONTROLLER_ID else 'controller'}-{node_id}"
+
+
 def node_principal(node_id: NodeId) -> str:
     """Returns the principal of a node, or of clients, that proves no other: ``User:broker-1``, ``User:client``."""
-    if node_id == CLIENT_ID:
-        return "User:client"
-    if node_id > CLIENT_ID:
-        return f"User:client-{node_id - CLIENT_ID}"
-    return f"User:{'broker' if node_id < _FIRST_CONTROLLER_ID else 'controller'}-{node_id}"
+    return f"User:{node_name(node_id)}"

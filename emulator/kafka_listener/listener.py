@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from laststand.emulator.core import events
+from laststand.emulator.core.principal_rules import PrincipalRules
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import CauseId, NodeId, Way
 from laststand.emulator.kafka_listener.acls import ACLS
@@ -25,7 +27,7 @@ from laststand.emulator.kafka_listener.permissions import answer_as_allowed
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL, is_before_authentication
 from laststand.emulator.kafka_listener.telemetry import TELEMETRY
-from laststand.emulator.kafka_listener.tls import PrincipalRules, TlsGate, server_context
+from laststand.emulator.kafka_listener.tls import ListenerTls, TlsGate, server_context
 from laststand.emulator.kafka_listener.transactions import TRANSACTIONS
 from laststand.emulator.rpc.interception import Interceptor
 from laststand.emulator.storage.fields import FieldError, FieldReader
@@ -67,7 +69,8 @@ class KafkaListener:
         self._interceptor = interceptor
         self._properties = properties
         self._record = record
-        self._tls = server_context(properties)
+        context = server_context(properties)
+        self._tls = None if context is None else ListenerTls(context, Path(properties.ssl_keystore_location))
         self._rules = PrincipalRules(properties.ssl_principal_mapping_rules)
         self._cache = AnswerCache()
         self._idle_check: asyncio.TimerHandle | None = None
@@ -131,7 +134,7 @@ class KafkaListener:
     def _protocol(self, link: NodeId) -> asyncio.Protocol:
         """Returns what takes a connection of a client: itself, or what shakes hands first."""
         make = partial(self._connection, link)
-        return make() if self._tls is None else TlsGate(self._tls, self._rules, make, self._note_failure)
+        return make() if self._tls is None else TlsGate(self._tls.context(), self._rules, make, self._note_failure)
 
     def _note_failure(self, address: str, reason: str) -> None:
         self._record(

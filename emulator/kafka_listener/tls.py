@@ -1,23 +1,24 @@
 """TLS on the listener: certificates as PEM files, and the principals of those whom clients show.
 
 A handshake that fails is an event with the reason; the client is told what TLS tells it. Kafka's ``SslEngineFactory``
-with ``ssl.keystore.type=PEM``, and ``SslPrincipalMapper``.
+with ``ssl.keystore.type=PEM``.
 """
 
 import asyncio
 import re
 import ssl
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
+from pathlib import Path
 from typing import Final, cast
 
 from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.principal_rules import PrincipalRules
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.requester import ANONYMOUS
 from laststand.emulator.kafka_listener.connection import KafkaConnection
+from laststand.emulator.rpc.certificates import load_authorities, load_keystore
 
-_RULES: Final = "ssl.principal.mapping.rules"
-_DEFAULT: Final = "DEFAULT"
 _HANDSHAKE_S: Final = 10.0
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _SHORT: Final = {
@@ -31,64 +32,7 @@ _SHORT: Final = {
     "stateOrProvinceName": "ST",
     "countryName": "C",
 }
-_RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
-_GROUP: Final = re.compile(r"\$(\d)")
 _SPECIAL: Final = re.compile(r'([,+"\\<>;])')
-
-
-class PrincipalRules:
-    """The rules of ``ssl.principal.mapping.rules``: the first that fits a subject makes the principal's name of it.
-
-    Args:
-        text: of the property.
-
-    Raises:
-        ConfigError: it has no such rules.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._rules: list[tuple[re.Pattern[str] | None, str, str]] = []
-        text = text.strip() or _DEFAULT
-        position = 0
-        while position < len(text):
-            found = _RULE.match(text, position)
-            if found is None:
-                raise self._error(text, "")
-            position = found.end()
-            self._rules.append((self._pattern(text, found), found[3] or "", found[4] or ""))
-
-    @staticmethod
-    def _error(text: str, reason: str) -> ConfigError:
-        return ConfigError(key=_RULES, value=text, expected=f"DEFAULT, RULE:PATTERN/NAME/{reason}")
-
-    def _pattern(self, text: str, rule: re.Match[str]) -> re.Pattern[str] | None:
-        """Returns the pattern of a rule; ``None`` for the one that fits every subject."""
-        if rule[1]:
-            return None
-        try:
-            pattern = re.compile(rule[2])
-        except re.error as error:
-            raise self._error(text, f" ({error})") from None
-        unknown = [group for group in _GROUP.findall(rule[3]) if int(group) > pattern.groups]
-        if unknown:
-            raise self._error(text, f" (the pattern has no group {unknown[0]})")
-        return pattern
-
-    def principal(self, subject: str) -> str:
-        """Returns the principal of a subject.
-
-        Raises:
-            ValueError: no rule fits.
-        """
-        for pattern, name, case in self._rules:
-            if pattern is None:
-                return f"User:{subject}"
-            found = pattern.fullmatch(subject)
-            if found is not None:
-                groups = (subject, *found.groups(""))
-                mapped = _GROUP.sub(lambda group: groups[int(group[1])], name)  # noqa: B023  # called at once
-                return f"User:{mapped.lower() if case == 'L' else mapped.upper() if case == 'U' else mapped}"
-        raise ValueError(f"no rule of {_RULES} fits {subject!r}")
 
 
 def subject_of(certificate: "ssl._PeerCertRetDictType") -> str:
@@ -113,25 +57,34 @@ def server_context(properties: NodeProperties) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    load_keystore = partial(context.load_cert_chain, password=_no_password)
-    _load("ssl.keystore.location", properties.ssl_keystore_location, load_keystore)
+    load_keystore(context, properties.ssl_keystore_location)
     context.verify_mode = _CLIENT_AUTH[properties.ssl_client_auth]
     if context.verify_mode is not ssl.CERT_NONE:
-        _load("ssl.truststore.location", properties.ssl_truststore_location, context.load_verify_locations)
+        load_authorities(context, properties.ssl_truststore_location)
     return context
 
 
-def _no_password() -> str:
-    raise OSError("its key is encrypted")  # else OpenSSL asks for the password on the terminal
+class ListenerTls:
+    """TLS of a listener: certificates that are replaced are shown from the next connection on.
 
+    Args:
+        context: made of the certificates as they were at first.
+        path: of the keystore.
+    """
 
-def _load(key: str, path: str, load: Callable[[str], object]) -> None:
-    try:
-        load(path)
-    except (OSError, ssl.SSLError) as error:
-        reason = getattr(error, "reason", None) or error.strerror or str(error)
-        expected = "a PEM file with a certificate, and for a keystore its key"
-        raise ConfigError(key=key, value=path, expected=f"{expected} ({reason})") from None
+    def __init__(self, context: ssl.SSLContext, path: Path) -> None:
+        self._context = context
+        self._path = path
+        self._version = path.stat().st_mtime_ns
+
+    def context(self) -> ssl.SSLContext:
+        """Returns what the next client is met with: the certificate from before, where the new one cannot be read."""
+        with suppress(FileNotFoundError, ConfigError):
+            version = self._path.stat().st_mtime_ns
+            if version != self._version:
+                self._version = version
+                load_keystore(self._context, str(self._path))
+        return self._context
 
 
 class TlsGate(asyncio.Protocol):

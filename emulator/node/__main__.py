@@ -69,10 +69,9 @@ def _check_certificates(config: NodeConfig) -> None:
     """
     properties = config.node_properties()
     if config.kafka is not None and properties.has_tls:
-        from laststand.emulator.kafka_listener.tls import PrincipalRules, server_context
+        from laststand.emulator.kafka_listener.tls import server_context
 
         server_context(properties)
-        PrincipalRules(properties.ssl_principal_mapping_rules)
 
 
 def _arguments() -> argparse.Namespace:

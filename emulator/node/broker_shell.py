@@ -185,7 +185,7 @@ class BrokerShell:
 
         metrics = BrokerMetrics(self._broker, BrokerId(self._config.node_id))
         self._metrics, self._produce_times = ServedMetrics(metrics), metrics.produce_times
-        return await self._metrics.start(self._config.host, port)
+        return await self._metrics.start(self._config.host, port, self._token.dialled_context)
 
     async def run(self) -> None:
         """Runs until the core wants the process to end."""

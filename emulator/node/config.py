@@ -12,6 +12,7 @@ from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.properties import NodeProperties, node_properties, property_texts
+from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
@@ -150,12 +151,19 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return node_properties(self.properties)
 
     def token(self) -> RunToken:
-        """Returns the cluster's token.
+        """Returns the cluster's token, with the node's certificates where nodes speak TLS to each other.
 
         Raises:
-            ConfigError: its file cannot be read, or others than its owner can.
+            ConfigError: its file cannot be read, or others than its owner can; or there are no such certificates.
         """
-        return RunToken.read(self.token_file)
+        token = RunToken.read(self.token_file, name=node_name(self.node_id))
+        protocol = self.node_properties().security_inter_broker_protocol
+        if (token.certificates is not None) != (protocol == "SSL"):
+            expected = "SSL where there are certificates beside the token, PLAINTEXT where there are none"
+            raise ConfigError(key="security.inter.broker.protocol", value=protocol, expected=expected)
+        if token.certificates is not None:
+            token.certificates.check()
+        return token
 
     def rules(self) -> Switches:
         """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""

@@ -108,7 +108,7 @@ class ControllerShell:
         from laststand.emulator.node.metrics_server import ServedMetrics
 
         self._metrics = ServedMetrics(ControllerMetrics(self._controller))
-        return await self._metrics.start(self._config.host, port)
+        return await self._metrics.start(self._config.host, port, self._token.dialled_context)
 
     async def run(self) -> None:
         """Runs until the core wants the process to end."""

@@ -4,6 +4,7 @@ Prometheus' text format, or OpenMetrics for those who accept it. One answer per 
 """
 
 import asyncio
+import ssl
 from collections.abc import Iterable
 from typing import Final, Protocol
 
@@ -45,13 +46,18 @@ class ServedMetrics:
         ProcessCollector(registry=self._registry)
         self._server: asyncio.Server | None = None
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, context: ssl.SSLContext | None) -> int:
         """Listens on an address, port 0 for any, and returns the port.
+
+        Args:
+            host: interface.
+            port: of it.
+            context: of TLS; ``None`` without it.
 
         Raises:
             OSError: the address is taken.
         """
-        self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES_MAX)
+        self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES_MAX, ssl=context)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from laststand.emulator.core import events
 from laststand.emulator.core.node_clock import NodeClock
+from laststand.emulator.core.principal_rules import PrincipalRules
 from laststand.emulator.node.clock_changes import change_clock
 from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.rpc.channel import Keepalive
@@ -46,6 +47,7 @@ def make_node_server(
         on_request=on_request,
         interceptor=Interceptor(config.node_id, config.interceptions, record=record),
         on_order=record,
+        rules=PrincipalRules(config.node_properties().ssl_principal_mapping_rules),
     )
     server.add_clock(partial(change_clock, clock, rearm=rearm))
     if config.has_health_checks:

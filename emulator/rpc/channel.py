@@ -10,17 +10,19 @@ back waits another second for its peers, while with a shorter deadline a link of
 Each channel has its own connection (``use_local_subchannel_pool``), so that data never delays heartbeats.
 
 Nothing is received that is longer than Kafka takes by default (``socket.request.max.bytes``). Every call shows the
-cluster's token, a stream when it is opened; a server refuses others before it reads anything of them.
+cluster's token, a stream when it is opened; a server refuses others before it reads anything of them. Where nodes speak
+TLS, both ends show certificates, too; a new one is shown from the next call on, by a connection of its own.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, TypeVar, cast
 
 import grpc
 import grpc.aio
 import msgspec
 
-from laststand.emulator.core.requester import Requester
+from laststand.emulator.core.requester import Requester, node_name
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.rpc.interception import user_agent
 from laststand.emulator.rpc.limits import MESSAGE_BYTES_MAX
@@ -31,6 +33,7 @@ _STREAMS_MAX: Final = 1024
 """Calls that one connection may have open; more wait at the caller."""
 
 _KEEPALIVE_MIN_MS: Final = 50
+_CALLS_END_WITHIN_S: Final = 60.0
 
 _TRANSPORT_OPTIONS: Final = (
     ("grpc.max_send_message_length", _UNLIMITED),
@@ -140,53 +143,112 @@ def client_of(metadata: Iterable[tuple[str, str | bytes]]) -> Requester | None:
 class Channel:
     """A connection to one server. Its methods take and return bytes: the codecs do that work, outside gRPC."""
 
-    def __init__(self, channel: grpc.aio.Channel, token: RunToken) -> None:
-        """Wraps gRPC's own channel.
+    def __init__(self, connections: "_Connections", token: RunToken) -> None:
+        """Wraps gRPC's own channels.
 
         Args:
-            channel: to the server.
+            connections: to the server.
             token: of the cluster.
         """
-        self._channel = channel
+        self._connections = connections
         self._metadata = token.metadata
 
     def unary(self, path: str) -> UnaryCall:
         """Returns a method that answers each request once."""
-        method = self._channel.unary_unary(path, request_serializer=as_is, response_deserializer=as_is)
+        method = self._connections.method(
+            lambda channel: channel.unary_unary(path, request_serializer=as_is, response_deserializer=as_is)
+        )
         metadata = self._metadata
 
         def call(request: bytes, timeout_s: float | None, on_behalf_of: Requester | None = None) -> Awaitable[bytes]:
             more = () if on_behalf_of is None else (client_metadata(on_behalf_of),)
-            return method(request, timeout=timeout_s, metadata=(*metadata, *more))
+            return method()(request, timeout=timeout_s, metadata=(*metadata, *more))
 
         return call
 
     def answers(self, path: str) -> Callable[[bytes], MessageStream]:
         """Returns a method that answers a request with a stream."""
-        method = self._channel.unary_stream(path, request_serializer=as_is, response_deserializer=as_is)
-        return lambda request: method(request, metadata=self._metadata)
+        method = self._connections.method(
+            lambda channel: channel.unary_stream(path, request_serializer=as_is, response_deserializer=as_is)
+        )
+        return lambda request: method()(request, metadata=self._metadata)
 
     def stream(self, path: str) -> Callable[[], StreamCall]:
         """Returns a method that opens a stream in both directions."""
-        method = self._channel.stream_stream(path, request_serializer=as_is, response_deserializer=as_is)
+        method = self._connections.method(
+            lambda channel: channel.stream_stream(path, request_serializer=as_is, response_deserializer=as_is)
+        )
         # The stubs want an iterator of requests, gRPC does not.
-        return lambda: cast(StreamCall, method(metadata=self._metadata))  # type: ignore[call-arg]
+        return lambda: cast(StreamCall, method()(metadata=self._metadata))  # type: ignore[call-arg]
 
     async def close(self) -> None:
         """Closes the connection at once."""
-        await self._channel.close(None)
+        await self._connections.close()
 
 
-def open_channel(address: str, keepalive: Keepalive, *, token: RunToken, dialler: NodeId | None = None) -> Channel:
+_MethodT = TypeVar("_MethodT")
+
+
+class _Connections:
+    """The connection of a channel: another one after a renewal of certificates, while calls end on the earlier.
+
+    Args:
+        connect: returns a new one.
+        version: returns what changes with the certificate that is shown there.
+    """
+
+    def __init__(self, connect: Callable[[], grpc.aio.Channel], version: Callable[[], int]) -> None:
+        self._connect = connect
+        self._version_now = version
+        self._version = version()
+        self._newest = connect()
+        self._ending: list[asyncio.Task[None]] = []
+
+    def method(self, bind: Callable[[grpc.aio.Channel], _MethodT]) -> Callable[[], _MethodT]:
+        """Returns what returns a method of the connection that is used for the next call."""
+        bound = self._newest, bind(self._newest)
+
+        def current() -> _MethodT:
+            nonlocal bound
+            version = self._version_now()
+            if version != self._version:
+                self._version = version
+                self._ending.append(asyncio.ensure_future(self._newest.close(_CALLS_END_WITHIN_S)))
+                self._newest = self._connect()
+            if bound[0] is not self._newest:
+                bound = self._newest, bind(self._newest)
+            return bound[1]
+
+        return current
+
+    async def close(self) -> None:
+        for earlier in self._ending:
+            earlier.cancel()
+        await self._newest.close(None)
+
+
+def open_channel(
+    address: str, keepalive: Keepalive, *, token: RunToken, peer: NodeId, dialler: NodeId | None = None
+) -> Channel:
     """Returns a channel to ``host:port``; it connects when first used.
 
     Args:
         address: of the peer.
         keepalive: how soon it is given up when it is silent.
         token: of the cluster.
+        peer: the node that has to be there, by its certificate, where nodes speak TLS.
         dialler: whose channel it is; ``None`` for one whose messages no fault may touch.
     """
-    return Channel(grpc.aio.insecure_channel(address, options=channel_options(keepalive, dialler=dialler)), token)
+    options = channel_options(keepalive, dialler=dialler)
+    certificates = token.certificates
+    if certificates is None:
+        return Channel(_Connections(lambda: grpc.aio.insecure_channel(address, options=options), lambda: 0), token)
+    named = [*options, ("grpc.ssl_target_name_override", node_name(peer))]
+    connections = _Connections(
+        lambda: grpc.aio.secure_channel(address, certificates.channel_credentials(), options=named),
+        lambda: certificates.client_version,
+    )
+    return Channel(connections, token)
 
 
 class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs only

@@ -18,7 +18,8 @@ import grpc.aio
 import msgspec
 
 from laststand.emulator.core import events, messages
-from laststand.emulator.core.requester import LOCAL_HOST, Requester, node_principal
+from laststand.emulator.core.principal_rules import PrincipalRules
+from laststand.emulator.core.requester import ANONYMOUS, LOCAL_HOST, Requester, node_principal
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
 from laststand.emulator.rpc.apis import (
     BROKER_APIS,
@@ -26,6 +27,7 @@ from laststand.emulator.rpc.apis import (
     ZOOKEEPER_BROKER_APIS,
     UnaryApi,
 )
+from laststand.emulator.rpc.certificates import HARNESS_SUBJECT
 from laststand.emulator.rpc.channel import Keepalive, TokenCheck, as_is, client_of, server_options
 from laststand.emulator.rpc.clock_orders import (
     CLOCK_METHOD,
@@ -130,11 +132,12 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 class _Caller:
     """The other end of a call: its messages pass the interceptor."""
 
-    __slots__ = ("_context", "_dialler", "_interceptor", "_requester")
+    __slots__ = ("_context", "_dialler", "_interceptor", "_requester", "_rules")
 
-    def __init__(self, context: _Context, interceptor: Interceptor) -> None:
+    def __init__(self, context: _Context, interceptor: Interceptor, rules: PrincipalRules) -> None:
         self._context = context
         self._interceptor = interceptor
+        self._rules = rules
         self._dialler: tuple[NodeId | None] | None = None
         self._requester: tuple[Requester | None] | None = None
 
@@ -147,19 +150,31 @@ class _Caller:
 
     @property
     def requester(self) -> Requester | None:
-        """The principal at the other end; ``None`` for the harness, which names no process."""
+        """The principal at the other end; ``None`` for the harness."""
         if self._requester is None:
             self._requester = (self._find_requester(),)
         return self._requester[0]
 
     def _find_requester(self) -> Requester | None:
-        dialler = self.dialler
-        if dialler is None:
+        principal = self._principal()
+        if principal is None:
             return None
         client = client_of(self._context.invocation_metadata() or ())
         if client is None:
-            return Requester(node_principal(dialler), host_of(self._context.peer()))
-        return Requester(client.principal, client.host, forwarder=node_principal(dialler))
+            return Requester(principal, host_of(self._context.peer()))
+        return Requester(client.principal, client.host, forwarder=principal)
+
+    def _principal(self) -> str | None:
+        """Returns whom the other end is by its certificate, or without TLS by the name that it gives itself."""
+        subject = b"".join(self._context.auth_context().get("x509_subject", ())).decode(errors="replace")
+        if not subject:
+            return None if self.dialler is None else node_principal(self.dialler)
+        if subject == HARNESS_SUBJECT:
+            return None
+        try:
+            return self._rules.principal(subject)
+        except ValueError:
+            return ANONYMOUS
 
     def send(self, api: str, way: Way, cause_id: CauseId, deliver: Callable[[], None]) -> None:
         """Lets a message pass, unless there is a fault for it."""
@@ -306,6 +321,7 @@ class NodeServer:
         on_request: takes every request, on the event loop; must return at once.
         interceptor: interferes with messages, those of other servers of the node, too; it takes its orders at this one.
         on_order: puts an order on record, before it is obeyed.
+        rules: by which certificates become principals, where nodes speak TLS.
 
     Attributes:
         interceptor: as given.
@@ -319,7 +335,10 @@ class NodeServer:
         on_request: OnRequest,
         interceptor: Interceptor,
         on_order: Callable[[events.OrderReceived], None],
+        rules: PrincipalRules | None = None,
     ) -> None:
+        self._certificates = token.certificates
+        self._rules = rules or PrincipalRules("")
         self._on_request = on_request
         self._on_order = on_order
         self.interceptor = interceptor
@@ -361,7 +380,10 @@ class NodeServer:
         Raises:
             RuntimeError: the address is taken.
         """
-        port = self._server.add_insecure_port(address)
+        if self._certificates is None:
+            port = self._server.add_insecure_port(address)
+        else:
+            port = self._server.add_secure_port(address, self._certificates.server_credentials())
         await self._server.start()
         return port
 
@@ -383,7 +405,7 @@ class NodeServer:
                 request, cause_id = api.decode_request(payload)
             except CodecError as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            caller = _Caller(context, self.interceptor)
+            caller = _Caller(context, self.interceptor, self._rules)
             responder = _UnaryResponder(api, caller)
             with _bugs_stop_the_process():
                 if is_order(request):
@@ -418,7 +440,7 @@ class NodeServer:
 
     def _stream_handler(self, api: str, decode: _Decode[RequestT]) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(_requests: object, context: _Context) -> None:
-            caller = _Caller(context, self.interceptor)
+            caller = _Caller(context, self.interceptor, self._rules)
             stream = _ServedStream(api, context, caller, decode, self._on_request)
             self._streams.add(stream)
             try:
@@ -433,7 +455,7 @@ class NodeServer:
 
     def _metadata_behavior(self, on_subscribe: OnSubscribe) -> Callable[[bytes, _Context], object]:
         async def behavior(payload: bytes, context: _Context) -> None:
-            caller = _Caller(context, self.interceptor)
+            caller = _Caller(context, self.interceptor, self._rules)
             try:
                 request = decode_stream_request(payload)
             except CodecError as error:

@@ -108,7 +108,11 @@ class Outbound:
         key = (destination, role)
         if key not in self._channels:
             self._channels[key] = open_channel(
-                self._addresses.address_of(destination), self._keepalive, token=self._token, dialler=self._dialler
+                self._addresses.address_of(destination),
+                self._keepalive,
+                token=self._token,
+                peer=destination,
+                dialler=self._dialler,
             )
         return self._channels[key]
 

@@ -8,11 +8,13 @@ call, before it looks at the method or reads a message. It is valid while that c
 import hmac
 import os
 import secrets
+import ssl
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
 from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.rpc.certificates import HARNESS, Certificates
 
 METADATA_KEY: Final = "laststand-token"
 
@@ -30,12 +32,17 @@ class RunToken:
 
     Args:
         text: 64 hexadecimal digits.
+        certificates: that its holder shows beside it; ``None`` where nodes do not speak TLS to each other.
+
+    Attributes:
+        certificates: as given.
     """
 
-    __slots__ = ("_text",)
+    __slots__ = ("_text", "certificates")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, certificates: Certificates | None = None) -> None:
         self._text = text
+        self.certificates = certificates
 
     def __repr__(self) -> str:
         """Shows nothing of it."""
@@ -47,8 +54,12 @@ class RunToken:
         return cls(secrets.token_hex(_BYTES))
 
     @classmethod
-    def read(cls, path: Path | str) -> Self:
+    def read(cls, path: Path | str, *, name: str = HARNESS) -> Self:
         """Returns the token in a file.
+
+        Args:
+            path: of the file.
+            name: of the process that has certificates, where nodes speak TLS to each other.
 
         Raises:
             ConfigError: the file cannot be read, holds no token, or can be read by others than its owner.
@@ -57,7 +68,7 @@ class RunToken:
             with open(path, "rb") as file:
                 if os.fstat(file.fileno()).st_mode & _OTHERS:
                     raise ValueError("others can read it, too")
-                return cls.parse(file.read(LINE_LENGTH))
+                return cls(_parsed(file.read(LINE_LENGTH)), Certificates.beside(path, name))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             expected = f"the file of the cluster's token, which only its owner can read ({reason})"
@@ -70,10 +81,7 @@ class RunToken:
         Raises:
             ValueError: it holds none.
         """
-        text = content.decode("ascii", errors="replace").strip()
-        if len(text) != 2 * _BYTES or not set(text) <= _DIGITS:
-            raise ValueError("it holds no token")
-        return cls(text)
+        return cls(_parsed(content))
 
     @classmethod
     def read_or_draw(cls, path: Path) -> Self:
@@ -89,7 +97,7 @@ class RunToken:
             return cls.read(path)
         except OSError as error:
             raise ConfigError(key="token", value=str(path), expected=f"a file to be made ({error.strerror})") from None
-        return drawn
+        return cls(drawn.text, Certificates.beside(path, HARNESS))
 
     def write(self, path: Path) -> None:
         """Puts the token into a file of mode 0600, in place of what is there.
@@ -117,6 +125,16 @@ class RunToken:
         return self._text
 
     @property
+    def dialled_context(self) -> ssl.SSLContext | None:
+        """Returns what its holder is dialled with where it does not speak gRPC; ``None`` without TLS."""
+        return None if self.certificates is None else self.certificates.dialled_context()
+
+    @property
+    def dialling_context(self) -> ssl.SSLContext | None:
+        """Returns what its holder dials with where it does not speak gRPC; ``None`` without TLS."""
+        return None if self.certificates is None else self.certificates.dialling_context()
+
+    @property
     def line(self) -> bytes:
         """The token as the first line of a connection, ``LINE_LENGTH`` bytes."""
         return f"{self._text}\n".encode()
@@ -134,3 +152,10 @@ class RunToken:
     def is_in(self, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
         """Returns whether the metadata of a call shows this token."""
         return self.matches(next((value for key, value in metadata if key == METADATA_KEY), None))
+
+
+def _parsed(content: bytes) -> str:
+    text = content.decode("ascii", errors="replace").strip()
+    if len(text) != 2 * _BYTES or not set(text) <= _DIGITS:
+        raise ValueError("it holds no token")
+    return text

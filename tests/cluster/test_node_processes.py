@@ -105,7 +105,7 @@ class Watch:
         self._has_news = asyncio.Event()
 
     async def run(self) -> None:
-        channel = open_channel(self._address, KEEPALIVE, token=self._token)
+        channel = open_channel(self._address, KEEPALIVE, token=self._token, peer=CONTROLLER)
         try:
             while True:
                 await read_metadata(channel, from_offset=self.image.next_offset, cause_id=CAUSE, deliver=self._receive)

@@ -53,7 +53,7 @@ async def serving(on_request: OnRequest, *, shown: RunToken = TOKEN) -> AsyncIte
     )
     server.add_broker(parse_produced)
     port = await server.start("127.0.0.1:0")
-    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE, token=shown)
+    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE, token=shown, peer=NodeId(0))
     try:
         yield channel
     finally:

@@ -10,7 +10,7 @@ import click
 
 from laststand.cli.options.completion import complete_clusters
 from laststand.cli.options.deprecated import warn_of_deprecated
-from laststand.cli.options.settings import era_option, set_option
+from laststand.cli.options.settings import era_option, set_option, tls_option
 from laststand.cli.output.output import Output, json_option
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import DEFAULT_STORE
@@ -54,6 +54,7 @@ _PORT_MAX: Final = 65_535
     metavar="PORT",
     help="Port of broker 0 for such clients, and the next ones for the others.",
 )
+@tls_option
 @era_option
 @set_option
 @click.option(
@@ -86,6 +87,7 @@ def up(
     era: str | None,
     settings: tuple[str, ...],
     *,
+    has_tls: bool,
     is_kafka: bool,
     driver: str,
     no_proxies: bool,
@@ -111,7 +113,7 @@ def up(
     from laststand.cli.program.requirements import require_view
     from laststand.emulator.cluster.zookeeper_program import property_refusals
     from laststand.emulator.core.eras import era_rules, is_zookeeper_era, plain_switches
-    from laststand.emulator.core.properties import node_properties
+    from laststand.emulator.core.properties import TLS_PROPERTIES, node_properties
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.node.config import zookeeper_config
     from laststand.emulator.plan.drivers import DriverName
@@ -125,12 +127,15 @@ def up(
     folder = STANDING if name is None else f"{STANDING}/{_checked_name(name)}"
     fixed_ports = {} if ports is None else parse_ports(ports, brokers=brokers)
     overrides = parse_overrides(settings)
+    properties = {**(TLS_PROPERTIES if has_tls else {}), **dict(overrides.properties)}
     era = era or DEFAULT_ERA
     host = DriverName(driver)
     zookeeper_for((era,), host)
     if is_zookeeper_era(era):
-        for refused in property_refusals(node_properties(dict(overrides.properties))):
+        for refused in property_refusals(node_properties(properties)):
             raise UserError(refused)
+    if node_properties(properties).has_tls_between_nodes and host is DriverName.DOCKER:
+        raise UserError("--driver docker excludes --tls: laststand compose --tls prints a cluster of such containers")
     rules = overrides.apply(era_rules(era))
     warn_of_deprecated(dict(overrides.properties), era=era)
     check_store(store)
@@ -161,7 +166,7 @@ def up(
         era=era,
         switches=plain_switches(rules),
         zookeeper=zookeeper_config(rules),
-        properties=dict(overrides.properties),
+        properties=properties,
         seed=random.SystemRandom().getrandbits(_SEED_BITS) if seed is None else seed,
         toxiproxy=toxiproxy,
         ports=fixed_ports,

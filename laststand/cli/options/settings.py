@@ -108,6 +108,14 @@ profile_option = _profile_option(PROFILE_NAMES, complete_profiles)
 kraft_profile_option = _profile_option(_PROCESS_PROFILE_NAMES, complete_kraft_profiles)
 """As ``profile_option``, without the profiles for clusters with ZooKeeper, or with several controllers."""
 
+tls_option = click.option(
+    "--tls",
+    "has_tls",
+    is_flag=True,
+    help="Nodes speak TLS and show certificates, of an authority of the cluster's own; so do clients of Kafka.",
+)
+"""Adds ``--tls``; the function gets ``has_tls``."""
+
 store_option = click.option(
     "--out",
     "store",

@@ -43,6 +43,17 @@ def start_again(place: Path, *, output: Output) -> None:
     launch_and_report(order, output=output)
 
 
+def client_properties(order: "StandingOrder", client: str) -> dict[str, str]:
+    """Returns the properties by which a client of Kafka proves who it is, where it has a certificate of the cluster."""
+    from laststand.emulator.cluster.layout import token_file
+    from laststand.emulator.rpc.certificates import Certificates
+
+    certificates = Certificates.beside(token_file(order.path), client)
+    if certificates is None or not order.node_properties().has_tls:
+        return {}
+    return certificates.client_properties
+
+
 def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
     """Starts a supervisor, waits until the cluster serves, and reports where.
 
@@ -71,6 +82,8 @@ def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
     for client, servers in report.bootstrap_servers.items():
         click.echo(f"  client {client} of Kafka:")
         click.echo(f"bootstrap.servers={','.join(servers)}")
+        for name, value in client_properties(order, client).items():
+            click.echo(f"{name}={value}")
     if report.view is not None:
         click.echo(f"  live view:     {report.view}")
     click.echo(f"  end it with:   laststand down {directory}")

@@ -1,6 +1,7 @@
 """The state of a standing cluster, as text and as a document."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -112,8 +113,11 @@ def status_document(report: "StatusReport") -> dict[str, object]:
 
 def _metrics(report: "StatusReport") -> "dict[NodeId, dict[str, float]]":
     from laststand.chaos.standing.metrics import read_metrics
+    from laststand.emulator.cluster.layout import token_file
+    from laststand.emulator.rpc.run_token import RunToken
 
-    return {node.node_id: found for node in report.nodes if (found := read_metrics(node)) is not None}
+    token = RunToken.read(token_file(Path(report.directory)))
+    return {node.node_id: found for node in report.nodes if (found := read_metrics(node, token)) is not None}
 
 
 def _print_metrics(metrics: "Mapping[NodeId, Mapping[str, float]]") -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from laststand.emulator.core import events
 from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.principal_rules import PrincipalRules
 from laststand.emulator.core.properties import NodeProperties, node_properties
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka_listener.listener import KafkaListener
-from laststand.emulator.kafka_listener.tls import PrincipalRules, TlsGate, server_context, subject_of
+from laststand.emulator.kafka_listener.tls import TlsGate, server_context, subject_of
 from laststand.emulator.rpc.interception import Interceptor
 from tests.certificates import Authority
 

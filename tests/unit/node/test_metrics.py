@@ -301,7 +301,7 @@ class TwoMetrics:
 
 
 async def _answer(served: ServedMetrics, request: bytes) -> tuple[bytes, bytes]:
-    port = await served.start("127.0.0.1", 0)
+    port = await served.start("127.0.0.1", 0, None)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
     head, _, body = (await reader.read()).partition(b"\r\n\r\n")

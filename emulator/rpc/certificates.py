@@ -1,0 +1,174 @@
+"""A process's certificates, where nodes speak TLS to each other (``security.inter.broker.protocol=SSL``).
+
+They lie beside the token, in a folder that only its owner can enter::
+
+    tls/authority.pem        the certificate of the cluster's own authority, whom everybody trusts
+    tls/authority.key        signs the others (``rpc.authority``)
+    tls/broker-1.pem         shown by a broker to those who dial it, with its key
+    tls/broker-1-client.pem  shown by it to those whom it dials, with its key
+
+Authorities tend to issue certificates for one of both uses. Files that are replaced are read for the next connection;
+connections that are open go on.
+"""
+
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import grpc
+
+from laststand.emulator.core.errors import ConfigError
+
+FOLDER: Final = "tls"
+HARNESS: Final = "harness"
+HARNESS_SUBJECT: Final = f"CN={HARNESS}"
+"""Of the harness, and of commands: what they ask is past all lists."""
+
+_SERVERS_AND_CLIENTS: Final = "a PEM file with a certificate, and for a keystore its key"
+
+
+class Certificates:
+    """The certificates of one process.
+
+    Args:
+        folder: of all certificates of the cluster.
+        name: of the process, as in its principal: ``broker-1``.
+
+    Attributes:
+        authority: file of the authority's certificate.
+        server: file of the certificate that is shown to those who dial the process.
+        client: file of the one that is shown to those whom it dials.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.authority = folder / "authority.pem"
+        self.server = folder / f"{name}.pem"
+        self.client = folder / f"{name}-client.pem"
+        self._client_version = 0
+
+    @classmethod
+    def beside(cls, token_file: Path | str, name: str) -> "Certificates | None":
+        """Returns the certificates of a process in the cluster whose token is in a file; ``None`` without TLS."""
+        folder = Path(token_file).parent / FOLDER
+        return cls(folder, name) if folder.exists() else None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of a node that has them, by Kafka's names, for its listener of Kafka's clients, too."""
+        return {
+            "ssl.keystore.location": str(self.server),
+            "ssl.truststore.location": str(self.authority),
+            "ssl.principal.mapping.rules": "RULE:^CN=([^,]*)$/$1/,DEFAULT",
+        }
+
+    @property
+    def client_properties(self) -> dict[str, str]:
+        """The properties of a client of Kafka that has them."""
+        return {
+            "security.protocol": "SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.client),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority),
+        }
+
+    def check(self) -> None:
+        """Reads all files once.
+
+        Raises:
+            ConfigError: one cannot be read, or has a key that does not belong to its certificate.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        load_authorities(context, str(self.authority))
+        for path in (self.server, self.client):
+            load_keystore(context, str(path))
+
+    @property
+    def client_version(self) -> int:
+        """Changes whenever the certificate does that is shown to those whom the process dials."""
+        with suppress(FileNotFoundError):  # a cluster that has ended leaves none
+            self._client_version = self.client.stat().st_mtime_ns
+        return self._client_version
+
+    def channel_credentials(self) -> grpc.ChannelCredentials:
+        """Returns what the process dials with from now on."""
+        pair = self.client.read_bytes()
+        return grpc.ssl_channel_credentials(self.authority.read_bytes(), private_key=pair, certificate_chain=pair)
+
+    def server_credentials(self) -> grpc.ServerCredentials:
+        """Returns what the process is dialled with: everybody has to show a certificate."""
+        return grpc.dynamic_ssl_server_credentials(
+            self._server_configuration(),
+            _Renewals(self.server, self._server_configuration),
+            require_client_authentication=True,
+        )
+
+    def _server_configuration(self) -> grpc.ServerCertificateConfiguration:
+        pair = self.server.read_bytes()
+        return grpc.ssl_server_certificate_configuration([(pair, pair)], root_certificates=self.authority.read_bytes())
+
+    def dialling_context(self) -> ssl.SSLContext:
+        """Returns what the process dials with where it does not speak gRPC, whatever the server's name."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.set_alpn_protocols(["h2"])  # gRPC refuses others
+        load_authorities(context, str(self.authority))
+        load_keystore(context, str(self.client))
+        return context
+
+    def dialled_context(self) -> ssl.SSLContext:
+        """Returns what the process is dialled with where it does not speak gRPC."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.verify_mode = ssl.CERT_REQUIRED
+        load_authorities(context, str(self.authority))
+        load_keystore(context, str(self.server))
+        return context
+
+
+class _Renewals:
+    """Asked by gRPC before each handshake: the configuration if it is another than before."""
+
+    def __init__(self, path: Path, read: Callable[[], grpc.ServerCertificateConfiguration]) -> None:
+        self._path = path
+        self._read = read
+        self._version = path.stat().st_mtime_ns
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration:
+        version = self._path.stat().st_mtime_ns
+        if version == self._version:
+            return None  # type: ignore[return-value]  # the stubs lack it
+        self._version = version
+        return self._read()
+
+
+def load_keystore(context: ssl.SSLContext, path: str) -> None:
+    """Has TLS show the certificate in a file, which has its key, too.
+
+    Raises:
+        ConfigError: it cannot be read, holds no certificate, or no key that belongs to it.
+    """
+    _load("ssl.keystore.location", path, partial(context.load_cert_chain, password=_no_password))
+
+
+def load_authorities(context: ssl.SSLContext, path: str) -> None:
+    """Has TLS trust the authorities in a file.
+
+    Raises:
+        ConfigError: it cannot be read, or holds no certificate.
+    """
+    _load("ssl.truststore.location", path, context.load_verify_locations)
+
+
+def _load(key: str, path: str, load: Callable[[str], object]) -> None:
+    try:
+        load(path)
+    except (OSError, ssl.SSLError) as error:
+        reason = getattr(error, "reason", None) or error.strerror or str(error)
+        raise ConfigError(key=key, value=path, expected=f"{_SERVERS_AND_CLIENTS} ({reason})") from None
+
+
+def _no_password() -> str:
+    raise OSError("its key is encrypted")  # else OpenSSL asks for the password on the terminal
