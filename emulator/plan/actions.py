@@ -117,13 +117,17 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def breaks_links(self) -> bool:
         """Processes can do this only where their links go through proxies."""
-        return self.fault is not None and ("link" in self.fields or self.kind in (Isolate, Expire))
+        return self.fault is not None and ("link" in self.fields or self.kind in (Isolate, Expire, ExpireCertificate))
 
     @property
     def is_on_processes(self) -> bool:
         """At least one driver of real processes can do this, in containers or not."""
         return any(driver.has_processes and driver not in self.refused for driver in DriverName)
 
+
+NO_TLS_IN_CONTAINERS: Final = "nodes that this program starts in containers speak no TLS"
+NO_TLS: Final = "nodes do not speak TLS to each other (security.inter.broker.protocol)"
+"""The reasons for which nothing can happen to certificates."""
 
 _rows: Final[dict[type["_Action"], ActionSpec]] = {}
 
@@ -549,6 +553,31 @@ class Grant(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="grant"):
 )
 class Revoke(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="revoke"):
     """Let nodes do something no more."""
+
+
+@action_spec(
+    "expire-certificate 1",
+    "The certificate expires that nodes show to those whom they dial: nobody lets them in any more, and they can be "
+    "dialled as before. Nodes need `security.inter.broker.protocol=SSL`.",
+    fault="expire_certificate",
+    refused={DriverName.DOCKER: NO_TLS_IN_CONTAINERS},
+)
+class ExpireCertificate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="expire_certificate"):
+    """Let nodes be refused wherever they dial, as their certificates are over."""
+
+    def repair(self) -> "Action | None":
+        """Returns the action that gives the nodes new certificates."""
+        return RenewCertificate(nodes=self.nodes)  # type: ignore[arg-type]
+
+
+@action_spec(
+    "renew-certificate 1",
+    "Nodes get new certificates of the cluster's authority, which new connections show.",
+    heals="expire_certificate",
+    refused={DriverName.DOCKER: NO_TLS_IN_CONTAINERS},
+)
+class RenewCertificate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="renew_certificate"):
+    """Give nodes new certificates."""
 
 
 @action_spec(
@@ -1004,8 +1033,10 @@ ProcessAction: TypeAlias = (
     | ExpireSession[NodeT_co]
     | Grant[NodeT_co]
     | Revoke[NodeT_co]
+    | ExpireCertificate[NodeT_co]
+    | RenewCertificate[NodeT_co]
 )
-"""Actions on processes, their disks and their permissions."""
+"""Actions on processes, their disks, permissions and certificates."""
 
 LinkAction: TypeAlias = (
     Isolate[NodeT_co]

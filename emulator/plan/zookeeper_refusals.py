@@ -11,6 +11,7 @@ from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 NO_ZOOKEEPER: Final = "there is no ZooKeeper in this era"
 
 _NO_AUTHORIZER: Final = "access control lists in ZooKeeper are not emulated"
+_NO_TLS: Final = "clusters with ZooKeeper speak no TLS between nodes"
 
 _OF_DISKS: Final = (actions.SlowDisk, actions.LoseSyncs, actions.DiskError, actions.DiskFull)
 _OF_CLOCKS: Final = (actions.ClockRate, actions.ClockJump)
@@ -25,6 +26,8 @@ def era_refusal(action: actions.ActionTemplate, *, kind: ClusterKind) -> str | N
         return NO_ZOOKEEPER
     if kind is ClusterKind.ZOOKEEPER and isinstance(action, actions.Grant | actions.Revoke):
         return _NO_AUTHORIZER
+    if kind is ClusterKind.ZOOKEEPER and isinstance(action, actions.ExpireCertificate | actions.RenewCertificate):
+        return _NO_TLS
     return None
 
 

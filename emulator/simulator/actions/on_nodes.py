@@ -184,6 +184,28 @@ def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) ->
     return actions.effective(f"its clock runs at {rate_ppm} ppm")
 
 
+def expire_certificate(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
+    """Lets nobody let a node in that it dials."""
+    if find_process(cluster, node_id) is None:
+        return UNKNOWN_NODE
+    if not cluster.properties.has_tls_between_nodes:
+        return actions.no_op(actions.NO_TLS)
+    if node_id in cluster.network.expired:
+        return actions.no_op("it has expired already")
+    cluster.links.expire_certificate(node_id)
+    return actions.effective("whoever it dials refuses it")
+
+
+def renew_certificate(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
+    """Lets a node in again where it dials."""
+    if find_process(cluster, node_id) is None:
+        return UNKNOWN_NODE
+    if not cluster.properties.has_tls_between_nodes:
+        return actions.no_op(actions.NO_TLS)
+    cluster.links.renew_certificate(node_id)
+    return actions.effective("new connections show another certificate")
+
+
 def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> actions.Outcome:
     """Lets a node's clock jump ahead."""
     node = find_process(cluster, node_id)

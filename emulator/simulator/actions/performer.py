@@ -99,6 +99,10 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return on_each(nodes, lambda node_id: on_nodes.expire_session(cluster, node_id))
         case actions.Grant() | actions.Revoke():
             return change_permissions(cluster, action)
+        case actions.ExpireCertificate(nodes=nodes):
+            return on_each(nodes, lambda node_id: on_nodes.expire_certificate(cluster, node_id))
+        case actions.RenewCertificate(nodes=nodes):
+            return on_each(nodes, lambda node_id: on_nodes.renew_certificate(cluster, node_id))
         case actions.DeposeController():
             return on_nodes.depose_controller(cluster)
         case actions.Draw(number=number):

@@ -64,6 +64,16 @@ class Links:
         self._break_stream(source, target, notice_ms=LATENCY_MS)
         return self._wire.reset(source, target)
 
+    def expire_certificate(self, node_id: NodeId) -> None:
+        """Lets nobody let a node in any more, and resets the connections that it has dialled."""
+        self._network.expired.add(node_id)
+        for other in (*self._nodes, *self._metadata_nodes):
+            self.reset(node_id, other)
+
+    def renew_certificate(self, node_id: NodeId) -> None:
+        """Lets a node in again."""
+        self._network.expired.discard(node_id)
+
     def _break_stream(self, source: NodeId, target: NodeId, *, notice_ms: int) -> None:
         if source in self._nodes:
             self._streams.lose(self._nodes[BrokerId(source)], target, notice_ms=notice_ms)

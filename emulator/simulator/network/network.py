@@ -93,6 +93,7 @@ class Network:
         cuts: links whose bytes stop, both ways.
         losing: links whose returning bytes stop.
         deaf: links whose bytes stop on their way there.
+        expired: nodes whose certificates are over, so that nobody lets them in.
         held: messages that wait, by channel.
         latencies: of links that were slowed.
         interferences: what else is done to single messages, by channel.
@@ -104,6 +105,7 @@ class Network:
         self.cuts: set[Link[NodeId]] = set()
         self.losing: set[Link[NodeId]] = set()
         self.deaf: set[Link[NodeId]] = set()
+        self.expired: set[NodeId] = set()
         self.held: dict[Channel[NodeId], deque[Delivery]] = {}
         self.latencies: dict[Link[NodeId], Latency] = {}
         self.interferences: dict[Channel[NodeId], Interference] = {}

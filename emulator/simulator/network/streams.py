@@ -122,7 +122,7 @@ class MetadataStreams:
             served = source.served_epoch
             if self._network.swallows_requests(Link(node.node_id, source.node_id)):
                 self._report_lost(node, incarnation, KEEPALIVE_MS)
-            elif served is None or served < effect.controller_epoch or not self._is_authorized(node, source):
+            elif served is None or served < effect.controller_epoch or not self._is_let_in(node, source):
                 self._report_lost(node, incarnation, LATENCY_MS)
             else:
                 self._accept(node, source, served, effect.from_offset)
@@ -167,6 +167,9 @@ class MetadataStreams:
                     self.lose(subscription.node, subscription.source.node_id, notice_ms=LATENCY_MS)
 
         self._wire.travel(_downstream(subscription), deliver)
+
+    def _is_let_in(self, node: BrokerNode, source: StreamSource) -> bool:
+        return node.node_id not in self._network.expired and self._is_authorized(node, source)
 
     def _is_authorized(self, node: BrokerNode, source: StreamSource) -> bool:
         """Returns whether a broker may read the next message, as Kafka's brokers are asked at each fetch."""

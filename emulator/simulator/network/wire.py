@@ -204,7 +204,7 @@ class Wire:
             self.on_end(channel.source, channel.target, received.request, sent_ms, RequestFate.LATE)
         if self._network.swallows_requests(Link(channel.source, channel.target)):
             self._fail_later(received.request_id, KEEPALIVE_MS)
-        elif not self._hand_over(channel.target, channel.api, received):
+        elif channel.source in self._network.expired or not self._hand_over(channel.target, channel.api, received):
             self._fail_later(received.request_id, LATENCY_MS)
         elif (silence := self._silences.get(channel.target)) is not None:
             self._fail_if_silent(channel.target, silence, (received.request_id,))

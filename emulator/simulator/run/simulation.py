@@ -247,6 +247,7 @@ class Simulation:
     def _heal(self) -> None:
         cluster = self.cluster
         heal_and_record(cluster)
+        cluster.network.expired.clear()
         for controller in cluster.metadata_nodes.values():
             cluster.processes.start_controller(controller)
             cluster.processes.set_clock_rate(controller, NORMAL_RATE_PPM)

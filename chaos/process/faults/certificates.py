@@ -1,0 +1,83 @@
+"""Certificates that expire or are renewed, while nodes run: what the node shows to those whom it dials.
+
+Connections that are open would go on: they are closed, as whoever restarts a listener does. Whether a node is let in is
+asked with its own certificate, at another node.
+"""
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from laststand.chaos.process.faults.links import PASSES_WITHIN_S, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
+from laststand.emulator.cluster.probe import ProbeConnection
+from laststand.emulator.core.requester import node_name
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan import actions
+from laststand.emulator.rpc.certificates import Certificates
+
+if TYPE_CHECKING:
+    from laststand.emulator.rpc.authority import Authority
+
+_LET_IN: Final = ""
+
+
+@executes(actions.ExpireCertificate)
+async def expire_certificate(target: ProcessTarget, action: actions.ExpireCertificate[NodeId]) -> actions.Outcome:
+    """Replaces certificates by ones that are over."""
+    if not target.cluster.layout.has_tls:
+        return actions.no_op(actions.NO_TLS)
+    if all([await _refusal(target, node_id) for node_id in action.nodes]):
+        return actions.no_op("it has expired already")
+    authority = _authority(target)
+    for node_id in action.nodes:
+        authority.issue_expired(node_name(node_id))
+    dialled = [link for node_id in action.nodes for link in proxies(target).links_of(node_id) if link.source == node_id]
+    cut = await proxies(target).cut(dialled)
+    await proxies(target).restore(cut)
+    refusals = [await _refusal(target, node_id) for node_id in action.nodes]
+    if not all(refusals):
+        return actions.unproved("a node is still let in, or nobody answers")
+    return actions.effective(f"refused: {', '.join(sorted(set(filter(None, refusals))))}")
+
+
+@executes(actions.RenewCertificate)
+async def renew_certificate(target: ProcessTarget, action: actions.RenewCertificate[NodeId]) -> actions.Outcome:
+    """Has the cluster's authority issue new certificates."""
+    if not target.cluster.layout.has_tls:
+        return actions.no_op(actions.NO_TLS)
+    authority = _authority(target)
+    for node_id in action.nodes:
+        authority.issue(node_name(node_id))
+    if any([await _refusal(target, node_id) != _LET_IN for node_id in action.nodes]):
+        return actions.unproved("a node is not let in, or nobody answers")
+    return actions.effective("new connections show it")
+
+
+def _authority(target: ProcessTarget) -> "Authority":
+    # Imported where it is asked for: only those who make certificates need the library.
+    from laststand.emulator.rpc.authority import Authority
+
+    return Authority.read_or_make(target.cluster.layout.tls_folder)
+
+
+async def _refusal(target: ProcessTarget, node_id: NodeId) -> str | None:
+    """Returns why another node refuses the certificate of a node; empty if it does not, ``None`` if nobody answers."""
+    cluster = target.cluster
+    others = [other for other in cluster.layout.node_ids if other != node_id and target.is_answering(other)]
+    if not others:
+        return None
+    context = Certificates(cluster.layout.tls_folder, node_name(node_id)).dialling_context()
+    try:
+        async with (
+            asyncio.timeout(PASSES_WITHIN_S),
+            ProbeConnection(cluster.direct_addresses()[others[0]], context) as connection,
+        ):
+            return _LET_IN if await connection.reader.read(1) else "the connection is closed"
+    except ssl.SSLError as error:
+        return (error.reason or str(error)).lower().replace("_", " ")
+    except TimeoutError:
+        return None
+    except OSError as error:
+        return f"the connection is closed ({type(error).__name__})"
