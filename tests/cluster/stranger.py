@@ -7,6 +7,7 @@ port gets every attempt, whatever listens there.
 import json
 import os
 import socket
+import ssl
 import sys
 import urllib.error
 import urllib.request
@@ -27,6 +28,11 @@ CALLS = {
     "broker": "/laststand.Broker/Metadata",
     "health": "/grpc.health.v1.Health/Check",
     "no such method": "/no.such.Service/Method",
+}
+GREETINGS = {
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)),
+    "HTTP": b"GET /metrics HTTP/1.1\r\n\r\n",
+    "Kafka": bytes((0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255)),
 }
 LISTENER = json.dumps({"name": "stranger", "listen": "0.0.0.0:0", "upstream": "127.0.0.1:1", "enabled": True}).encode()
 
@@ -74,6 +80,20 @@ def http(port: int, method: str, path: str, body: bytes | None = None) -> str:
         return type(error).__name__
 
 
+def tls(port: int, greeting: bytes) -> str:
+    """Speaks TLS, without a certificate, and shows no interest in the other's."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    try:
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as plain, context.wrap_socket(plain) as stream:
+            stream.sendall(greeting)
+            return "answered" if stream.recv(1) else "ended"
+    except OSError as error:
+        return type(error).__name__
+
+
 def attempt(name: str, work: Callable[[], object]) -> str:
     try:
         work()
@@ -104,6 +124,8 @@ def tried(targets: dict[str, list[str]]) -> Iterator[tuple[str, str, str]]:
             yield str(port), f"call {name}", call(port, path, b"{}")
         yield str(port), "huge call", call(port, CALLS["clock"], HUGE)
         yield str(port), "stream", stream(port, "/laststand.Broker/Produce")
+        for name, greeting in GREETINGS.items():
+            yield str(port), f"TLS {name}", tls(port, greeting)
         for method, path, body in (
             ("GET", "/proxies", None),
             ("POST", "/proxies", LISTENER),

@@ -1,5 +1,7 @@
 """Access control entries at a controller: added, described, removed, and asked about by its own requests."""
 
+import msgspec
+
 from laststand.emulator.core import admin_messages as admin
 from laststand.emulator.core import events, messages
 from laststand.emulator.core.acls import (
@@ -14,8 +16,8 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.properties import STANDARD_AUTHORIZER, NodeProperties
 from laststand.emulator.core.requester import Requester, node_principal
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.core.types import NodeId
-from tests.unit.core.controller.controller_driver import ControllerDriver, ids
+from laststand.emulator.core.types import BrokerEpoch, NodeId
+from tests.unit.core.controller.controller_driver import ORDERS, ControllerDriver, ids
 
 ALICE = Requester("User:alice")
 
@@ -150,3 +152,23 @@ def test_a_denial_is_an_event() -> None:
         "CLUSTER_ACTION",
         "CLUSTER:kafka-cluster",
     )
+
+
+def test_an_isr_change_that_is_forged_is_stopped_by_an_old_broker_epoch_and_not_by_the_name() -> None:
+    """S54: CLUSTER_ACTION is of every broker, and the broker epoch is in the metadata that all of them read."""
+    made = driver()
+    create(made, cluster_action(0), cluster_action(1))
+    assert made.ask(made.alter_request(0, (0,)), messages.AlterPartitionResponse, of_broker(0)).error is ErrorCode.NONE
+    forged = made.alter_request(0, (0, 1))
+    end, lagging = made.image.next_offset, made.image.partitions[ORDERS]
+    denied = made.ask(forged, messages.AlterPartitionResponse, ALICE)
+    assert denied.error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    old = msgspec.structs.replace(forged, broker_epoch=BrokerEpoch(forged.broker_epoch - 1))
+    refused = made.ask(old, messages.AlterPartitionResponse, of_broker(1))
+    assert refused.error is ErrorCode.STALE_BROKER_EPOCH
+    assert (made.image.next_offset, made.image.partitions[ORDERS]) == (end, lagging)
+
+    assert made.ask(forged, messages.AlterPartitionResponse, of_broker(1)).error is ErrorCode.NONE
+    made.heartbeat(1)
+    made.heartbeat(0, "fence")
+    assert made.image.partitions[ORDERS].leader == 1, "which may lack what was acknowledged without it"
