@@ -10,6 +10,7 @@ from benchmarks import (
     console,
     event_writing,
     failover,
+    identity,
     kafka,
     listener,
     oracle,
@@ -34,6 +35,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "suites": suites.measure,
     "kafka": kafka.measure,
     "listener": listener.measure,
+    "identity": identity.measure,
     "partitions": partitions.measure,
 }
 """Benchmarks that can be asked for by name, in the order in which all of them run."""

@@ -54,14 +54,26 @@ def measure() -> Iterator[Figure]:
     """
     for name, batch_size in BATCH_SIZES.items():
         with tempfile.TemporaryDirectory(prefix="laststand-benchmark-") as directory:
-            samples, completions = asyncio.run(_produce(Path(directory), records_that_fit(batch_size)))
+            samples, completions = asyncio.run(produce(Path(directory), records_that_fit(batch_size)))
         yield from figures(f"produce_{name}", samples, completions)
 
 
-async def _produce(directory: Path, batch_records: int) -> tuple[list[Sample], list[Completion]]:
+async def produce(
+    directory: Path, batch_records: int, *, properties: tuple[tuple[str, str], ...] = ()
+) -> tuple[list[Sample], list[Completion]]:
+    """Returns what was sampled around each window of a load, and what was acknowledged.
+
+    Args:
+        directory: for the cluster.
+        batch_records: records of a batch.
+        properties: of the nodes.
+
+    Raises:
+        BenchmarkError: a node died, or nothing was acknowledged.
+    """
     load = Load(partitions=PARTITIONS, batch_records=batch_records, buffer_records=_BUFFERED_BATCHES * batch_records)
     async with (
-        BenchmarkCluster(directory, session_timeout_ms=_SESSION_TIMEOUT_MS, properties=()) as cluster,
+        BenchmarkCluster(directory, session_timeout_ms=_SESSION_TIMEOUT_MS, properties=properties) as cluster,
         load_client(cluster.processes.supervisor, directory, load, session_timeout_ms=_SESSION_TIMEOUT_MS) as client,
     ):
         await cluster.start()
