@@ -248,3 +248,24 @@ def test_requests_reach_the_controller() -> None:
     simulation = begun()
     done(simulation, "create_topic: {name: returns, replicas: [[1, 2]]}", "delete_topic: {name: refunds}", "wait 50")
     assert {"returns", "orders"} == set(simulation.cluster.image.topics)
+
+
+def test_a_node_whose_certificate_expired_is_refused_where_it_dials_until_it_has_another() -> None:
+    simulation = Simulation(parse_plan(PLAN.replace("brokers=4", "brokers=4 security.inter.broker.protocol=SSL")))
+    simulation.begin()
+    cluster = simulation.cluster
+    assert done(simulation, "expire-certificate 0", "expire-certificate 0") == [
+        (True, True, "whoever it dials refuses it"),
+        (False, False, "no-op: it has expired already"),
+    ]
+    cluster.run(4 * cluster.properties.broker_session_timeout_ms)
+    state, broker = cluster.state(NAME), cluster.nodes[BrokerId(NodeId(0))].broker
+    assert state is not None
+    assert (state.leader, cluster.image.brokers[BrokerId(NodeId(0))].fenced) == (1, True)
+    assert broker is not None
+    assert broker.image.partitions[NAME].leader == 0, "it does not hear of that"
+    assert done(simulation, "renew-certificate 0") == [(True, True, "new connections show another certificate")]
+    cluster.run(cluster.properties.broker_session_timeout_ms)
+    assert broker.image.partitions[NAME].leader_epoch > state.leader_epoch - 1, "it has heard of the election"
+    simulation.finish()
+    assert simulation.findings() == ()
