@@ -50,12 +50,11 @@ _ReplicaSelector: TypeAlias = Literal[
 SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _USER: Final = re.compile(r'user_(\S+?)="([^"]*)"')
 _SECRET: Final = frozenset({"sasl_jaas_config"})
+TLS_BETWEEN_NODES: Final[Mapping[str, str]] = MappingProxyType({"security.inter.broker.protocol": "SSL"})
+"""Of nodes that speak TLS to each other."""
+
 TLS_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "security.inter.broker.protocol": "SSL",
-        "listener.security.protocol.map": "KAFKA:SSL",
-        "ssl.client.auth": "required",
-    }
+    {**TLS_BETWEEN_NODES, "listener.security.protocol.map": "KAFKA:SSL", "ssl.client.auth": "required"}
 )
 """Of nodes that speak TLS to each other and to clients of Kafka, and want to see certificates of all of them."""
 

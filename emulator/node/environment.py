@@ -14,7 +14,8 @@ after those whose event files it finds. Variables begin with ``LASTSTAND_``:
 ``PROPERTIES_FILE``     more properties, a line ``min.insync.replicas=2`` each; ``#`` begins a comment
 ``PORT``                where to listen
 ``METRICS_PORT``        where ``/metrics`` is served
-``TOKEN_FILE``          holds the cluster's token, mode 0600; the first node makes it where the others see it
+``TOKEN_FILE``          holds the cluster's token, mode 0600; the first node makes it where the others see it, and
+                        beside it an authority of certificates, with ``security.inter.broker.protocol=SSL``
 ======================  ============================================================================
 
 Each other one is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broker.session.timeout.ms``. What is in
@@ -30,9 +31,11 @@ from laststand.emulator.core.eras import era_rules, plain_switches, with_rule
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.properties import is_node_property, node_properties
+from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
 from laststand.emulator.core.types import ClusterKind, NodeId, NodeRole
 from laststand.emulator.node.config import NodeConfig, with_quick_shutdown, zookeeper_config
+from laststand.emulator.rpc.certificates import FOLDER, Certificates
 from laststand.emulator.rpc.run_token import RunToken
 from laststand.emulator.storage.line_file import line_files
 
@@ -91,6 +94,8 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     node = directory / "nodes" / str(node_id)
     port = _whole(given, "PORT")
     token_file = _text(given, TOKEN_FILE)
+    if node_properties(properties).has_tls_between_nodes:
+        properties = {**_certified(token_file, node_id), **properties}
     suffix = SUFFIX if role is NodeRole.BROKER else ".jsonl"
     config = NodeConfig(
         run=_text(given, "RUN"),
@@ -114,6 +119,20 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     )
     RunToken.read_or_draw(Path(token_file))
     return config
+
+
+def _certified(token_file: str, node_id: NodeId) -> dict[str, str]:
+    """Returns the properties of a node with new certificates, of the authority that the first node makes.
+
+    Raises:
+        ConfigError: they cannot be made.
+    """
+    # Imported where it is asked for: only those who make certificates need the library.
+    from laststand.emulator.rpc.authority import certify
+
+    folder, name = Path(token_file).with_name(FOLDER), node_name(node_id)
+    certify(folder, (name,))
+    return Certificates(folder, name).properties
 
 
 def server_from_environment(environment: Mapping[str, str]) -> ServerConfig:

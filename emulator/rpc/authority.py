@@ -27,6 +27,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.rpc.certificates import Certificates
 
+FILES: Final = ("authority.pem", "authority.key")
+"""Of an authority, in the folder of all certificates."""
+
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1")
 
 _NAME: Final = "laststand"
@@ -109,7 +112,7 @@ class Authority:
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        _replace(path, certificate.public_bytes(Encoding.PEM) + _pem(key))
+        replace_file(path, certificate.public_bytes(Encoding.PEM) + _pem(key))
 
 
 def certify(folder: Path, names: Iterable[str]) -> None:
@@ -134,8 +137,8 @@ def _make(folder: Path) -> None:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    _replace(fresh / "authority.key", _pem(key))
-    _replace(fresh / "authority.pem", certificate.public_bytes(Encoding.PEM))
+    replace_file(fresh / "authority.key", _pem(key))
+    replace_file(fresh / "authority.pem", certificate.public_bytes(Encoding.PEM))
     try:
         fresh.rename(folder)
     except OSError:
@@ -173,7 +176,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Writes a file of mode 0600 in place of what is there."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

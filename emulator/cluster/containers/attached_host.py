@@ -26,13 +26,16 @@ from laststand.emulator.cluster.containers.project import Project
 from laststand.emulator.cluster.containers.volume_files import VolumeFiles, VolumesTakenError
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
-from laststand.emulator.cluster.node_host import NodeProcess
+from laststand.emulator.cluster.node_host import NodeProcess, probe_contexts, remove_secrets
 from laststand.emulator.cluster.ports import LOOPBACK
 from laststand.emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
 from laststand.emulator.cluster.zookeeper_probe import server_probes
 from laststand.emulator.core.errors import ConfigError, EmulatorError, InvariantError, StorageError
-from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.requester import node_name
+from laststand.emulator.core.types import CLIENT_ID, NodeId
 from laststand.emulator.plan.channels import Link
+from laststand.emulator.rpc.authority import certify
+from laststand.emulator.rpc.certificates import HARNESS
 from laststand.emulator.rpc.run_token import RunToken
 
 _RUNNING: Final = ("running", "paused")
@@ -76,6 +79,10 @@ class AttachedHost:
         self._project = await asyncio.to_thread(Project, client, self._name)
         self.token = await asyncio.to_thread(self._project.token)
         self.token.write(layout.token_file)
+        if layout.has_tls:
+            await asyncio.to_thread(self._project.copy_authority, layout.tls_folder)
+            certify(layout.tls_folder, (HARNESS, node_name(CLIENT_ID)))
+            self.token = RunToken.read(layout.token_file)
         events = layout.directory / "events"
         try:
             if events.is_symlink():  # to the volume
@@ -104,7 +111,12 @@ class AttachedHost:
         """Waits until a node listens that may just have been started: its event file says which process it is."""
         node_id = NodeId(int(process.name))
         if not process.is_paused:
-            await listens(process, self.address(node_id), is_zookeeper=self._layout.is_zookeeper(node_id))
+            await listens(
+                process,
+                self.address(node_id),
+                is_zookeeper=self._layout.is_zookeeper(node_id),
+                context=self.token.dialling_context,
+            )
 
     async def _open_volumes(self, client: docker.DockerClient) -> VolumeFiles:
         """Starts the helper container. An interruption does not stop the engine from that, so it is waited for."""
@@ -156,7 +168,7 @@ class AttachedHost:
 
     async def close(self) -> None:
         """Leaves every container of the project as it is; copies what nodes stored that have ended."""
-        self._layout.token_file.unlink(missing_ok=True)
+        remove_secrets(self._layout)
         ended = tuple(node_id for node_id in self._layout.node_ids if str(node_id) not in self._children)
         self._children.clear()
         if self._volumes is not None:
@@ -200,7 +212,12 @@ class AttachedHost:
         await in_thread(f"start of {name}", container.start)
         await in_thread(f"look at {name}", container.reload)
         process = self._watch(name, container)
-        await await_listener(process, self.address(node_id), is_zookeeper=self._layout.is_zookeeper(node_id))
+        await await_listener(
+            process,
+            self.address(node_id),
+            is_zookeeper=self._layout.is_zookeeper(node_id),
+            context=self.token.dialling_context,
+        )
         return process
 
     async def disconnect(self, node_id: NodeId) -> bool:
@@ -230,7 +247,13 @@ class AttachedHost:
         container = self._project.members[PROCESS_NAME]
         process = self._process(PROCESS_NAME, container, on_end=self._report_end)
         address = f"{self._network_address(PROCESS_NAME)}:{TOXIPROXY_PORT}"
-        server = Toxiproxy(server=process, address=address, token=self.token, probes=server_probes(self._layout))
+        server = Toxiproxy(
+            server=process,
+            address=address,
+            token=self.token,
+            probes=server_probes(self._layout),
+            **probe_contexts(self.token, self._layout),
+        )
         await server.await_answer()
         await server.adopt()
         return server

@@ -19,6 +19,8 @@ from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.node.environment import PREFIX, PROPERTIES_FILE, TOKEN_FILE
 from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.rpc.authority import FILES, replace_file
+from laststand.emulator.rpc.certificates import FOLDER
 from laststand.emulator.rpc.run_token import RunToken
 
 _PROJECT: Final = "com.docker.compose.project"
@@ -134,6 +136,17 @@ class Project:
                 f"a project whose nodes have {PREFIX}{TOKEN_FILE}; this one is of an earlier version: make it again"
             )
             raise ConfigError(key="--compose-project", value=self.name, expected=expected) from None
+
+    def copy_authority(self, folder: Path) -> None:
+        """Copies the authority of certificates, which the nodes made beside the token, into a folder of this machine.
+
+        Raises:
+            EngineError: the engine refused.
+        """
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for name in FILES:
+            content = self._content(str(Path(self.variables()[TOKEN_FILE]).with_name(FOLDER) / name))
+            replace_file(folder / name, content)
 
     def _content(self, path: str) -> bytes:
         """Returns the content of a file of the first broker's container; nothing if it is the null device."""

@@ -3,7 +3,8 @@
 import click
 
 from laststand.cli.options.completion import complete_eras
-from laststand.cli.options.settings import ERA_HELP, set_option
+from laststand.cli.options.settings import ERA_HELP, set_option, tls_option
+from laststand.cli.program.user_error import UserError
 
 
 @click.command(short_help="Print a compose file.")
@@ -12,26 +13,33 @@ from laststand.cli.options.settings import ERA_HELP, set_option
     "--racks", type=click.IntRange(min=0, max=26), default=0, metavar="N", help="Racks, which brokers take in turn."
 )
 @click.option("--era", default=None, metavar="ERA", shell_complete=complete_eras, help=f"Protocol: {ERA_HELP}")
+@tls_option
 @set_option
-def compose(brokers: int, racks: int, era: str | None, settings: tuple[str, ...]) -> None:
+def compose(brokers: int, racks: int, era: str | None, settings: tuple[str, ...], *, has_tls: bool) -> None:
     """Print the compose file of a controller, brokers 0 to N-1, proxies and a client, for ``docker compose``.
 
     In a file for an era with ZooKeeper its server is in the controller's place; other files have it in the profile
     ``zookeeper``, for a ``LASTSTAND_ERA`` that needs it.
     """
     from laststand.emulator.cluster.containers.compose import render
-    from laststand.emulator.core.eras import era_rules
+    from laststand.emulator.cluster.zookeeper_program import property_refusals
+    from laststand.emulator.core.eras import era_rules, is_zookeeper_era
+    from laststand.emulator.core.properties import TLS_BETWEEN_NODES, node_properties
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.plan.overrides import parse_overrides
 
     era = era or DEFAULT_ERA
     overrides = parse_overrides(settings)
     overrides.apply(era_rules(era))
+    properties = {**(TLS_BETWEEN_NODES if has_tls else {}), **dict(overrides.properties)}
+    if is_zookeeper_era(era):
+        for refused in property_refusals(node_properties(properties)):
+            raise UserError(refused)
     text = render(
         brokers=brokers,
         racks=racks,
         era=era,
         switches=dict(overrides.switches),
-        properties=dict(overrides.properties),
+        properties=properties,
     )
     click.echo(text, nl=False)

@@ -108,3 +108,22 @@ def test_a_server_keeps_everything_in_the_controllers_place(tmp_path: Path) -> N
     given = variables(tmp_path, ERA="kafka-2.6-zk", BROKER_SESSION_TIMEOUT_MS="3000")
     config = server_from_environment(given)
     assert config == ServerConfig(directory=tmp_path / "nodes/100", port=9092, session_timeout_ms=3000)
+
+
+def test_nodes_that_speak_tls_share_an_authority_and_have_certificates_of_their_own(tmp_path: Path) -> None:
+    given = {"SECURITY_INTER_BROKER_PROTOCOL": "SSL"}
+    configs = [
+        config_from_environment(NodeRole.BROKER, variables(tmp_path, **given, NODE_ID=node)) for node in ("1", "2")
+    ]
+    assert sorted(path.name for path in (tmp_path / "tls").iterdir()) == [
+        "authority.key",
+        "authority.pem",
+        *(f"broker-{node}{end}.pem" for node in (1, 2) for end in ("-client", "")),
+    ]
+    for config in configs:
+        certificates = config.token().certificates
+        assert certificates is not None
+        assert config.node_properties().ssl_keystore_location == str(certificates.server)
+    plain = config_from_environment(NodeRole.BROKER, variables(tmp_path))
+    with pytest.raises(ConfigError, match="PLAINTEXT where there are none"):
+        plain.token()
