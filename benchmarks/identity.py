@@ -1,4 +1,4 @@
-"""What TLS costs, and an authorizer that has no entries: CPU of brokers and producer for each MB that is acknowledged.
+"""The cost of TLS, and of an authorizer without entries: CPU of brokers and producer for each MB that is acknowledged.
 
 The load is that of ``produce`` at 100 KB, on a cluster of its own for each variant: plain, with TLS between all
 processes, and with ``StandardAuthorizer``. Variants take turns, so that each ratio is of two measurements that follow
