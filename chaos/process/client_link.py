@@ -81,7 +81,7 @@ class ClientLink:
             ProcessSpec(
                 name=CLIENT_NAME,
                 argv=module_command("laststand.emulator.client", "--config", str(config_path)),
-                imports=("laststand.emulator.client.__main__",),
+                imports=("laststand.emulator.client.process",),
                 stderr_path=directory / "client.log",
             )
         )

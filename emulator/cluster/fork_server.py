@@ -112,6 +112,7 @@ class ForkServer:
                 die_with_parent(module_command(__name__, str(control.fileno()), room)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # open even where that of the harness is closed
                 env={**os.environ, **MALLOC, **source_environment()},
                 pass_fds=(control.fileno(),),
                 process_group=0,  # Ctrl-C is for the harness, which ends its children in order

@@ -1,8 +1,11 @@
 """The modules of a node that are imported only by the nodes that need them."""
 
+from typing import Final
+
 from laststand.emulator.core.types import NodeRole
 
-_PACKAGE = "laststand.emulator"
+_PACKAGE: Final = "laststand.emulator"
+_OF_EACH: Final = ("node.controller_host", "node.environment", "node.handshake", "node.logging_setup")
 
 
 def modules_of(role: NodeRole, *, has_zookeeper: bool, has_metrics: bool, has_kafka: bool) -> tuple[str, ...]:
@@ -14,7 +17,7 @@ def modules_of(role: NodeRole, *, has_zookeeper: bool, has_metrics: bool, has_ka
         has_metrics: it serves ``/metrics``.
         has_kafka: it is to listen for clients of Apache Kafka, if it is a broker.
     """
-    names = [f"node.{name}" for name in ("__main__", "handshake", "logging_setup", f"{role.value}_shell")]
+    names = [*_OF_EACH, f"node.{role.value}_shell"]
     if has_zookeeper:
         names.append("node.zookeeper_shell")
     if has_metrics:

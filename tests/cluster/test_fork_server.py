@@ -22,7 +22,7 @@ pytestmark = pytest.mark.cluster
 SLEEP = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(3600)")
 
 
-CLIENT = "laststand.emulator.client.__main__"
+CLIENT = "laststand.emulator.client.process"
 
 
 async def end_of(spec: ProcessSpec) -> ProcessEnd:
@@ -77,6 +77,7 @@ async def test_children_end_with_their_server_and_the_next_one_has_another(tmp_p
 def test_nothing_that_is_imported_before_a_fork_starts_a_thread() -> None:
     roles = (NodeRole.CONTROLLER, NodeRole.BROKER)
     names = {name for role in roles for name in modules_of(role, has_zookeeper=True, has_metrics=True, has_kafka=True)}
+    assert not [name for name in names if name.endswith("__main__")]  # runpy would warn of it in each log
     program = f"""
 import importlib, os
 for name in {(*sorted(names), CLIENT)}:

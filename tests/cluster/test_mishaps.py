@@ -67,6 +67,15 @@ def test_a_run_whose_output_nobody_reads_is_judged_and_ends_like_sigpipe(scenari
     assert (tmp_path / "store/test/short/latest/verdict.json").is_file()
 
 
+def test_processes_of_a_run_whose_stderr_is_closed_have_logs(scenario: str, tmp_path: Path) -> None:
+    program = f"exec {sys.executable} -m laststand.cli run {scenario} --judge here --out {tmp_path / 'store'} 2>&-"
+    done = subprocess.run(["sh", "-c", program], stdout=subprocess.PIPE, text=True, timeout=SLOW_S, check=False)
+    run = tmp_path / "store/test/short/latest"
+    assert done.returncode == 0, (run / "run.log").read_text()
+    (line,) = (run / "client.log").read_text().splitlines()
+    assert line.endswith("clients producers=1 consumers=0")
+
+
 def test_no_verb_takes_a_closed_pipe_for_a_verdict() -> None:
     with start("simulate", "--seed", "3") as process:
         assert process.stdout is not None
