@@ -21,11 +21,10 @@ from typing import Final
 import msgspec
 import psutil
 
-from benchmarks.cluster import BROKER_IDS, CONTROLLER_ID, REPLICATION_FACTOR, BenchmarkCluster
+from benchmarks.cluster import BROKER_IDS, CONTROLLER_ID, REPLICATION_FACTOR, BenchmarkCluster, BenchmarkError
 from benchmarks.figure import Figure
 from laststand.emulator.core import events
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.types import BrokerId
 from laststand.emulator.storage.line_file import line_files, read_lines
 
 COUNTS: Final = (100, 500, 1_000, 2_000)
@@ -34,6 +33,7 @@ _SESSION_TIMEOUT_MS: Final = 2_000
 _HEARTBEATS: Final = (("broker.heartbeat.interval.ms", "250"),)
 _SETTLED_TIMEOUT_S: Final = 180.0
 _IDLE_S: Final = 5.0
+_POLL_S: Final = 0.5
 _MEBIBYTE: Final = 1 << 20
 _TOPIC: Final = "many"
 _KILLED, _STOPPED = BROKER_IDS[1], BROKER_IDS[2]
@@ -45,6 +45,7 @@ class _Line(msgspec.Struct, frozen=True):
     type: str
     time_ns: int
     topic: str | None = None
+    partition: int | None = None
     broker_id: int | None = None
 
 
@@ -69,12 +70,15 @@ async def _play(directory: Path, count: int) -> list[tuple[str, str, float]]:
         for partition in range(count)
     )
     async with BenchmarkCluster(directory, session_timeout_ms=_SESSION_TIMEOUT_MS, properties=_HEARTBEATS) as cluster:
+
+        async def await_full_isrs() -> None:
+            await cluster.wait_until(partial(_are_isrs_full, count), what="full ISRs", timeout_s=_SETTLED_TIMEOUT_S)
+
         await cluster.start()
         created_ns = time.monotonic_ns()
         await cluster.create_topic(_TOPIC, replicas)
-        await cluster.wait_until(
-            partial(_are_in_isrs, BROKER_IDS, count), what="full ISRs", timeout_s=_SETTLED_TIMEOUT_S
-        )
+        created_s = await _await_leaders(directory, created_ns, count)
+        await await_full_isrs()
         await asyncio.sleep(_IDLE_S)
         cpu_s = _cpu_s(cluster)
         await asyncio.sleep(_IDLE_S)
@@ -82,37 +86,55 @@ async def _play(directory: Path, count: int) -> list[tuple[str, str, float]]:
         rss = max(psutil.Process(cluster.pid(broker)).memory_info().rss for broker in BROKER_IDS)
         killed_ns = time.monotonic_ns()
         await cluster.processes.kill_node(_KILLED)
-        await cluster.wait_until(partial(_are_led_without, _KILLED), what="new leaders", timeout_s=_SETTLED_TIMEOUT_S)
-        await asyncio.sleep(_IDLE_S)
+        led_again_s = await _await_leaders(directory, killed_ns, sum(each[0] == _KILLED for each in replicas))
         back_ns = time.monotonic_ns()
         await cluster.processes.start_node(_KILLED)
-        await cluster.wait_until(
-            partial(_are_in_isrs, BROKER_IDS, count), what="full ISRs", timeout_s=_SETTLED_TIMEOUT_S
-        )
+        await await_full_isrs()
         stopped_ns = time.monotonic_ns()
         await cluster.processes.stop_node(_STOPPED)
-        stop_s = (time.monotonic_ns() - stopped_ns) / 1e9
-        await cluster.wait_until(partial(_are_led_without, _STOPPED), what="new leaders", timeout_s=_SETTLED_TIMEOUT_S)
+        ended_ns = time.monotonic_ns()
         cluster.check()
-    lines = [line for file in line_files(directory / "events") for line in _LINES.decode_lines(read_lines(file))]
-    leading = [line.time_ns for line in lines if line.type == events.BecameLeader.__name__ and line.topic == _TOPIC]
     fenced = [
         line
-        for line in lines
-        if line.type == events.BrokerFenced.__name__
-        and (line.time_ns < killed_ns or line.broker_id not in (_KILLED, _STOPPED))
+        for line in _lines(directory, events.BrokerFenced)
+        if line.time_ns < killed_ns or line.broker_id not in (_KILLED, _STOPPED)
     ]
-    led_ns = max(each for each in leading if each < killed_ns)
-    led_again_ns = max(each for each in leading if killed_ns < each < back_ns)
     return [
-        ("created", "s", (led_ns - created_ns) / 1e9),
+        ("created", "s", created_s),
         ("idle_cpu", "cores", idle_cpu),
         ("broker_rss", "MB", rss / _MEBIBYTE),
-        ("led_again", "s", (led_again_ns - killed_ns) / 1e9 - _SESSION_TIMEOUT_MS / 1e3),
+        ("led_again", "s", led_again_s - _SESSION_TIMEOUT_MS / 1e3),
         ("back", "s", (stopped_ns - back_ns) / 1e9),
-        ("stop", "s", stop_s),
+        ("stop", "s", (ended_ns - stopped_ns) / 1e9),
         ("fenced", "brokers", len(fenced)),
     ]
+
+
+async def _await_leaders(directory: Path, since_ns: int, count: int) -> float:
+    """Waits until so many partitions got a leader since a moment; returns the seconds from then to the last of them.
+
+    Raises:
+        BenchmarkError: they did not.
+    """
+    try:
+        async with asyncio.timeout(_SETTLED_TIMEOUT_S):
+            while len(led := _led_since(directory, since_ns)) < count:  # noqa: ASYNC110  # other processes write it
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        raise BenchmarkError(f"{count} partitions got no leaders within {_SETTLED_TIMEOUT_S} s") from None
+    return (max(led.values()) - since_ns) / 1e9
+
+
+def _led_since(directory: Path, since_ns: int) -> dict[int | None, int]:
+    """Returns when each partition's leader began to lead, of those that did since a moment."""
+    leaders = _lines(directory, events.BecameLeader)
+    return {line.partition: line.time_ns for line in leaders if line.topic == _TOPIC and line.time_ns > since_ns}
+
+
+def _lines(directory: Path, kind: type[events.Event]) -> list[_Line]:
+    """Returns the events of a kind that nodes have written."""
+    files = line_files(directory / "events")
+    return [line for file in files for line in _LINES.decode_lines(read_lines(file)) if line.type == kind.__name__]
 
 
 def _cpu_s(cluster: BenchmarkCluster) -> float:
@@ -120,10 +142,6 @@ def _cpu_s(cluster: BenchmarkCluster) -> float:
     return float(sum(each.user + each.system for each in times))
 
 
-def _are_in_isrs(brokers: tuple[BrokerId, ...], count: int, image: MetadataImage) -> bool:
-    partitions = [state for name, state in image.partitions.items() if name.topic == _TOPIC]
-    return len(partitions) == count and all({*brokers} <= {*state.isr} for state in partitions)
-
-
-def _are_led_without(broker: BrokerId, image: MetadataImage) -> bool:
-    return all(state.leader not in (None, broker) for state in image.partitions.values())
+def _are_isrs_full(count: int, image: MetadataImage) -> bool:
+    isrs = [state.isr for name, state in image.partitions.items() if name.topic == _TOPIC]
+    return len(isrs) == count and all(len(isr) == REPLICATION_FACTOR for isr in isrs)

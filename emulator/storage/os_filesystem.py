@@ -54,6 +54,7 @@ class OsFile:
         self._descriptor = descriptor
         self._inode = status.st_ino
         self._size = status.st_size
+        self._is_dirty = self._size > 0  # what an earlier process wrote may not be synced
         self._ledger = ledger
         self._names = names
         self._names_lock = names_lock
@@ -80,6 +81,7 @@ class OsFile:
         except OSError as error:
             raise StorageError(path=self._path, reason=error.strerror or str(error)) from error
         self._size += total
+        self._is_dirty = True
 
     def _append_rest(self, rest: bytes) -> None:
         view = memoryview(rest)
@@ -113,6 +115,7 @@ class OsFile:
                 self._ledger.record_truncation(inode=self._inode, size=size, read_cut=cut)
             os.ftruncate(self._descriptor, size)
             self._size = size
+            self._is_dirty = True
 
     def sync(self) -> None:
         """Makes durable; see ``filesystem.File``."""
@@ -120,11 +123,13 @@ class OsFile:
             if self._descriptor < 0:
                 return
             length = self._size
+            is_dirty, self._is_dirty = self._is_dirty, False
             with self._names_lock:
                 seen = self._ledger.length
                 place = self._names.of_inode.get(self._inode)
             if place is None or self._ledger.is_name_durable(inode=self._inode, directory=place[0], name=place[1]):
-                os.fdatasync(self._descriptor)
+                if is_dirty:
+                    os.fdatasync(self._descriptor)
             else:
                 os.fsync(self._descriptor)
             if not self._disk.suffer_sync():
