@@ -25,6 +25,7 @@ from benchmarks.cluster import BROKER_IDS, CONTROLLER_ID, REPLICATION_FACTOR, Be
 from benchmarks.figure import Figure
 from laststand.emulator.core import events
 from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.storage.line_file import line_files, read_lines
 
 COUNTS: Final = (100, 500, 1_000, 2_000)
@@ -84,9 +85,11 @@ async def _play(directory: Path, count: int) -> list[tuple[str, str, float]]:
         await asyncio.sleep(_IDLE_S)
         idle_cpu = (_cpu_s(cluster) - cpu_s) / _IDLE_S
         rss = max(psutil.Process(cluster.pid(broker)).memory_info().rss for broker in BROKER_IDS)
+        partitions = [TopicPartition(_TOPIC, partition) for partition in range(count)]
+        led_by_killed = sum(cluster.partition(partition).leader == _KILLED for partition in partitions)
         killed_ns = time.monotonic_ns()
         await cluster.processes.kill_node(_KILLED)
-        led_again_s = await _await_leaders(directory, killed_ns, sum(each[0] == _KILLED for each in replicas))
+        led_again_s = await _await_leaders(directory, killed_ns, led_by_killed)
         back_ns = time.monotonic_ns()
         await cluster.processes.start_node(_KILLED)
         await await_full_isrs()
