@@ -89,11 +89,12 @@ def catalogue_page() -> str:
     return "".join(parts)
 
 
-def pages_with_rules(failures: list[Failure], gallery: str) -> Iterator[tuple[str, str]]:
+def pages_with_rules(failures: list[Failure], drawn: list[Failure], gallery: str) -> Iterator[tuple[str, str]]:
     """Yields path and text of each failure's page for the site, with what Laststand has of it.
 
     Args:
         failures: rows of the tables.
+        drawn: those that the gallery has.
         gallery: path of the gallery's index, from a page.
     """
     for failure in failures:
@@ -101,5 +102,6 @@ def pages_with_rules(failures: list[Failure], gallery: str) -> Iterator[tuple[st
         rule = f"## Here\n\n- Source: {failure.source}\n- Rule: {failure.rule}\n"
         if failure.named:
             rule += f"- Without it: {failure.switch}\n"
-        rule += f"- Runs: [gallery]({gallery}#{failure.id})\n"
+        if failure in drawn:
+            rule += f"- Runs: [gallery]({gallery}#{failure.id})\n"
         yield f"docs/catalogue/{path.name}", f"{path.read_text(encoding='utf-8')}\n{rule}"

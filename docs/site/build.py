@@ -19,13 +19,14 @@ from typing import Final
 from docs.failures_table import DOCUMENT, Failure, failures_of, zookeeper_failures_of
 from docs.gallery import write_gallery
 from docs.playground import build as playground
-from docs.portable import pages_with_rules, stories
+from docs.portable import pages_with_rules
 from docs.site.pages import PLAYGROUND, ROOT, Pages, collect
 from docs.site.reference import COMMANDS, INTERFACE, SCHEMA, reference_pages
 
 CONFIG: Final = Path(__file__).parent / "mkdocs.yml"
 GALLERY: Final = "gallery/index.html"
 BESIDE: Final = frozenset({GALLERY, PLAYGROUND})
+SIZE_MAX: Final = 25_000_000
 IFRAME_WORKER: Final = ("iframe-worker", "1.0.4")
 _READERS: Final = ROOT / "docs" / "README.md"
 _HEADING: Final = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -48,7 +49,7 @@ def navigation(readers: str) -> Navigation:
     return [
         *found,
         {"Reference": [COMMANDS, INTERFACE, SCHEMA, "ARCHITECTURE.md", "CHANGELOG.md"]},
-        {"Failures": ["docs/catalogue/README.md", *(f"docs/catalogue/{each.lower()}.md" for each in stories())]},
+        {"Failures": "docs/catalogue/README.md"},
         {"Gallery": GALLERY},
         {"Playground": PLAYGROUND},
     ]
@@ -56,13 +57,18 @@ def navigation(readers: str) -> Navigation:
 
 def generated_pages() -> dict[str, str]:
     """Returns the pages that the site has beside the documents, and those of which it says more."""
-    return {**reference_pages(), **dict(pages_with_rules(failures(), f"../../{GALLERY}"))}
+    return {**reference_pages(), **dict(pages_with_rules(failures(), drawn_failures(), f"../../{GALLERY}"))}
 
 
 def failures() -> list[Failure]:
     """Returns every row of the tables of failures."""
     document = DOCUMENT.read_text(encoding="utf-8")
     return [*failures_of(document), *zookeeper_failures_of(document)]
+
+
+def drawn_failures() -> list[Failure]:
+    """Returns the rows that the site's gallery has: with those of clusters with ZooKeeper it would be too large."""
+    return failures_of(DOCUMENT.read_text(encoding="utf-8"))
 
 
 def write_sources(directory: Path, pages: Pages, order: Navigation) -> Path:
@@ -129,9 +135,12 @@ def main(arguments: Sequence[str]) -> None:
     configuration = write_sources(sources, pages, navigation(_READERS.read_text(encoding="utf-8")))
     playground.build(sources / "pages" / "playground")
     gallery = sources / "pages" / "gallery"
-    write_gallery(gallery, failures())
+    write_gallery(gallery, drawn_failures())
     shutil.rmtree(gallery / "runs")
     make(configuration, options.directory, mkdocs=options.mkdocs)
+    size = sum(path.stat().st_size for path in options.directory.rglob("*") if path.is_file())
+    if size > SIZE_MAX:
+        raise SystemExit(f"the site has {size} bytes, and may have {SIZE_MAX}")
     sys.stdout.write(f"{options.directory / 'index.html'}\n")
 
 
