@@ -27,7 +27,7 @@ HARNESS: Final = "harness"
 HARNESS_SUBJECT: Final = f"CN={HARNESS}"
 """Of the harness, and of commands: what they ask is past all lists."""
 
-_SERVERS_AND_CLIENTS: Final = "a PEM file with a certificate, and for a keystore its key"
+_EXPECTED: Final = "a PEM file with a certificate, and for a keystore its key"
 
 
 class Certificates:
@@ -167,7 +167,7 @@ def _load(key: str, path: str, load: Callable[[str], object]) -> None:
         load(path)
     except (OSError, ssl.SSLError) as error:
         reason = getattr(error, "reason", None) or error.strerror or str(error)
-        raise ConfigError(key=key, value=path, expected=f"{_SERVERS_AND_CLIENTS} ({reason})") from None
+        raise ConfigError(key=key, value=path, expected=f"{_EXPECTED} ({reason})") from None
 
 
 def _no_password() -> str:

@@ -184,6 +184,21 @@ def test_ports_that_are_in_use_are_told(laststand: Laststand, tmp_path: Path) ->
     check_refused(result, f"--ports {listed}: {port} is in use")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--kafka-client", "broker-1"), "--kafka-client broker-1: with --tls, expected a name that no node has"),
+        (("--kafka-client", "app-client"), "--kafka-client app-client: with --tls, expected a name that no node has"),
+        (("--driver", "docker"), "--driver docker excludes --tls"),
+        (("--era", "kip-550-zk"), "security.inter.broker.protocol: the ZooKeeper server speaks no TLS here"),
+    ],
+)
+def test_what_tls_cannot_be_had_with_is_told(
+    laststand: Laststand, tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    check_refused(laststand("up", "--tls", *arguments, "--out", str(tmp_path / "store")), complaint)
+
+
 def test_missing_pyspark_is_told(tmp_path: Path) -> None:
     check_refused(
         run_in(hidden(tmp_path, "pyspark"), "run", STORY, "--out", str(tmp_path / "store")),
