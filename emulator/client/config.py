@@ -42,6 +42,25 @@ class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: ConsumerSettings
 
 
+class TransactionsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The transactional producer, and the reader of committed records beside it.
+
+    Attributes:
+        name: as in the history, and the transactional id.
+        topics: that it writes to.
+        version: of the cluster's transactions.
+        record_size: bytes of a record's value.
+        reader: of what it commits.
+    """
+
+    name: str
+    topics: tuple[str, ...]
+    version: int
+    record_size: int
+    settings: ProducerSettings
+    reader: ConsumerConfig
+
+
 class Wire(Enum):
     """The protocol that nodes speak."""
 
@@ -71,6 +90,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     session_timeout_ms: int
     producers: tuple[ProducerConfig, ...]
     consumers: tuple[ConsumerConfig, ...]
+    transactions: TransactionsConfig | None = None
     wire: Wire = Wire.GRPC
 
 

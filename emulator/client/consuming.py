@@ -8,12 +8,13 @@ from typing import assert_never
 from laststand.emulator.client.config import ConsumerConfig
 from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.history import History
-from laststand.emulator.client.records import polled_batches, polled_records
+from laststand.emulator.client.records import next_offset, polled_batches, polled_records
 from laststand.emulator.client.shell import Links, Shell
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.steps import (
     Abandoned,
+    CommittedReadRecorded,
     ConsumerInput,
     FinalReadRecorded,
     PollRecorded,
@@ -65,7 +66,7 @@ class RunningConsumer:
             partitions=config.partitions,
             positions=positions,
         )
-        self._shell: Shell[ConsumerInput, PollRecorded | FinalReadRecorded] = Shell(
+        self._shell: Shell[ConsumerInput, PollRecorded | CommittedReadRecorded | FinalReadRecorded] = Shell(
             core=self._core,
             links=links,
             history=history,
@@ -113,14 +114,19 @@ class RunningConsumer:
         else:
             answer = response.partitions[0]
         block = attachments[0] if attachments else b""
-        polled = polled_batches(block, position=position) if block else ()
+        aborted = answer.aborted_transactions if self._config.settings.is_committed_only else None
+        polled = polled_batches(block, position=position, aborted=aborted) if block else ()
         if block and self._on_records is not None:
             self._on_records(partition, polled_records(block, position=position))
         return RecordsReceived(
-            cause_id=outcome.cause_id, correlation_id=outcome.correlation_id, response=answer, polled=polled
+            cause_id=outcome.cause_id,
+            correlation_id=outcome.correlation_id,
+            response=answer,
+            polled=polled,
+            next_position=next_offset(block),
         )
 
-    def _record(self, recorded: PollRecorded | FinalReadRecorded) -> None:
+    def _record(self, recorded: PollRecorded | CommittedReadRecorded | FinalReadRecorded) -> None:
         match recorded:
             case PollRecorded():
                 self._history.add_poll(recorded, process=self._config.name, phase=self._phase.value)
@@ -132,5 +138,7 @@ class RunningConsumer:
                     self.errors[str(recorded.partition)] = recorded.error
                 if self._core.is_finished:
                     self._is_finished.set()
+            case CommittedReadRecorded():
+                self._history.add_committed_read(recorded, process=self._config.name)
             case _:
                 assert_never(recorded)

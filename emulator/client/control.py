@@ -1,9 +1,9 @@
 """The protocol between the harness and the client process: one JSON line per message, over a loopback connection.
 
 The client dials the harness, sends the cluster's token on a line, then ``Ready``, and waits. ``StartWork`` brings
-addresses and starts producers and consumers; ``ProduceBatch`` has a producer send something; ``StopWork`` lets
-producers finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers ``AllRead``;
-the end of the connection ends the process. ``ClientCounts`` comes by itself, whenever a count changed.
+addresses and starts producers and consumers; ``ProduceBatch`` and ``Transact`` have one send something;
+``StopWork`` lets them finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers
+``AllRead``; the end of the connection ends the process. ``ClientCounts`` comes by itself, whenever a count changed.
 """
 
 from typing import Final, TypeAlias
@@ -30,6 +30,14 @@ class ProduceBatch(_Line, frozen=True, kw_only=True):
     topic: str
     partition: int
     record_count: int
+
+
+class Transact(_Line, frozen=True, kw_only=True):
+    """Have the transactional producer carry out a transaction: a batch of ``records`` records for each partition."""
+
+    partitions: tuple[TopicPartition, ...]
+    records: int
+    is_commit: bool
 
 
 class StopWork(_Line, frozen=True, kw_only=True):
@@ -93,7 +101,7 @@ class AllRead(_Line, frozen=True, kw_only=True):
     errors: dict[str, str]
 
 
-Command: TypeAlias = StartWork | ProduceBatch | StopWork | ReadAll
+Command: TypeAlias = StartWork | ProduceBatch | Transact | StopWork | ReadAll
 Report: TypeAlias = Ready | ClientCounts | WorkStopped | AllRead
 
 _ENCODER: Final = msgspec.json.Encoder()

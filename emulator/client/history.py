@@ -15,8 +15,22 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.client.history_lines import final_read_line, poll_line, send_line
-from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.client.history_lines import (
+    committed_read_line,
+    final_read_line,
+    poll_line,
+    send_line,
+    session_line,
+    transaction_line,
+)
+from laststand.emulator.core.client.steps import (
+    CommittedReadRecorded,
+    FinalReadRecorded,
+    PollRecorded,
+    SendRecorded,
+    SessionRecorded,
+    TransactionRecorded,
+)
 from laststand.emulator.core.history import HistoryLine, HistorySealed, Operation, OperationType, SendOperation
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.types import Acks
@@ -69,6 +83,18 @@ class History:
     def add_final_read(self, recorded: FinalReadRecorded, *, process: str) -> None:
         """Adds a line about the end of a final read."""
         self._add(final_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
+
+    def add_transaction(self, recorded: TransactionRecorded, *, process: str) -> None:
+        """Adds a line about a transaction."""
+        self._add(transaction_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
+
+    def add_session(self, recorded: SessionRecorded, *, process: str) -> None:
+        """Adds a line about a session of a transactional producer."""
+        self._add(session_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
+
+    def add_committed_read(self, recorded: CommittedReadRecorded, *, process: str) -> None:
+        """Adds a line about a fetch of a reader of committed records."""
+        self._add(committed_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
 
     def flush(self) -> None:
         """Writes the lines added since the last call."""

@@ -8,8 +8,9 @@ room, or no topic is there yet, the producer waits, as Kafka's does in ``send``,
 from collections.abc import Iterator
 
 from laststand.emulator.client.config import ProducerConfig
+from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.producer import Producer
-from laststand.emulator.core.client.steps import RecordsOffered
+from laststand.emulator.core.client.steps import RecordsOffered, TransactionOffered
 from laststand.emulator.core.types import CauseId, TopicPartition
 
 
@@ -56,6 +57,34 @@ class Pace:
             first_record_id=first,
             record_count=record_count,
         )
+
+
+class TransactionMaker:
+    """Makes the transactions of one producer, and numbers their records."""
+
+    def __init__(self, producer: str) -> None:
+        self._producer = producer
+        self._next_record_id = 0
+        self._made = 0
+
+    def make(
+        self, partitions: tuple[TopicPartition, ...], *, records: int, result: TransactionResult
+    ) -> TransactionOffered:
+        """Returns a transaction with a batch of so many records for each partition, in this order."""
+        batches: list[RecordsOffered] = []
+        for partition in partitions:
+            batches.append(
+                RecordsOffered(
+                    cause_id=operation_id(self._producer, self._next_record_id),
+                    partition=partition,
+                    first_record_id=self._next_record_id,
+                    record_count=records,
+                )
+            )
+            self._next_record_id += records
+        self._made += 1
+        cause_id = CauseId(f"{self._producer}:transaction:{self._made - 1}")
+        return TransactionOffered(cause_id=cause_id, batches=tuple(batches), result=result)
 
 
 def operation_id(producer: str, first_record_id: int) -> CauseId:

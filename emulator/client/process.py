@@ -16,6 +16,7 @@ from laststand.emulator.client.control import (
     Report,
     StartWork,
     StopWork,
+    Transact,
     WorkStopped,
     decode_command,
     encode_line,
@@ -24,6 +25,8 @@ from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.history import History
 from laststand.emulator.client.producing import RunningProducer
 from laststand.emulator.client.shell import Links
+from laststand.emulator.client.transacting import RunningTransactionalProducer
+from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.types import CLIENT_ID, NodeId, TopicPartition
@@ -48,6 +51,7 @@ class ClientProcess:
         self._history = history
         self._counters = Counters()
         self._producers: list[RunningProducer] = []
+        self._transactional: list[RunningTransactionalProducer] = []
         self._consumers: list[RunningConsumer] = []
         self._work: list[asyncio.Task[None]] = []
         self._harness: asyncio.StreamWriter
@@ -80,6 +84,10 @@ class ClientProcess:
             case ProduceBatch(producer=name, topic=topic, partition=partition, record_count=record_count):
                 producer = next(each for each in self._producers if each.name == name)
                 producer.send(TopicPartition(topic, partition), record_count)
+            case Transact(partitions=partitions, records=records, is_commit=is_commit):
+                result = TransactionResult.COMMIT if is_commit else TransactionResult.ABORT
+                for transactional in self._transactional:
+                    transactional.transact(partitions, records=records, result=result)
             case StopWork(timeout_ms=timeout_ms):
                 abandoned = await self._stop_work(timeout_ms=timeout_ms)
                 self._send(self._counters.counts())
@@ -115,7 +123,19 @@ class ClientProcess:
             producer.start()
             self._producers.append(producer)
             self._work.append(tasks.create_task(producer.produce(), name=producer_config.name))
-        for consumer_config in self._config.consumers:
+        consumers = self._config.consumers
+        if self._config.transactions is not None:
+            transactional = RunningTransactionalProducer(
+                config=self._config.transactions,
+                brokers=self._config.brokers,
+                links=links,
+                history=self._history,
+                counters=self._counters,
+            )
+            transactional.start()
+            self._transactional.append(transactional)
+            consumers = (*consumers, self._config.transactions.reader)
+        for consumer_config in consumers:
             consumer = self._consumer(consumer_config, Phase.LIVE, links)
             self._consumers.append(consumer)
             consumer.start()
@@ -135,9 +155,11 @@ class ClientProcess:
             task.cancel()
         self._work.clear()
         abandoned = await asyncio.gather(*(each.finish(timeout_ms=timeout_ms) for each in self._producers))
+        await asyncio.gather(*(each.finish(timeout_ms=timeout_ms) for each in self._transactional))
         for consumer in self._consumers:
             await consumer.stop()
         self._producers.clear()
+        self._transactional.clear()
         self._consumers.clear()
         return sum(abandoned)
 

@@ -5,21 +5,19 @@ same text is in a header. Batches are format v2.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
-from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.batch import AbortedTransaction, BatchDescriptor, InvalidBatch
+from laststand.emulator.core.client.committed_records import committed_batches
 from laststand.emulator.core.client.steps import BatchContent
 from laststand.emulator.core.errors import CorruptRecordError, InvariantError
-from laststand.emulator.core.history import PolledBatch
+from laststand.emulator.core.history import UNKNOWN_PRODUCER, PolledBatch
 from laststand.emulator.core.types import Offset
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.storage.record_batch import crc_of, describe_header, split_batches
 from laststand.emulator.storage.record_codec import StoredRecord, read_records
 from laststand.emulator.storage.value_batch import build_value_batch
-
-UNKNOWN_PRODUCER: Final = "?"
-"""Stands for the producer of a record whose value is not of the form above; its record id is 0."""
-
 
 IDENTITY_HEADER: Final = "laststand"
 """Header that holds the identity of a record whose value does not."""
@@ -54,6 +52,7 @@ def encode_batch(producer: str, content: BatchContent, *, record_size: int) -> t
         producer_id=content.producer_id,
         producer_epoch=content.producer_epoch,
         base_sequence=content.base_sequence,
+        is_transactional=content.is_transactional,
     )
     return encoded, describe_header(encoded, 0)
 
@@ -70,14 +69,25 @@ def parse_fetched(block: bytes) -> tuple[BatchDescriptor, ...]:
     return tuple(descriptor for _, descriptor in batches)
 
 
-def polled_batches(block: bytes, *, position: Offset) -> tuple[PolledBatch, ...]:
+def next_offset(block: bytes) -> Offset | None:
+    """Returns the offset after a fetched block; ``None`` if that is empty."""
+    return parse_fetched(block)[-1].next_offset if block else None
+
+
+def polled_batches(
+    block: bytes, *, position: Offset, aborted: Sequence[AbortedTransaction] | None = None
+) -> tuple[PolledBatch, ...]:
     """Returns which records a fetched block holds from ``position`` on.
 
     A batch whose ids are not consecutive, or of several producers, becomes several; records without ids stay together.
+    To a reader of committed records, who is told of ``aborted`` transactions, theirs and all markers are not given.
     """
     batches = split_batches(block)
     if isinstance(batches, InvalidBatch):
         raise InvariantError(f"fetched block was read before and is now {batches.reason}")
+    if aborted is not None:
+        given = set(committed_batches((descriptor for _, descriptor in batches), aborted))
+        batches = [each for each in batches if each[1] in given]
     polled: list[PolledBatch] = []
     for batch, descriptor in batches:
         crc = crc_of(batch)  # Of what came, not what its header says: evidence of a reader that does not check.

@@ -7,7 +7,7 @@ Adding a field is compatible; renaming one is a breaking change with a changelog
 
 import re
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,9 @@ from laststand.emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, 
 FOREIGN_CLIENT: Final = "kafka:"
 """Processes whose names begin so are clients that write no history: their broker wrote down what it was asked."""
 
+
+UNKNOWN_PRODUCER: Final = "?"
+"""Stands for the producer of a record that does not say its own; its record id is 0."""
 
 _FOREIGN: Final = re.compile(r"(?P<link>\d+)->(?P<node>\d+)-(?P<incarnation>\d+)\.(?P<connection>\d+)")
 
@@ -162,7 +165,71 @@ class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
     error: str | None = None
 
 
-Operation: TypeAlias = SendOperation | PollOperation | FinalReadOperation
+class SessionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="session"):
+    """A coordinator gave a transactional producer an identity, which fences all that had the id before."""
+
+    index: int
+    time_ns: int
+    process: str
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+
+
+class TransactionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="transaction"):
+    """A transaction. A line each for its beginning and its end.
+
+    ``ok`` says that a coordinator answered that it is committed, or aborted, as ``result`` says; ``info`` that it may
+    be committed, as a request to commit it had no answer; ``fail`` that it was not committed by this producer.
+
+    Attributes:
+        process: the producer.
+        operation_id: the same in both lines.
+        result: ``commit`` or ``abort``: which end was asked for last.
+        sends: operations that sent its batches, in order; complete in the last line.
+        error: why it is not what was wanted at first.
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    transactional_id: str
+    result: Literal["commit", "abort"]
+    sends: tuple[CauseId, ...] = ()
+    error: str | None = None
+
+
+class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="committed_read"):
+    """The records that one fetch returned to a reader of committed records (``isolation.level=read_committed``).
+
+    ``batches`` are those that it was given, without markers and without what it was told to be aborted; it goes on at
+    ``next_position``. The other fields are as of ``PollOperation``.
+    """
+
+    index: int
+    time_ns: int
+    process: str
+    operation_id: CauseId
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    node: NodeId
+    position: Offset
+    next_position: Offset
+    seek: bool
+    batches: tuple[PolledBatch, ...] = ()
+
+
+Operation: TypeAlias = (
+    SendOperation
+    | PollOperation
+    | FinalReadOperation
+    | SessionOperation
+    | TransactionOperation
+    | CommittedReadOperation
+)
 """The operations of clients."""
 
 

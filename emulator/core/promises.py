@@ -252,6 +252,23 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "every record that was acknowledged with acks=all below that offset.",
             exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS, Exemption.ACKS_1),
         ),
+        "X1": _outcome(
+            "A reader of committed records is given no record of a transaction that is aborted: as its producer was "
+            "told, or by its end in any partition."
+        ),
+        "X2": _outcome("A transaction has the same end in all of its partitions."),
+        "X3": _outcome(
+            "Every record that was acknowledged in a transaction whose producer was told that it is committed is in "
+            "the log once, and committed there."
+        ),
+        "X5": _outcome(
+            "Once every fault is over, no transaction stays open for longer than its timeout and the coordinator's "
+            "check for those that are late."
+        ),
+        "X10": _outcome(
+            "A reader of committed records goes from one position to the next, and past no committed record that it is "
+            "not given."
+        ),
         "E1": _outcome(
             "Each final log holds exactly the batches that its node's event log says it must hold.",
             exempts=(Exemption.KILLED_PROCESSES,),

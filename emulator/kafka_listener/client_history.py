@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from laststand.emulator.client.history import History
-from laststand.emulator.client.records import UNKNOWN_PRODUCER
 from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.history import FOREIGN_CLIENT, Attempt, ForeignProcess, OperationType, PolledBatch
+from laststand.emulator.core.history import (
+    FOREIGN_CLIENT,
+    UNKNOWN_PRODUCER,
+    Attempt,
+    ForeignProcess,
+    OperationType,
+    PolledBatch,
+)
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, Offset, TopicId, TopicPartition
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.rpc.data_codec import Attachment

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from laststand.emulator.core import admin_messages, group_messages
 from laststand.emulator.core.acls import Resource, ResourceType
-from laststand.emulator.core.broker.coordination.hosted_shards import partition_of
+from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import TopicId

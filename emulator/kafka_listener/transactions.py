@@ -5,7 +5,7 @@ from typing import Final
 
 from laststand.emulator.core import group_messages, messages, transaction_messages
 from laststand.emulator.core.batch import TransactionResult
-from laststand.emulator.core.broker.coordination.hosted_shards import partition_of
+from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.transaction_records import TransactionState

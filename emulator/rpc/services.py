@@ -43,6 +43,8 @@ UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
         messages.DeleteRecordsRequest,
         messages.DescribeTopicPartitionsRequest,
         messages.GetReplicaLogInfoRequest,
+        transaction_messages.InitTransactionRequest,
+        transaction_messages.EndTxnRequest,
         transaction_messages.AddPartitionsToTxnRequest,
         transaction_messages.WriteTxnMarkersRequest,
     ),

@@ -69,6 +69,7 @@ def build_batch(
     records: Sequence[RecordContent],
     *,
     producer: ProducerFields | None = None,
+    is_transactional: bool = False,
     compression: Compression = Compression.NONE,
 ) -> bytes:
     """Returns one batch with offsets from 0, as a producer sends it.
@@ -76,12 +77,13 @@ def build_batch(
     Args:
         records: at least one.
         producer: ``None`` for a producer that is not idempotent.
+        is_transactional: whether it is part of a transaction.
         compression: of the records.
     """
     builder = DefaultRecordBatchBuilder(
         MAGIC,
         compression.value,
-        0,
+        is_transactional,
         -1 if producer is None else producer.producer_id,
         -1 if producer is None else producer.producer_epoch,
         -1 if producer is None else producer.base_sequence,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from laststand.emulator.core.types import ProducerEpoch, ProducerId
-from laststand.emulator.storage.record_batch import HEADER, LOG_OVERHEAD, MAGIC, checksum
+from laststand.emulator.storage.record_batch import HEADER, LOG_OVERHEAD, MAGIC, TRANSACTIONAL, checksum
 from laststand.emulator.storage.varint import zig_zag
 
 _CRC_START: Final = 21
@@ -38,6 +38,7 @@ def build_value_batch(
     producer_id: ProducerId | None,
     producer_epoch: ProducerEpoch | None,
     base_sequence: int | None,
+    is_transactional: bool = False,
 ) -> bytes:
     """Returns one uncompressed batch with offsets from 0, as a producer sends it.
 
@@ -47,6 +48,7 @@ def build_value_batch(
         producer_id: ``None``, like the next two, for a producer that is not idempotent.
         producer_epoch: of the producer.
         base_sequence: of the first record.
+        is_transactional: whether it is part of a transaction.
     """
     records: list[bytes] = []
     for offset_delta, value in enumerate(values):
@@ -58,6 +60,7 @@ def build_value_batch(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
+        attributes=TRANSACTIONAL if is_transactional else 0,
     )
 
 

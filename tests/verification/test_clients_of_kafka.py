@@ -6,9 +6,8 @@ from typing import cast
 import msgspec
 import pytest
 
-from laststand.emulator.client.records import UNKNOWN_PRODUCER
 from laststand.emulator.core import events
-from laststand.emulator.core.history import ForeignProcess
+from laststand.emulator.core.history import UNKNOWN_PRODUCER, ForeignProcess
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.verification.judge_here import judge_here

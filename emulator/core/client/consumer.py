@@ -17,6 +17,7 @@ from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLea
 from laststand.emulator.core.client.settings import ConsumerSettings, OffsetReset
 from laststand.emulator.core.client.steps import (
     Abandoned,
+    CommittedReadRecorded,
     ConsumerEffect,
     ConsumerInput,
     FinalReadRecorded,
@@ -26,7 +27,15 @@ from laststand.emulator.core.client.steps import (
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.timers import TimerQueue
-from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
+from laststand.emulator.core.types import (
+    BrokerId,
+    CauseId,
+    CorrelationId,
+    IsolationLevel,
+    NodeId,
+    Offset,
+    TopicPartition,
+)
 
 _TIMESTAMP: Final = {
     OffsetReset.EARLIEST: messages.EARLIEST_TIMESTAMP,
@@ -194,8 +203,12 @@ class Consumer:
         )
         # The final consumer reads up to the end of what is committed, which only the leader knows.
         client_rack = self._settings.client_rack if self._phase is Phase.LIVE else None
+        is_committed = self._settings.is_committed_only
         return messages.FetchRequest(
-            partitions=(target,), max_wait_ms=self._settings.fetch_max_wait_ms, client_rack=client_rack
+            partitions=(target,),
+            max_wait_ms=self._settings.fetch_max_wait_ms,
+            isolation_level=IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED,
+            client_rack=client_rack,
         )
 
     def _send(
@@ -273,7 +286,10 @@ class Consumer:
         reading.in_flight = None
         if reading.is_done:
             return
-        self._poll(asked, partition, reading, answer=answer, polled=incoming.polled)
+        if self._settings.is_committed_only:
+            self._read(asked, partition, reading, incoming)
+        else:
+            self._poll(asked, partition, reading, answer=answer, polled=incoming.polled)
         if answer.error is not ErrorCode.NONE:
             # A follower may lack what the leader has: out of range there only means to ask the leader again.
             if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE and reading.read_replica is None:
@@ -284,8 +300,8 @@ class Consumer:
             reading.read_replica_until_ms = now_ms + self._settings.metadata_max_age_ms
         else:
             reading.is_seek = False
-            if incoming.polled:
-                reading.position = Offset(incoming.polled[-1].last_offset + 1)
+            if incoming.next_position is not None:
+                reading.position = incoming.next_position
             if self._phase is Phase.FINAL and self._is_at_end(reading, answer):
                 self._end(partition, reading, error=None)
         self._pump(partition, now_ms)
@@ -308,7 +324,7 @@ class Consumer:
         reading.in_flight = None
         if reading.is_done:
             return
-        if reading.position is not None:
+        if reading.position is not None and not self._settings.is_committed_only:
             self._poll(asked, asked.partition, reading, error=failure)
         self._failed(reading, failure, now_ms)
         self._pump(asked.partition, now_ms)
@@ -320,6 +336,22 @@ class Consumer:
         self._want_metadata(now_ms)
 
     # --- History --------------------------------------------------------------------------------------------------
+
+    def _read(self, asked: _Asked, partition: TopicPartition, reading: _Reading, incoming: RecordsReceived) -> None:
+        if reading.position is None or incoming.next_position is None:
+            return
+        self._effects.append(
+            CommittedReadRecorded(
+                operation_id=asked.operation_id,
+                partition=partition,
+                topic_id=asked.leadership.topic_id if asked.leadership is not None else None,
+                node=NodeId(asked.broker),
+                position=reading.position,
+                next_position=incoming.next_position,
+                seek=reading.is_seek,
+                batches=incoming.polled,
+            )
+        )
 
     def _poll(
         self,

@@ -3,8 +3,23 @@
 The writer of the history adds what a client cannot know: index, time, its own name and configuration.
 """
 
-from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from laststand.emulator.core.history import FinalReadOperation, PollOperation, SendOperation
+from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.client.steps import (
+    CommittedReadRecorded,
+    FinalReadRecorded,
+    PollRecorded,
+    SendRecorded,
+    SessionRecorded,
+    TransactionRecorded,
+)
+from laststand.emulator.core.history import (
+    CommittedReadOperation,
+    FinalReadOperation,
+    PollOperation,
+    SendOperation,
+    SessionOperation,
+    TransactionOperation,
+)
 from laststand.emulator.core.types import Acks
 
 
@@ -65,4 +80,51 @@ def final_read_line(recorded: FinalReadRecorded, *, index: int, time_ns: int, pr
         start_offset=recorded.start_offset,
         end_offset=recorded.end_offset,
         error=recorded.error,
+    )
+
+
+def session_line(recorded: SessionRecorded, *, index: int, time_ns: int, process: str) -> SessionOperation:
+    """Returns the line about a session."""
+    return SessionOperation(
+        index=index,
+        time_ns=time_ns,
+        process=process,
+        transactional_id=recorded.transactional_id,
+        producer_id=recorded.producer_id,
+        producer_epoch=recorded.producer_epoch,
+    )
+
+
+def transaction_line(recorded: TransactionRecorded, *, index: int, time_ns: int, process: str) -> TransactionOperation:
+    """Returns the line about a transaction."""
+    return TransactionOperation(
+        index=index,
+        time_ns=time_ns,
+        type=recorded.type,
+        process=process,
+        operation_id=recorded.operation_id,
+        transactional_id=recorded.transactional_id,
+        result="commit" if recorded.result is TransactionResult.COMMIT else "abort",
+        sends=recorded.sends,
+        error=recorded.error,
+    )
+
+
+def committed_read_line(
+    recorded: CommittedReadRecorded, *, index: int, time_ns: int, process: str
+) -> CommittedReadOperation:
+    """Returns the line about a fetch of a reader of committed records."""
+    return CommittedReadOperation(
+        index=index,
+        time_ns=time_ns,
+        process=process,
+        operation_id=recorded.operation_id,
+        topic=recorded.partition.topic,
+        topic_id=recorded.topic_id,
+        partition=recorded.partition.partition,
+        node=recorded.node,
+        position=recorded.position,
+        next_position=recorded.next_position,
+        seek=recorded.seek,
+        batches=recorded.batches,
     )

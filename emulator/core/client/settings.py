@@ -6,7 +6,7 @@ Defaults are Kafka's, but for idempotence: it is on where ``acks`` is ``all`` an
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,7 @@ class ProducerSettings(msgspec.Struct, frozen=True, kw_only=True):
         retry_backoff_ms: pause before a retry and between metadata requests.
         metadata_max_age_ms: after which metadata is asked for without need.
         buffer_records_max: records accepted and not yet completed, over all partitions (``buffer.memory`` in records).
+        transaction_timeout_ms: after which a coordinator aborts a transaction of this producer.
     """
 
     acks: Acks = Acks.ALL
@@ -41,6 +42,7 @@ class ProducerSettings(msgspec.Struct, frozen=True, kw_only=True):
     retry_backoff_ms: _Milliseconds = 100
     metadata_max_age_ms: _Milliseconds = 300_000
     buffer_records_max: int = 100_000
+    transaction_timeout_ms: _Milliseconds = 60_000
 
 
 class OffsetReset(Enum):
@@ -51,8 +53,12 @@ class OffsetReset(Enum):
 
 
 class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """One consumer. Times are ms, sizes bytes; ``client.rack`` is where it reads from a follower, if one is there."""
+    """One consumer. Times are ms, sizes bytes; ``client.rack`` is where it reads from a follower, if one is there.
 
+    With ``isolation.level=read_committed`` it is given only what belongs to no transaction, or to a committed one.
+    """
+
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
     client_rack: str = ""
     request_timeout_ms: _Milliseconds = 30_000
@@ -61,18 +67,24 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
     fetch_max_wait_ms: Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)] = 500
     max_partition_fetch_bytes: Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)] = 1 << 20
 
+    @property
+    def is_committed_only(self) -> bool:
+        """It is given committed records only."""
+        return self.isolation_level == "read_committed"
+
 
 _SHARED: Final = dotted("request_timeout_ms", "retry_backoff_ms", "metadata_max_age_ms")
 _PRODUCER: Final = PropertyReader(
     ProducerSettings,
     {
         **_SHARED,
-        **dotted("enable_idempotence", "delivery_timeout_ms"),
+        **dotted("enable_idempotence", "delivery_timeout_ms", "transaction_timeout_ms"),
         "max.in.flight.requests.per.connection": "max_in_flight",
     },
 )
 _CONSUMER: Final = PropertyReader(
-    ConsumerSettings, {**_SHARED, **dotted("client_rack", "fetch_max_wait_ms", "max_partition_fetch_bytes")}
+    ConsumerSettings,
+    {**_SHARED, **dotted("client_rack", "fetch_max_wait_ms", "max_partition_fetch_bytes", "isolation_level")},
 )
 
 PRODUCER_PROPERTIES: Final = frozenset(_PRODUCER.fields)

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from laststand.emulator.core import effects, inputs, messages
-from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
 from laststand.emulator.core.history import Attempt, OperationType, PolledBatch
 from laststand.emulator.core.types import (
     CauseId,
@@ -28,7 +28,7 @@ from laststand.emulator.core.types import (
 class BatchContent(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a batch's encoding: its records, partition, producer identity and sequence.
 
-    The last three are ``None`` together, where the producer is not idempotent.
+    ``producer_id``, ``producer_epoch`` and ``base_sequence`` are ``None`` together, without idempotence.
     """
 
     partition: TopicPartition
@@ -37,6 +37,7 @@ class BatchContent(msgspec.Struct, frozen=True, kw_only=True):
     producer_id: ProducerId | None
     producer_epoch: ProducerEpoch | None
     base_sequence: int | None
+    is_transactional: bool = False
 
 
 class BatchEncoder(Protocol):
@@ -55,16 +56,28 @@ class RecordsOffered(inputs.NodeInput, frozen=True, kw_only=True):
     record_count: int
 
 
+class TransactionOffered(inputs.NodeInput, frozen=True, kw_only=True):
+    """A transaction to carry out, its batches in order; ``cause_id`` is the operation's id."""
+
+    batches: tuple[RecordsOffered, ...]
+    result: TransactionResult
+
+
 class Abandoned(inputs.NodeInput, frozen=True, kw_only=True):
     """The run waits no longer: every unfinished batch and final read ends now."""
 
 
 class RecordsReceived(inputs.NodeInput, frozen=True, kw_only=True):
-    """The answer to a fetch; ``polled`` says which records the bytes of ``response`` hold, from the position on."""
+    """The answer to a fetch; ``polled`` says which records the bytes of ``response`` hold, from the position on.
+
+    A reader of committed records is given no markers and nothing that was aborted; ``next_position`` is behind all that
+    was read, or ``None`` where nothing was.
+    """
 
     correlation_id: CorrelationId
     response: messages.FetchPartitionResponse
     polled: tuple[PolledBatch, ...]
+    next_position: Offset | None = None
 
 
 class SendRecorded(effects.Effect, frozen=True, kw_only=True):
@@ -110,12 +123,49 @@ class FinalReadRecorded(effects.Effect, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class TransactionRecorded(effects.Effect, frozen=True, kw_only=True):
+    """A line of the history about a transaction: see ``TransactionOperation`` for the fields."""
+
+    type: OperationType
+    operation_id: CauseId
+    transactional_id: str
+    result: TransactionResult
+    sends: tuple[CauseId, ...]
+    error: str | None = None
+
+
+class SessionRecorded(effects.Effect, frozen=True, kw_only=True):
+    """A line of the history about a session of a transactional producer: see ``SessionOperation`` for the fields."""
+
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+
+
+class CommittedReadRecorded(effects.Effect, frozen=True, kw_only=True):
+    """A line of the history about what a reader of committed records was given: see ``CommittedReadOperation``."""
+
+    operation_id: CauseId
+    partition: TopicPartition
+    topic_id: TopicId | None
+    node: NodeId
+    position: Offset
+    next_position: Offset
+    seek: bool
+    batches: tuple[PolledBatch, ...] = ()
+
+
 ProducerInput: TypeAlias = (
     inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | RecordsOffered | Abandoned
 )
 ProducerEffect: TypeAlias = effects.SendRequest | SendRecorded
 
+TransactionalProducerInput: TypeAlias = (
+    inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | TransactionOffered | Abandoned
+)
+TransactionalProducerEffect: TypeAlias = effects.SendRequest | SendRecorded | TransactionRecorded | SessionRecorded
+
 ConsumerInput: TypeAlias = (
     inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | RecordsReceived | Abandoned
 )
-ConsumerEffect: TypeAlias = effects.SendRequest | PollRecorded | FinalReadRecorded
+ConsumerEffect: TypeAlias = effects.SendRequest | PollRecorded | CommittedReadRecorded | FinalReadRecorded

@@ -129,7 +129,11 @@ class World:
             preferred_read_replica=None if preferred is None else BROKERS[preferred],
         )
         received = RecordsReceived(
-            cause_id=CAUSE, correlation_id=request.correlation_id, response=response, polled=batches
+            cause_id=CAUSE,
+            correlation_id=request.correlation_id,
+            response=response,
+            polled=batches,
+            next_position=Offset(batches[-1].last_offset + 1) if batches else None,
         )
         self.take(self.consumer.step(received, now_ms=self.now_ms))
 

@@ -4,7 +4,6 @@ import pytest
 
 from laststand.emulator.client.records import (
     IDENTITY_HEADER,
-    UNKNOWN_PRODUCER,
     encode_batch,
     identity_text,
     parse_fetched,
@@ -14,6 +13,7 @@ from laststand.emulator.client.records import (
     record_value,
 )
 from laststand.emulator.core.client.steps import BatchContent
+from laststand.emulator.core.history import UNKNOWN_PRODUCER
 from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId, TopicPartition
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.storage.record_batch import crc_of

@@ -17,20 +17,10 @@ from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.coordinator_records import LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
-
-
-def partition_of(key: str, topic: str, partition_count: int) -> TopicPartition:
-    """Returns the partition that has a key, by the hash of Java's strings (Kafka's ``Utils.abs``)."""
-    code = 0
-    units = key.encode("utf-16-be", "surrogatepass")
-    for index in range(0, len(units), 2):
-        code = (31 * code + int.from_bytes(units[index : index + 2], "big")) & 0xFFFFFFFF
-    signed = code - (1 << 32) if code >= 1 << 31 else code
-    magnitude = 0 if signed == -(1 << 31) else abs(signed)
-    return TopicPartition(topic, magnitude % partition_count)
 
 
 class Shard(Protocol):

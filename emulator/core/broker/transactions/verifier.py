@@ -7,9 +7,9 @@ coordinator is in flight; what comes meanwhile goes together in the next (Kafka'
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from laststand.emulator.core.broker.coordination.hosted_shards import partition_of
 from laststand.emulator.core.broker.replicas.delayed_produce import VerifyTransaction
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.switches import Switches
