@@ -272,10 +272,11 @@ def no_phantom(run: Run) -> Iterator[str]:
     for send in run.sends:
         sent[send.key.topic, send.key.partition] |= send.crcs
     for key in run.states:
-        if key.topic == "__consumer_offsets":
+        if key.topic in ("__consumer_offsets", "__transaction_state"):
             continue
+        markers = {each.crc for _, _, each in run.appended[key] if each.producer_id >= 0 > each.base_sequence}
         for where, batch in _everything(run, key):
-            if batch.crc not in sent[key.topic, key.partition]:
+            if batch.crc not in markers and batch.crc not in sent[key.topic, key.partition]:
                 yield f"{key} offset {batch.base_offset}: {where} has a batch that no producer sent"
 
 
@@ -306,7 +307,7 @@ def no_duplicate(run: Run) -> Iterator[str]:
     for key, log in _settled_logs(run):
         if key.topic == "__consumer_offsets":
             continue
-        numbered = Counter(batch[4:7] for batch in log.batches if batch.producer_id >= 0)
+        numbered = Counter(batch[4:7] for batch in log.batches if batch.producer_id >= 0 <= batch.base_sequence)
         for (producer, epoch, sequence), count in numbered.items():
             if count > 1:
                 yield f"{key}: producer {producer} epoch {epoch} sequence {sequence} is in the log {count} times"
@@ -475,6 +476,65 @@ def _acked_at(run: Run, send: Send) -> int:
     return 0
 
 
+def _ends(run: Run) -> dict[Key, dict[int, list[int | None]]]:
+    """Returns which ends the batches of transactions have in settled logs, by CRC; ``None`` where there is none yet."""
+    found: dict[Key, dict[int, list[int | None]]] = {}
+    for key, log in _settled_logs(run):
+        ends = found[key] = defaultdict(list)
+        for place, batch in enumerate(log.batches):
+            if batch.is_transactional and batch.end < 0:
+                after = (each.end for each in log.batches[place:] if each.producer_id == batch.producer_id)
+                ends[batch.crc].append(next((end for end in after if end >= 0), None))
+    return found
+
+
+def _sent_in(run: Run, transaction: Line) -> list[Send]:
+    return [send for send in run.sends if send.operation_id in transaction["sends"]]
+
+
+def _ends_of(run: Run, transaction: Line) -> set[int]:
+    ends = _ends(run)
+    return {
+        end
+        for send in _sent_in(run, transaction)
+        for crc in send.crcs
+        for end in ends.get(send.key, {}).get(crc, ())
+        if end is not None
+    }
+
+
+def no_aborted_record(run: Run) -> Iterator[str]:
+    """X1."""
+    for name, transaction in run.transactions.items():
+        is_told = transaction["type"] == "fail" or (transaction["type"], transaction["result"]) == ("ok", "abort")
+        if is_told or 0 in _ends_of(run, transaction):
+            crcs = {crc for send in _sent_in(run, transaction) for crc in send.crcs}
+            for key, read in run.committed_reads:
+                for batch in read["batches"]:
+                    if batch["crc"] in crcs:
+                        yield f"{read['process']} was given {key} offset {batch['base_offset']}, of {name}"
+
+
+def one_end(run: Run) -> Iterator[str]:
+    """X2."""
+    for name, transaction in run.transactions.items():
+        if len(_ends_of(run, transaction)) > 1:
+            yield f"{name} is committed in one partition and aborted in another"
+
+
+def committed_stays(run: Run) -> Iterator[str]:
+    """X3."""
+    ends = _ends(run)
+    for name, transaction in run.transactions.items():
+        if (transaction["type"], transaction["result"]) != ("ok", "commit"):
+            continue
+        for send in _sent_in(run, transaction):
+            if send.result == "ok" and send.key in ends:
+                found = [end for crc in send.crcs for end in ends[send.key].get(crc, [])]
+                if found != [1]:
+                    yield f"{send.key} offset {send.base_offset}, of {name}: its ends are {found}"
+
+
 CHECKS: Final[dict[str, Check]] = {
     "D1": acked_durable,
     "D2": leader_completeness,
@@ -492,4 +552,7 @@ CHECKS: Final[dict[str, Check]] = {
     "C1": consumer_order,
     "C2": poll_skip,
     "C3": client_high_watermark,
+    "X1": no_aborted_record,
+    "X2": one_end,
+    "X3": committed_stays,
 }

@@ -11,12 +11,19 @@ for _byte in range(256):
     _TABLE.append(_byte)
 
 HEADER_BYTES = 61
+TRANSACTIONAL, CONTROL = 0x10, 0x20
+CONTROL_KEY = 5
+"""The key of a control record comes after its length, attributes, two deltas and the length of the key: a byte each."""
+
 CRC_BEGIN = 21
 """The CRC covers a batch from its attributes on; base offset and leader epoch are outside of it."""
 
 
 class Batch(NamedTuple):
-    """A batch as its header has it. ``last_offset`` is inclusive; ``producer_id`` is -1 without idempotence."""
+    """A batch as its header has it. ``last_offset`` is inclusive; ``producer_id`` is -1 without idempotence.
+
+    Of a final log, ``is_transactional`` and the ``end`` of a transaction are known, too: 0 aborts it, 1 commits it.
+    """
 
     base_offset: int
     last_offset: int
@@ -25,6 +32,8 @@ class Batch(NamedTuple):
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
+    is_transactional: bool = False
+    end: int = -1
 
     @property
     def place(self) -> tuple[int, int]:
@@ -58,13 +67,17 @@ def read_batches(data: bytes) -> list[Batch]:
     batches = []
     place = 0
     while place + HEADER_BYTES <= len(data):
-        base, length, epoch, magic, crc, _, last_delta, _, _, producer, producer_epoch, sequence, _ = (
+        base, length, epoch, magic, crc, attributes, last_delta, _, _, producer, producer_epoch, sequence, _ = (
             struct.unpack_from(">qiibIhiqqqhii", data, place)
         )
         end = place + 12 + length
         if magic != 2 or end > len(data) or length < HEADER_BYTES - 12 or crc32c(data[place + CRC_BEGIN : end]) != crc:
             break
-        batches.append(Batch(base, base + last_delta, epoch, crc, producer, producer_epoch, sequence))
+        control = -1
+        if attributes & CONTROL:
+            _, control = struct.unpack_from(">hh", data, place + HEADER_BYTES + CONTROL_KEY)
+        header = (base, base + last_delta, epoch, crc, producer, producer_epoch, sequence)
+        batches.append(Batch(*header, bool(attributes & TRANSACTIONAL), control))
         place = end
     return batches
 

@@ -154,6 +154,9 @@ class Run:
         }
         self.sends: list[Send] = []
         self.polls: list[Poll] = []
+        self.transactions: dict[str, Line] = {}
+        """The last line of each transaction, by its operation."""
+        self.committed_reads: list[tuple[Key, Line]] = []
         self.final_reads: dict[Key, tuple[int, int]] = {}
         self._read_histories()
         self.takeovers: dict[Key, list[Takeover]] = defaultdict(list)
@@ -225,8 +228,14 @@ class Run:
                 kind = line["f"]
                 if kind == "sealed":
                     continue
+                if kind == "transaction":
+                    self.transactions[line["operation_id"]] = line
+                if kind in ("session", "transaction"):
+                    continue
                 key = Key(line["topic"], line["partition"], self._id(line))
-                if kind == "send" and line["type"] == "invoke":
+                if kind == "committed_read":
+                    self.committed_reads.append((key, line))
+                elif kind == "send" and line["type"] == "invoke":
                     begun[line["process"], line["operation_id"]] = line["index"]
                 elif kind == "send":
                     started = begun.pop((line["process"], line["operation_id"]), None)

@@ -44,6 +44,10 @@ from laststand.emulator.core.types import (
 )
 from tests.verification.resealing import reseal
 
+TRANSACTIONAL: Final = 0x10
+_MARKER: Final = 0x30
+"""Attributes of a batch of a transaction, and of the one that ends it (KIP-98)."""
+
 CONTROLLER = 100
 HARNESS = 1000
 CAUSE = CauseId("test")
@@ -687,12 +691,23 @@ class RunBuilder:
             ),
         )
 
-    def new_batch(self, topic: str = "orders", partition: int = 0, *, records: int = 10, producer_id: int = 7) -> Batch:
+    def new_batch(
+        self,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        records: int = 10,
+        producer_id: int = 7,
+        attributes: int = 0,
+    ) -> Batch:
         """A batch for the end of the leader's log."""
         p = self.partitions[topic, partition]
         assert p.leader is not None
         self.sent += 1
-        body = struct.pack(">hiqqqhii", 0, records - 1, 0, 0, producer_id, 0, self.sent, records) + b"%06d" % self.sent
+        body = (
+            struct.pack(">hiqqqhii", attributes, records - 1, 0, 0, producer_id, 0, self.sent, records)
+            + b"%06d" % self.sent
+        )
         return Batch(
             base_offset=self.end_of(p.leader, topic, partition),
             leader_epoch=p.leader_epoch,
@@ -712,17 +727,77 @@ class RunBuilder:
         acks: int = -1,
         outcome: OperationType = OperationType.OK,
         begun_s: float | None = None,
+        attributes: int = 0,
+        process: str = "producer-0",
     ) -> Batch:
         """A producer sends a batch, the leader and ``to`` (default: the ISR) append it, and it is answered."""
         p = self.partitions[topic, partition]
         assert p.leader is not None
-        batch = self.new_batch(topic, partition, records=records)
+        batch = self.new_batch(topic, partition, records=records, attributes=attributes)
         for node in p.isr if to is None else to:
             self.append(node, batch, topic, partition, leader=node == p.leader)
         if acks != 0 and outcome is OperationType.OK:
             self.answer(batch, topic, partition, acks=acks)
-        self.operate(batch, topic, partition, acks=acks, outcome=outcome, begun_s=begun_s)
+        self.operate(batch, topic, partition, acks=acks, outcome=outcome, begun_s=begun_s, process=process)
         return batch
+
+    def end_transaction(self, topic: str = "orders", partition: int = 0, *, commits: bool) -> Batch:
+        """A coordinator ends the transaction of the producer in one partition."""
+        p = self.partitions[topic, partition]
+        assert p.leader is not None
+        head = struct.pack(">hiqqqhii", _MARKER, 0, 0, 0, 7, 0, -1, 1)
+        body = head + bytes((32, 0, 0, 0, 8)) + struct.pack(">hhBhi", 0, commits, 12, 0, 0) + b"\0"
+        marker = Batch(
+            base_offset=self.end_of(p.leader, topic, partition),
+            leader_epoch=p.leader_epoch,
+            record_count=1,
+            crc=crc32c(body),
+            body=body,
+            sequence=-1,
+        )
+        for node in p.isr:
+            self.append(node, marker, topic, partition, leader=node == p.leader)
+        self.advance(marker.last_offset + 1, topic, partition)
+        for follower in p.isr:
+            if follower != p.leader:
+                self.follow(follower, marker.last_offset + 1, topic, partition)
+        return marker
+
+    def transaction(self, sends: list[Batch], *, result: str, outcome: OperationType = OperationType.OK) -> None:
+        """Writes the last line of a transaction."""
+        self.record(
+            {
+                "f": "transaction",
+                "type": outcome.value,
+                "process": "producer-0",
+                "operation_id": f"transaction-{len(self.history)}",
+                "transactional_id": "payments",
+                "result": result,
+                "sends": [f"send-{batch.sequence}" for batch in sends],
+                "error": None,
+            }
+        )
+
+    def read_committed(
+        self, batches: list[Batch], topic: str = "orders", partition: int = 0, *, position: int, next_position: int
+    ) -> None:
+        """A reader of committed records is given batches."""
+        p = self.partitions[topic, partition]
+        self.record(
+            {
+                "f": "committed_read",
+                "process": "reader-0",
+                "operation_id": f"read-{len(self.history)}",
+                "topic": topic,
+                "topic_id": p.topic_id,
+                "partition": partition,
+                "node": p.leader or 0,
+                "position": position,
+                "next_position": next_position,
+                "seek": False,
+                "batches": [_given(batch, batch.base_offset) for batch in batches],
+            }
+        )
 
     def answer(self, batch: Batch, topic: str = "orders", partition: int = 0, *, acks: int = -1) -> None:
         p = self.partitions[topic, partition]

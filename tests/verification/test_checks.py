@@ -43,6 +43,7 @@ from tests.verification.resealing import reseal
 from tests.verification.run_builder import (
     CAUSE,
     CONTROLLER,
+    TRANSACTIONAL,
     Batch,
     Partition,
     RunBuilder,
@@ -1985,7 +1986,68 @@ def damage_is_never_noticed(path: Path) -> Path:
 DELETED = frozenset({"D1", "D4", "D5", "E1"})
 """Checks that fire where more is deleted than anybody wanted."""
 
+
+def transaction_in_two_partitions(
+    path: Path,
+    *,
+    commits: tuple[bool | None, bool | None] = (True, True),
+    result: str = "commit",
+    is_given: tuple[bool, bool] = (True, True),
+    jumps: int = 0,
+) -> Path:
+    """A producer is told that a transaction is over, and a reader of committed records goes past it.
+
+    Args:
+        path: of the run.
+        commits: whether each partition has a commit, an abort, or no end.
+        result: that the producer was told.
+        is_given: whether the reader is given what is in each partition.
+        jumps: offsets that the reader leaves out after its first answer.
+    """
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.create_topic("payments")
+    topics = ("orders", "payments")
+    sends = [run.send(topic, attributes=TRANSACTIONAL) for topic in topics]
+    for topic, commit in zip(topics, commits, strict=True):
+        if commit is not None:
+            run.end_transaction(topic, commits=commit)
+    run.transaction(sends, result=result)
+    for topic, batch, given in zip(topics, sends, is_given, strict=True):
+        end = batch.last_offset + 2
+        run.read_committed([batch] if given else [], topic, position=0, next_position=end)
+        run.read_committed([], topic, position=end + jumps, next_position=end + jumps + 1)
+        run.poll([batch], topic)
+    run.settle()
+    return run.finish()
+
+
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
+    "aborted, and read": (
+        lambda path: transaction_in_two_partitions(path, commits=(False, False), result="abort"),
+        frozenset({"X1"}),
+    ),
+    "torn": (
+        lambda path: transaction_in_two_partitions(path, commits=(True, False), is_given=(False, False)),
+        frozenset({"X2", "X3", "X10"}),
+    ),
+    "committed, and aborted": (
+        lambda path: transaction_in_two_partitions(path, commits=(False, False), is_given=(False, False)),
+        frozenset({"X3"}),
+    ),
+    "without an end": (
+        lambda path: transaction_in_two_partitions(path, commits=(True, None), is_given=(True, False)),
+        frozenset({"X3", "X5"}),
+    ),
+    "reader leaves committed records out": (
+        lambda path: transaction_in_two_partitions(path, is_given=(True, False)),
+        frozenset({"X10"}),
+    ),
+    "reader of committed records jumps": (
+        lambda path: transaction_in_two_partitions(path, jumps=3),
+        frozenset({"X10"}),
+    ),
     "kafka-3.9 story": (story("kafka-3.9"), frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
     "other ids": (with_other_ids, frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
     "two topics": (two_topics, frozenset({"D1", "D4"})),
@@ -2202,6 +2264,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
 """Runs with exactly these checks violated."""
 
 HOLDS: Mapping[str, Build] = {
+    "transaction": transaction_in_two_partitions,
+    "aborted transaction": lambda path: transaction_in_two_partitions(
+        path, commits=(False, False), result="abort", is_given=(False, False)
+    ),
     "kip-966 story": story("kip-966"),
     "leads again with all that it had": partial(leads_again_in_its_epoch, keep=30),
     "leads again and is sent to": leads_again_and_is_sent_to,
@@ -2301,6 +2367,8 @@ HOLDS: Mapping[str, Build] = {
 """Runs in which nothing is wrong."""
 
 
+_OF_TRANSACTIONS = frozenset({"X1", "X2", "X3", "X5", "X10"})
+
 NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing happens": (
         nothing_happens,
@@ -2309,12 +2377,14 @@ NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing fails": (
         lambda path: healthy(path).finish(),
         frozenset({"D2", "D11", "D15", "D17", "C4"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
-        | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19, 20)},
+        | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19, 20)}
+        | _OF_TRANSACTIONS,
     ),
     "reassignment is never settled": (
         reassignment_is_under_way,
         frozenset({"D2", "D11", "D15", "D17", "C4"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
-        | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19, 20)},
+        | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19, 20)}
+        | _OF_TRANSACTIONS,
     ),
 }
 """Runs, and the checks that have nothing to look at there."""

@@ -135,10 +135,10 @@ class Story:
         return {"type": "NodeStarted", "role": role, "properties": {}, "broker_epoch": 2}
 
 
-def encode(number: int, *, sequence: int | None = None) -> bytes:
-    """Returns a batch of one record by Kafka's format; the content of the record is left out."""
+def encode(number: int, *, sequence: int | None = None, attributes: int = 0, records: bytes = b"") -> bytes:
+    """Returns a batch of one record by Kafka's format; unless it is given, the content of the record is left out."""
     shown = number if sequence is None else sequence
-    body = struct.pack(">hiqqqhii", 0, 0, number, number, 7, 0, shown, 1)
+    body = struct.pack(">hiqqqhii", attributes, 0, number, number, 7, 0, shown, 1) + records
     return struct.pack(">qiibI", number, len(body) + 9, 0, 2, crc32c(body)) + body
 
 
@@ -206,6 +206,35 @@ def _told_of_an_earlier_end(story: Story) -> None:
     story.history.insert(8, {**story.live, "batches": []})
 
 
+def _in_a_transaction(story: Story, *, commits: bool, result: str, is_given: bool) -> None:
+    """Has the three batches written in a transaction, and followed by its end."""
+    story.batches = [encode(number, attributes=0x10) for number in range(3)]
+    story.crcs = [read_batches(batch)[0].crc for batch in story.batches]
+    story.history = [story.send(number, begins) for number in range(3) for begins in (True, False)]
+    control = bytes((32, 0, 0, 0, 8)) + struct.pack(">hhBhi", 0, commits, 12, 0, 0) + b"\0"
+    end = encode(3, sequence=-1, attributes=0x30, records=control)
+    story.logs = {node: [*story.batches, end] for node in (0, 1)}
+    transaction = {"f": "transaction", "type": "ok", "result": result, "operation_id": "t"}
+    story.history.append({**transaction, "sends": [f"producer-0:{number}" for number in range(3)]})
+    given = [{"base_offset": number, "crc": story.crcs[number]} for number in range(3)] if is_given else []
+    story.history.append({**ORDERS, "f": "committed_read", "process": "reader", "batches": given})
+
+
+def _aborted_and_read(story: Story) -> None:
+    _in_a_transaction(story, commits=False, result="abort", is_given=True)
+
+
+def _committed_and_aborted(story: Story) -> None:
+    _in_a_transaction(story, commits=False, result="commit", is_given=False)
+
+
+def _torn(story: Story) -> None:
+    _in_a_transaction(story, commits=True, result="commit", is_given=True)
+    abort = bytes((32, 0, 0, 0, 8)) + struct.pack(">hhBhi", 0, 0, 12, 0, 0) + b"\0"
+    for log in story.logs.values():
+        log.insert(1, encode(1, sequence=-1, attributes=0x30, records=abort))
+
+
 SPOILT: dict[str, Callable[[Story], None]] = {
     "D1": _lacks_the_end,
     "D2": _leads_with_less,
@@ -223,6 +252,9 @@ SPOILT: dict[str, Callable[[Story], None]] = {
     "C1": _skipped,
     "C2": _seen_by_nobody,
     "C3": _told_of_an_earlier_end,
+    "X1": _aborted_and_read,
+    "X2": _torn,
+    "X3": _committed_and_aborted,
 }
 
 

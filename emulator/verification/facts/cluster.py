@@ -17,6 +17,7 @@ from laststand.emulator.core import events
 from laststand.emulator.core.types import ClusterKind, NodeRole, Witness, ZnodeWrite
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
+from laststand.emulator.verification.facts.transactions import TransactionFacts
 from laststand.emulator.verification.tables.events import EventTable
 from laststand.emulator.verification.tables.late_topic_ids import LateTopicIds, find_late_topic_ids
 from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace, Timeline
@@ -83,6 +84,7 @@ class ClusterFacts:
         event_files: name of each process's event file.
         node_directories: nodes that left a directory.
         is_history_whole: whether every line of the clients' histories was read.
+        transactions: of its clients.
     """
 
     def __init__(self) -> None:
@@ -90,6 +92,7 @@ class ClusterFacts:
         self.event_files: dict[_Process, str] = {}
         self.node_directories: set[int] = set()
         self.is_history_whole = True
+        self.transactions = TransactionFacts()
 
     def place(self, collected: CollectedEvent[events.Event]) -> EventPlace:
         """Returns where an event stands in the event log."""

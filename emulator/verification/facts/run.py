@@ -7,6 +7,7 @@ import msgspec
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.transactions import stored_batches
 from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.final_logs import ReadLog
 from laststand.emulator.verification.tables.late_topic_ids import with_known_id
@@ -57,6 +58,16 @@ class RunFacts:
             facts.replace_late_ids()
             facts.events.sort()
         return Timeline(events=tuple(with_known_id(each, ids) for each in sorted(self._collected, key=place_of)))
+
+    def complete_transactions(self) -> None:
+        """Adds batches of transactions as they were sent, and as they are in settled logs, which are known by now."""
+        facts = self.cluster.transactions
+        if not facts.operations:
+            return
+        for each in self.partitions():
+            facts.add_sends(each.sent)
+            if each.settled:
+                facts.stored[each.topic, each.partition] = stored_batches(each.settled_batches)
 
     def add_final(self, found: ReadLog) -> None:
         """Takes in a final log; the facts of the cluster are known."""

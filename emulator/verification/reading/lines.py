@@ -16,6 +16,7 @@ import numpy as np
 
 from laststand.emulator.core import events as e
 from laststand.emulator.core.history import (
+    CommittedReadOperation,
     FinalReadOperation,
     HistoryLine,
     HistorySealed,
@@ -23,6 +24,8 @@ from laststand.emulator.core.history import (
     OperationType,
     PollOperation,
     SendOperation,
+    SessionOperation,
+    TransactionOperation,
 )
 from laststand.emulator.core.packed.reading import LineReader as UnpackedLines
 from laststand.emulator.core.packed.reading import is_packed, whole_end
@@ -222,8 +225,14 @@ class LineReader:
         return found
 
     def _add_operation(self, operation: Operation, *, history: str) -> None:
-        facts, rows = self._facts.partition(operation.topic, operation.partition), self._facts.rows
+        rows = self._facts.rows
         match operation:
+            case SessionOperation():
+                pass
+            case TransactionOperation():
+                self._facts.cluster.transactions.operations[operation.operation_id] = operation
+            case CommittedReadOperation():
+                self._facts.cluster.transactions.reads.append(operation)
             case SendOperation(type=OperationType.INVOKE):
                 self.history.add_invocation(operation)
             case SendOperation():
@@ -231,10 +240,10 @@ class LineReader:
                 begin = self.history.invoked.get(operation.operation_id)
                 rows.sent.append(sent_batch(operation, history=history, begin=begin))
             case PollOperation():
-                facts.polls.append(poll(operation))
+                self._facts.partition(operation.topic, operation.partition).polls.append(poll(operation))
                 rows.received.extend([received_batch(operation, batch) for batch in operation.batches])
             case FinalReadOperation():
-                facts.final_reads.append(operation)
+                self._facts.partition(operation.topic, operation.partition).final_reads.append(operation)
 
     def _is_new(self, event: e.Event) -> bool:
         """Returns whether no line came before about the record that an event records."""

@@ -50,6 +50,10 @@ _COLUMNS: Final = np.dtype(
         ("record_count", ">i4"),
     ]
 )
+_NO_MARKER: Final = -1
+_WITH_MARKER: Final = np.dtype([*((name, _COLUMNS[name]) for name in _COLUMNS.names or ()), ("marker", "i2")])
+_CONTROL_BIT: Final = 0x20
+_CONTROL_KEY: Final = struct.Struct(">hh")
 _CRC_START: Final = 21
 _WRONG_CRC: Final = "wrong CRC"
 _CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
@@ -169,7 +173,7 @@ def _read_log(
     end_offset = first_base
     problem: str | None = None
     damaged_crc: int | None = None
-    headers: list[Headers] = [np.empty(0, _COLUMNS)]
+    headers: list[Headers] = [np.empty(0, _WITH_MARKER)]
     for segment in segments:
         file = read(segment)
         content = memoryview(file.content)
@@ -221,7 +225,7 @@ def _read_segment(
 def _batches(content: memoryview) -> ReadSegment:
     begins = np.array(_begins(content), np.int64)
     if not len(begins):
-        return ReadSegment(begins, np.empty(0, _COLUMNS))
+        return ReadSegment(begins, np.empty(0, _WITH_MARKER))
     places = len(content) - HEADER.size + 1
     headers = np.ndarray((places,), f"V{HEADER.size}", content, strides=(1,))[begins].view(_COLUMNS)
     ends = begins + AFTER_LENGTH + headers["length"]
@@ -230,7 +234,32 @@ def _batches(content: memoryview) -> ReadSegment:
     spans = zip((begins[:count] + _CRC_START).tolist(), ends[:count].tolist(), strict=True)
     crcs = np.fromiter((crc32c(content[begin:end]) for begin, end in spans), np.int64, count)
     count = _first(crcs != headers["crc"][:count])
-    return ReadSegment(begins[:count], headers[:count])
+    return ReadSegment(begins[:count], _with_markers(content, begins[:count], headers[:count]))
+
+
+def _with_markers(content: memoryview, begins: Ints, headers: Headers) -> Headers:
+    """Returns headers with the type of the control record in each control batch."""
+    found = np.empty(len(headers), _WITH_MARKER)
+    for name in _COLUMNS.names or ():
+        found[name] = headers[name]
+    found["marker"] = _NO_MARKER
+    for place in np.flatnonzero(headers["attributes"] & _CONTROL_BIT).tolist():
+        found["marker"][place] = _control_type(content, int(begins[place]) + HEADER.size)
+    return found
+
+
+def _control_type(content: memoryview, position: int) -> int:
+    """Returns the type of the control record at a place (KIP-98): 0 for an abort, 1 for a commit."""
+    position = _after_varint(content, position) + 1  # its length, and its attributes
+    for _ in ("timestamp delta", "offset delta", "length of the key"):
+        position = _after_varint(content, position)
+    return int(_CONTROL_KEY.unpack_from(content, position)[1])
+
+
+def _after_varint(content: memoryview, position: int) -> int:
+    while content[position] & 0x80:
+        position += 1
+    return position + 1
 
 
 def _begins(content: memoryview) -> list[int]:

@@ -55,6 +55,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
     facts.cluster.is_history_whole = reader.history.is_gapless and not reader.history.corrupt
     timeline = facts.order_events()
     read_final_logs(run, facts, timeline, ledger)
+    facts.complete_transactions()
     read_descriptions(run, ledger)
     return RunEvidence(
         run=run,

@@ -72,6 +72,9 @@ class Premise(Enum):
     REASSIGNMENT_COMPLETED = "no reassignment was completed"
     REASSIGNMENT_CANCELLED = "no reassignment was cancelled"
     NOTIFIED = "no change of an ISR was notified in ZooKeeper"
+    TRANSACTION = "no producer began a transaction"
+    TRANSACTION_COMMITTED = "no producer was told that a transaction is committed"
+    READ_COMMITTED = "no reader of committed records was given any"
     SETTLED = "the cluster was not seen to settle once every fault was over"
 
 

@@ -57,6 +57,12 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.NODES
     if not cluster.is_seen_from_outside:
         yield Premise.OWN_WORD
+    if cluster.transactions.operations:
+        yield Premise.TRANSACTION
+    if any(transaction.is_committed for transaction in cluster.transactions.sent()):
+        yield Premise.TRANSACTION_COMMITTED
+    if any(read.batches for read in cluster.transactions.reads):
+        yield Premise.READ_COMMITTED
     registrations = [registration.event for registration in cluster.registrations]
     if len(registrations) > 1:
         yield Premise.TWO_REGISTRATIONS

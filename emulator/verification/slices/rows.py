@@ -6,7 +6,16 @@ from collections.abc import Hashable, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from laststand.emulator.core.history import FinalReadOperation, HistoryLine, OperationType, PollOperation, SendOperation
+from laststand.emulator.core.history import (
+    CommittedReadOperation,
+    FinalReadOperation,
+    HistoryLine,
+    OperationType,
+    PollOperation,
+    SendOperation,
+    SessionOperation,
+    TransactionOperation,
+)
 from laststand.emulator.verification.reading.packed_lines import PackedOperations
 from laststand.emulator.verification.tables.client_history import BegunSend, Poll, poll, received_batch, sent_batch
 from laststand.emulator.verification.tables.columns import ALL, Table
@@ -65,7 +74,11 @@ class SliceTables:
         self._final_reads: defaultdict[PartitionName, list[FinalReadOperation]] = defaultdict(list)
 
     def add_operations(self, operations: Iterable[HistoryLine], *, history: str) -> None:
-        """Takes the operations of a history of that name."""
+        """Takes the operations of a history of that name.
+
+        Raises:
+            ValueError: one is about a transaction.
+        """
         for operation in operations:
             match operation:
                 case SendOperation(type=OperationType.INVOKE):
@@ -75,6 +88,8 @@ class SliceTables:
                 case PollOperation():
                     self._polls[operation.topic, operation.partition].append(poll(operation))
                     self.tables.received.extend([received_batch(operation, batch) for batch in operation.batches])
+                case SessionOperation() | TransactionOperation() | CommittedReadOperation():
+                    raise ValueError("transactions are of several partitions, which one process has to judge together")
                 case FinalReadOperation():
                     self._final_reads[operation.topic, operation.partition].append(operation)
 

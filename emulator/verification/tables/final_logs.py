@@ -12,13 +12,17 @@ from laststand.emulator.verification.tables.columns import NONE, Table
 from laststand.emulator.verification.tables.matching import groups_of
 
 _CONTROL_BIT: Final = 0x20
+_TRANSACTIONAL_BIT: Final = 0x10
 
 Headers = NDArray[np.void]
-"""Headers of batches, with the names and types of Kafka's fields."""
+"""Headers of batches, with the names and types of Kafka's fields; ``marker`` is the type of a control record, or -1."""
 
 
 class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch in a final log. Offsets inclusive; ``producer_id`` is ``None`` without idempotence."""
+    """One batch in a final log. Offsets inclusive; ``producer_id`` is ``None`` without idempotence.
+
+    ``control_type`` is of the end of a transaction: 0 for an abort, 1 for a commit.
+    """
 
     node: int
     topic: str
@@ -33,6 +37,8 @@ class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
     producer_epoch: int
     base_sequence: int
     is_control: bool
+    is_transactional: bool
+    control_type: int | None
 
 
 class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +79,8 @@ class ReadLog(NamedTuple):
             "last_offset": bases + headers["last_offset_delta"],
             "producer_id": np.where(producer_ids < 0, NONE, producer_ids),
             "is_control": (headers["attributes"] & _CONTROL_BIT != 0).astype(np.int64),
+            "is_transactional": (headers["attributes"] & _TRANSACTIONAL_BIT != 0).astype(np.int64),
+            "control_type": np.where(headers["marker"] < 0, NONE, headers["marker"].astype(np.int64)),
             **{
                 name: headers[name].astype(np.int64)
                 for name in ("leader_epoch", "crc", "record_count", "producer_epoch", "base_sequence")
@@ -94,6 +102,8 @@ def batches_read(log: FinalLog, given: Table[ReceivedBatch]) -> Table[FinalBatch
         "producer_epoch": none,
         "base_sequence": none,
         "is_control": np.zeros(count, np.int64),
+        "is_transactional": np.zeros(count, np.int64),
+        "control_type": none,
         **{name: given[name] for name in ("base_offset", "last_offset", "leader_epoch", "crc", "record_count")},
     }
     return Table.built(FinalBatch, columns, {"topic": {log.topic: 0}, "topic_id": {log.topic_id: 0}})

@@ -1,0 +1,111 @@
+"""Transactions: what their producers and readers were told, and which ends the settled leaders' logs have for them.
+
+A transaction is known by its producer's history: the batches that it sent, and the end that it was told. In a log each
+batch of a transaction is decided by the next marker of its producer. What coordinators say counts for nothing here.
+Small: a run with transactions is read by one process.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from laststand.emulator.core.history import CommittedReadOperation, OperationType, TransactionOperation
+from laststand.emulator.verification.tables.client_history import SentBatch
+from laststand.emulator.verification.tables.final_logs import FinalBatch
+from laststand.emulator.verification.tables.rows import PartitionName
+
+_COMMIT: Final = 1
+"""Type of the control record that commits a transaction."""
+
+
+class End(Enum):
+    """The end of a transaction in one partition."""
+
+    ABORT = "aborted"
+    COMMIT = "committed"
+    NONE = "without an end"
+
+
+class StoredBatch(NamedTuple):
+    """A batch of a transaction in a settled log: which end it has there, and how often it is there."""
+
+    end: End
+    copies: int
+
+
+class SentTransaction(NamedTuple):
+    """A transaction, and those of its batches whose outcome its producer knows."""
+
+    operation: TransactionOperation
+    sends: tuple[SentBatch, ...]
+
+    @property
+    def is_committed(self) -> bool:
+        """Its producer was told that it is committed."""
+        return self.operation.type is OperationType.OK and self.operation.result == "commit"
+
+    @property
+    def is_aborted(self) -> bool:
+        """Its producer was told that it is aborted, or never had it committed."""
+        is_told = self.operation.type is OperationType.OK and self.operation.result == "abort"
+        return is_told or self.operation.type is OperationType.FAIL
+
+
+class TransactionFacts:
+    """All transactions of a run.
+
+    Attributes:
+        operations: by id, the last line of each.
+        reads: what readers of committed records were given, in the order of their histories.
+        stored: batches of transactions in settled logs, by partition and CRC; none of a partition without such a log.
+    """
+
+    def __init__(self) -> None:
+        self.operations: dict[str, TransactionOperation] = {}
+        self.reads: list[CommittedReadOperation] = []
+        self.stored: dict[PartitionName, Mapping[int, StoredBatch]] = {}
+        self._sends: dict[str, SentBatch] = {}
+
+    def add_sends(self, sends: Iterable[SentBatch]) -> None:
+        """Adds outcomes of batches; those of other producers are left out."""
+        wanted = {each for operation in self.operations.values() for each in operation.sends}
+        self._sends.update({send.operation_id: send for send in sends if send.operation_id in wanted})
+
+    def sent(self) -> Iterator[SentTransaction]:
+        """Yields all transactions."""
+        for operation in self.operations.values():
+            sends = tuple(self._sends[each] for each in operation.sends if each in self._sends)
+            yield SentTransaction(operation, sends)
+
+    def copies_of(self, send: SentBatch) -> list[StoredBatch] | None:
+        """Returns what a settled log has of a batch; ``None`` where there is no such log."""
+        stored = self.stored.get((send.topic, send.partition))
+        if stored is None:
+            return None
+        return [stored[each.crc] for each in send.crcs if each.crc in stored]
+
+    def ends_of(self, transaction: SentTransaction) -> dict[End, str]:
+        """Returns the ends that a transaction has, each with a partition that has it."""
+        ends: dict[End, str] = {}
+        for send in transaction.sends:
+            for copy in self.copies_of(send) or ():
+                if copy.end is not End.NONE:
+                    ends.setdefault(copy.end, f"{send.topic}-{send.partition}")
+        return ends
+
+
+def stored_batches(batches: Iterable[FinalBatch]) -> dict[int, StoredBatch]:
+    """Returns the batches of transactions in a log by CRC, with the end that each has there."""
+    found: dict[int, StoredBatch] = {}
+    undecided: dict[int, list[int]] = {}
+    for batch in batches:
+        if batch.producer_id is None or not batch.is_transactional:
+            continue
+        if batch.control_type is None:
+            undecided.setdefault(batch.producer_id, []).append(batch.crc)
+            before = found.get(batch.crc)
+            found[batch.crc] = StoredBatch(End.NONE, 1 if before is None else before.copies + 1)
+        else:
+            for crc in undecided.pop(batch.producer_id, ()):
+                found[crc] = found[crc]._replace(end=End.COMMIT if batch.control_type == _COMMIT else End.ABORT)
+    return found

@@ -1,0 +1,41 @@
+"""X3 CommittedStays: what was acknowledged in a transaction that is committed can be read, once."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.transactions import End, StoredBatch
+from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    facts = cluster.transactions
+    for transaction in facts.sent():
+        for send in transaction.sends if transaction.is_committed else ():
+            copies = facts.copies_of(send)
+            if copies is None or send.type is not OperationType.OK or send.base_offset is None:
+                continue
+            if [copy for copy in copies if copy.end is End.COMMIT] != [StoredBatch(End.COMMIT, 1)]:
+                where = f"{send.topic}-{send.partition} offset {send.base_offset}"
+                told = f"acknowledged in {transaction.operation.operation_id}, which its producer was told is committed"
+                yield Finding(send.base_offset, f"{where}, {told}, is {_fate(copies)}")
+
+
+def _fate(copies: list[StoredBatch]) -> str:
+    if not copies:
+        return "not in the log"
+    return " and ".join(f"in the log {_times(copy.copies)}, {copy.end.value}" for copy in copies)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+CHECK = ClusterCheck(
+    check_id="X3",
+    name="CommittedStays",
+    source="KIP-98, Transactional Guarantees; Jepsen's Kafka workload, lost-write",
+    needs=frozenset({Evidence.HISTORY, Evidence.FINAL_LOGS}),
+    premises=frozenset({Premise.TRANSACTION_COMMITTED, Premise.SETTLED_RECORDS}),
+    find=_find,
+)
