@@ -479,6 +479,7 @@ SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
     "Messages": ("kinds of messages; nodes", "Which messages of a link: requests that go there, or responses to them."),
     "PartitionOption": ("partition, such as `orders-0`", "Which partition."),
     "PartitionField": ("partition, such as `orders-0`", "Which partition."),
+    "PartitionList": ("list of partitions", "Which partitions, in this order."),
     "PartitionSet": ("partition, or `all`", "Which partitions."),
     "TopicField": ("topic", "Which topic, also one that was there before."),
     "TopicSpec": ("as in `topics` above", "The topic; every other key is a property of it."),

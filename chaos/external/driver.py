@@ -68,6 +68,7 @@ class ExternalDriver:
                     control_port=await self._client.listen(token),
                     token_file=token_file,
                     session_timeout_ms=node_properties({}).broker_session_timeout_ms,
+                    switches=order.switches,
                     wire=Wire.KAFKA,
                 )
                 await self._client.launch(self._supervisor, config, directory=order.directory)

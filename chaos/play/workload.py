@@ -1,11 +1,24 @@
 """Turns a scenario's workload into the configuration of clients."""
 
 from pathlib import Path
+from typing import Final
 
 from laststand.chaos.scenario.scenario import Scenario
-from laststand.emulator.client.config import ClientConfig, ConsumerConfig, ProducerConfig, Wire
-from laststand.emulator.core.client.settings import consumer_settings, producer_settings
+from laststand.emulator.client.config import ClientConfig, ConsumerConfig, ProducerConfig, TransactionsConfig, Wire
+from laststand.emulator.core.client.settings import (
+    ConsumerSettings,
+    ProducerSettings,
+    consumer_settings,
+    producer_settings,
+)
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.plan.fields import COMMITTED_READER, TRANSACTIONAL
+
+_RECORD_SIZE: Final = 100
+_REQUEST_TIMEOUT_MS: Final = 2_000
+_TRANSACTION_TIMEOUT_MS: Final = 10_000
 
 
 def client_config(
@@ -15,6 +28,7 @@ def client_config(
     control_port: int,
     token_file: Path,
     session_timeout_ms: int,
+    switches: Switches,
     wire: Wire = Wire.GRPC,
 ) -> ClientConfig:
     """Returns the configuration of a run's client process."""
@@ -26,6 +40,7 @@ def client_config(
         session_timeout_ms=session_timeout_ms,
         producers=producers_of(scenario),
         consumers=consumers_of(scenario),
+        transactions=transactions_of(scenario, switches),
         wire=wire,
     )
 
@@ -54,6 +69,27 @@ def consumers_of(scenario: Scenario) -> tuple[ConsumerConfig, ...]:
             settings=consumer_settings(dict(plan.properties)),
         )
         for index, plan in enumerate(scenario.consumers)
+    )
+
+
+def transactions_of(scenario: Scenario, switches: Switches) -> TransactionsConfig | None:
+    """Returns the transactional producer of a scenario that has a topic for what its coordinator knows."""
+    if all(topic.name != TRANSACTIONS_TOPIC for topic in scenario.topics):
+        return None
+    partitions = tuple(each for each in scenario.partitions if each.topic not in INTERNAL_TOPICS)
+    return TransactionsConfig(
+        name=TRANSACTIONAL,
+        topics=tuple(dict.fromkeys(partition.topic for partition in partitions)),
+        version=2 if switches.epoch_per_transaction else 1,
+        record_size=_RECORD_SIZE,
+        settings=ProducerSettings(
+            request_timeout_ms=_REQUEST_TIMEOUT_MS, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
+        ),
+        reader=ConsumerConfig(
+            name=COMMITTED_READER,
+            partitions=partitions,
+            settings=ConsumerSettings(isolation_level="read_committed"),
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from laststand.emulator.client.control import (
     Report,
     StartWork,
     StopWork,
+    Transact,
     WorkStopped,
     decode_report,
     encode_line,
@@ -26,6 +27,7 @@ from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.module_command import module_command
+from laststand.emulator.plan import actions
 from laststand.emulator.rpc.run_token import LINE_LENGTH, RunToken
 
 _REPORT_LENGTH_MAX: Final = 1 << 24
@@ -101,6 +103,15 @@ class ClientLink:
         self._send(
             ProduceBatch(producer=producer, topic=partition.topic, partition=partition.partition, record_count=records)
         )
+
+    def transact(self, action: actions.Transact) -> None:
+        """Has the transactional producer carry out a transaction.
+
+        Raises:
+            ClientLostError: the process is gone.
+        """
+        is_commit = action.end is actions.End.COMMIT
+        self._send(Transact(partitions=action.partitions, records=action.records, is_commit=is_commit))
 
     async def stop_work(self, *, timeout_ms: int) -> WorkStopped:
         """Stops them, and waits until every operation has its outcome.

@@ -91,6 +91,7 @@ class ProcessDriver:
                 control_port=await self._client.listen(self._cluster.token),
                 token_file=self._cluster.layout.token_file,
                 session_timeout_ms=self._session_timeout_ms,
+                switches=self._order.switches,
                 wire=self.wire,
             )
             async with asyncio.TaskGroup() as starting:

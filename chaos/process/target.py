@@ -142,6 +142,9 @@ class ProcessTarget:
         if isinstance(action, actions.Produce):
             self.client.produce(action.producer, action.partition, action.records)
             return actions.effective("sent")
+        if isinstance(action, actions.Transact):
+            self.client.transact(action)
+            return actions.effective("sent")
         links = self.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()

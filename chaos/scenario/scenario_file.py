@@ -38,6 +38,7 @@ from laststand.emulator.core.eras import ALL_ERAS, changes, era_label, era_rules
 from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, parse_ibps
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import milliseconds, read_enum
@@ -143,7 +144,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             kafka_clients=kafka_clients,
         )
         steps = _steps(top.required("steps"), names, topics)
-        first = tuple(topic.name for topic in topics)
+        first = tuple(topic.name for topic in topics if topic.name not in INTERNAL_TOPICS)
         pick = partial(_chosen_topics, default=first or names.topics, allowed=names.topics)
         end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
         missed = top.optional("missed_step")

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from laststand.chaos.play.workload import consumers_of, producers_of
+from laststand.chaos.play.workload import consumers_of, producers_of, transactions_of
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.emulator.client.config import final_consumer
 from laststand.emulator.client.control import ClientCounts
@@ -10,11 +10,11 @@ from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.pace import Pace
 from laststand.emulator.core import events
 from laststand.emulator.core.client.consumer import Phase
-from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
 from laststand.emulator.plan.nodes import HARNESS
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode
+from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode, TransactionalProducerNode
 from laststand.emulator.simulator.nodes.observer import ClientRecord
 from laststand.emulator.simulator.run.journal import Journal
 
@@ -44,10 +44,10 @@ class ClientObserver:
         self.journal.recorded(client, record, now_ms=now_ms)
         match record:
             case SendRecorded():
-                self.counters.add_send(record, self._acks[client])
+                self.counters.add_send(record, self._acks.get(client, Acks.ALL))
             case PollRecorded() if client in self._consumers:
                 self.counters.add_poll(record)
-            case PollRecorded() | FinalReadRecorded():
+            case _:
                 pass
 
     def stepped(self, node_id: NodeId) -> None:
@@ -63,12 +63,15 @@ class SimulatedClients:
         self._observer = observer
         self._producers: list[tuple[ProducerNode, Pace]] = []
         self._consumers: list[ConsumerNode] = []
+        self._transactions = transactions_of(scenario, cluster.switches)
+        self._transactional: TransactionalProducerNode | None = None
         self._is_working = False
 
     @property
     def acks(self) -> dict[str, Acks]:
         """The acks of each producer, by name."""
-        return {config.name: config.settings.acks for config in producers_of(self._scenario)}
+        acks = {config.name: config.settings.acks for config in producers_of(self._scenario)}
+        return acks if self._transactions is None else {**acks, self._transactions.name: Acks.ALL}
 
     @property
     def version(self) -> int:
@@ -91,7 +94,14 @@ class SimulatedClients:
             pace = Pace(config, now_s=self._now_s(), producer=node.producer)
             self._producers.append((node, pace))
             self._tick(node, pace, config.tick_ms)
-        for consumer in consumers_of(self._scenario):
+        consumers = consumers_of(self._scenario)
+        transactions = self._transactions
+        if transactions is not None:
+            self._transactional = self._cluster.clients.add_transactional(
+                transactions.name, transactions.settings, transactions.topics
+            )
+            consumers = (*consumers, transactions.reader)
+        for consumer in consumers:
             self._consumers.append(
                 self._cluster.clients.add_consumer(consumer.name, Phase.LIVE, consumer.settings, consumer.partitions)
             )
@@ -115,10 +125,16 @@ class SimulatedClients:
         self._is_working = False
         nodes = [node for node, _ in self._producers]
         self._cluster.run_until(
-            lambda: not any(node.producer.unfinished_records for node in nodes), within_ms=timeout_ms
+            lambda: (
+                not any(node.producer.unfinished_records for node in nodes)
+                and not (self._transactional is not None and self._transactional.producer.unfinished)
+            ),
+            within_ms=timeout_ms,
         )
         for node in nodes:
             self._cluster.clients.abandon(node)
+        if self._transactional is not None:
+            self._cluster.clients.abandon(self._transactional)
         for consumer in self._consumers:
             self._cluster.clients.abandon(consumer)
         self._producers.clear()

@@ -274,6 +274,28 @@ class Produce(_Action, frozen=True, kw_only=True, tag="produce"):
     records: Annotated[int, field.Whole("records", help="How many records.", low=1, high=10_000)]
 
 
+class End(Enum):
+    """The end that a transaction is meant to have."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+@action_spec(
+    "transact orders-0,refunds-0 records=2 end=abort",
+    "The transactional producer is offered a transaction: a batch for each of these partitions, in this order, and its "
+    "end (`commit` or `abort`).",
+)
+class Transact(_Action, frozen=True, kw_only=True, tag="transact"):
+    """Have the transactional producer carry out a transaction."""
+
+    partitions: Annotated[tuple[TopicPartition, ...], field.PartitionList()]
+    records: Annotated[int, field.Whole("records", help="Records of each batch.", low=1, high=10_000)]
+    end: Annotated[End, field.Choice("end", End, help="Which end it is meant to have.", default=End.COMMIT)] = (
+        End.COMMIT
+    )
+
+
 # --- Processes and disks ------------------------------------------------------------------------------------------
 
 
@@ -1069,6 +1091,7 @@ MessageAction: TypeAlias = (
 _AnyAction: TypeAlias = (
     Wait
     | Produce
+    | Transact
     | Draw
     | DeposeController
     | ProcessAction[NodeT_co]

@@ -52,7 +52,6 @@ KAFKA_APIS: Final = (
     "DescribeProducers",
     "DescribeQuorum",
     "DescribeTransactions",
-    "EndTxn",
     "FindCoordinator",
     "GetTelemetrySubscriptions",
     "Heartbeat",

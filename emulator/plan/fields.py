@@ -626,6 +626,35 @@ class PartitionField:
         yield from names.partition_problems(value)
 
 
+class PartitionList:
+    """Subject: partitions, ``partitions`` in a step."""
+
+    keys: tuple[str, ...] = ("partitions",)
+    options: tuple[Option, ...] = ()
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> tuple[TopicPartition, ...]:
+        cursor = fields.required("partitions")
+        partitions = tuple(names.partition(each) for each in cursor.items())
+        if not partitions:
+            cursor.fail("allowed: partitions, at least one")
+        return partitions
+
+    def write(self, value: tuple[TopicPartition, ...]) -> dict[str, YamlValue]:
+        return {"partitions": [str(each) for each in value]}
+
+    def parse(self, words: Words) -> tuple[TopicPartition, ...]:
+        named = (word.rpartition("-") for word in words.pop().split(","))
+        return tuple(TopicPartition(topic, int(index)) for topic, _, index in named)
+
+    def format(self, value: tuple[TopicPartition, ...]) -> list[str]:
+        return [",".join(map(str, value))]
+
+    def problems(self, value: tuple[TopicPartition, ...], names: Names) -> Iterator[str]:
+        for each in value:
+            yield from names.partition_problems(each)
+
+
 class PartitionOption(_Scalar[TopicPartition]):
     """A partition beside a subject of another kind: ``partition=orders-0`` in a line."""
 
@@ -679,6 +708,12 @@ class TopicField:
 
 PRODUCER_ALL: Final = "producer-all"
 PRODUCER_LEADER: Final = "producer-leader"
+TRANSACTIONAL: Final = "transactional"
+"""The transactional producer of a plan that brings its own clients, and its transactional id."""
+
+COMMITTED_READER: Final = "committed-reader"
+"""The consumer that is given committed records only, beside it."""
+
 PLANNED_PRODUCERS: Final = {"all": PRODUCER_ALL, "1": PRODUCER_LEADER, "0": "producer-none"}
 """Producers of a plan that brings its own clients, by the acks that its lines name."""
 

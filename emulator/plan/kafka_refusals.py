@@ -30,6 +30,7 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         actions.DiskFull: _DISK,
         actions.ClockRate: _CLOCK,
         actions.ClockJump: _CLOCK,
+        actions.Transact: "clients of Kafka's brokers have no transactions here",
         actions.ExpireSession: _NO_ZOOKEEPER,
         actions.Grant: _NO_IDENTITY,
         actions.Revoke: _NO_IDENTITY,

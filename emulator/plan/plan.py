@@ -31,6 +31,7 @@ from laststand.emulator.core.eras import (
 from laststand.emulator.core.errors import ConfigError, EmulatorError
 from laststand.emulator.core.properties import NodeProperties, is_node_property, node_properties
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
@@ -111,6 +112,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
         return tuple(partition for topic in self.topics for partition in topic.partitions)
+
+    @property
+    def client_partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that clients write to and read."""
+        return tuple(partition for partition in self.partitions if partition.topic not in INTERNAL_TOPICS)
+
+    @property
+    def has_transactions(self) -> bool:
+        """There is a topic for what coordinators of transactions know."""
+        return any(topic.name == TRANSACTIONS_TOPIC for topic in self.topics)
 
     def rules(self) -> Switches:
         """Returns the rules in force.

@@ -104,6 +104,7 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
             control_port=await client.listen(cluster.token),
             token_file=layout.token_file,
             session_timeout_ms=session_timeout_ms,
+            switches=Switches(),
         )
         await client.launch(cluster.supervisor, config, directory=tmp_path)
         client.start_work(cluster.addresses_for(CLIENT))

@@ -8,9 +8,12 @@ ran, or an open link to a running node.
 from typing import Final, assert_never
 
 from laststand.emulator.core import events
+from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
+from laststand.emulator.plan.fields import TRANSACTIONAL
 from laststand.emulator.simulator.actions import on_links, on_nodes
 from laststand.emulator.simulator.actions.administration import administer, change_permissions
 from laststand.emulator.simulator.actions.targets import on_each
@@ -68,6 +71,8 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return actions.effective(f"{duration_ms} ms have passed")
         case actions.Produce():
             return _produce(cluster, action)
+        case actions.Transact():
+            return _transact(cluster, action)
         case actions.Kill(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.kill(cluster, node_id))
         case actions.PowerLoss(nodes=nodes, loss=loss):
@@ -164,9 +169,21 @@ def _produce(cluster: SimulatedCluster, action: actions.Produce) -> actions.Outc
     producer = cluster.clients.producers.get(action.producer)
     if producer is None:
         return actions.no_op(f"there is no {action.producer}")
-    if cluster.state(action.partition) is None:
-        return actions.no_op(f"{action.partition} does not exist")
+    if cluster.state(action.partition) is None or action.partition.topic in INTERNAL_TOPICS:
+        return actions.no_op(f"{action.partition} does not exist, or is written by coordinators alone")
     return actions.effective(f"offered as {cluster.clients.produce(producer, action.partition, action.records)}")
+
+
+def _transact(cluster: SimulatedCluster, action: actions.Transact) -> actions.Outcome:
+    producer = cluster.clients.transactional.get(TRANSACTIONAL)
+    if producer is None:
+        return actions.no_op("there is no transactional producer, as there is no topic __transaction_state")
+    missing = [name for name in action.partitions if cluster.state(name) is None]
+    if missing:
+        return actions.no_op(f"{missing[0]} does not exist")
+    result = TransactionResult.COMMIT if action.end is actions.End.COMMIT else TransactionResult.ABORT
+    offered = cluster.clients.transact(producer, action.partitions, records=action.records, result=result)
+    return actions.effective(f"offered as {offered}")
 
 
 def _draw(cluster: SimulatedCluster, number: int) -> actions.Outcome:

@@ -32,6 +32,9 @@ class BrokerEffects:
         step: hands an input to a broker.
         end: ends a broker's process.
         write: writes an event of a broker.
+
+    Attributes:
+        contents: batches that brokers made themselves, by checksum.
     """
 
     def __init__(
@@ -52,8 +55,7 @@ class BrokerEffects:
         self._step = step
         self._end = end
         self._write = write
-        self._contents: dict[int, bytes] = {}
-        """Batches that brokers made themselves, by checksum."""
+        self.contents: dict[int, bytes] = {}
 
     def execute(self, node: BrokerNode, effect: effects.Effect) -> None:
         """Executes one effect.
@@ -65,7 +67,7 @@ class BrokerEffects:
         match effect:
             case effects.AppendToLog(partition=partition, batches=batches, contents=contents):
                 for batch, content in zip(batches, contents or (), strict=bool(contents)):
-                    self._contents[batch.crc] = content
+                    self.contents[batch.crc] = content
                 before = disk.logs[partition].recovery_point
                 disk.append(effect)
                 self._record_flush(node, partition, since=before)
@@ -107,7 +109,7 @@ class BrokerEffects:
                 self._deliver_later(node, disk.recover(effect))
             case effects.ReadRecords(partition=partition, span=span):
                 batches = disk.read(partition, span)
-                content = b"".join(stamp(self._contents[batch.crc], batch) for batch in batches)
+                content = b"".join(stamp(self.contents[batch.crc], batch) for batch in batches)
                 read = inputs.RecordsRead(
                     cause_id=CauseId("load"),
                     partition=partition,

@@ -3,16 +3,18 @@
 from collections.abc import Callable, Mapping
 
 from laststand.emulator.core import admin_messages, inputs, messages
+from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from laststand.emulator.core.client.steps import Abandoned, RecordsOffered
+from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.network.wire import Wire
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
-from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode, StepNode
+from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode, StepNode, TransactionalProducerNode
 
 
 class ClientSet:
@@ -22,11 +24,13 @@ class ClientSet:
         bootstrap: the brokers that clients ask first.
         wire: carries requests.
         batches: makes the producers' batches.
+        transaction_version: of the cluster.
         step: hands an input to a client.
         run_until: lets time pass until a condition holds.
 
     Attributes:
         producers: those of ``produce`` actions, by name.
+        transactional: transactional producers, by name.
         producer_acks: each producer's acks, by name.
         consumers: in the order in which they were started.
     """
@@ -38,10 +42,12 @@ class ClientSet:
         batches: BatchRegistry,
         *,
         controller_id: Callable[[], NodeId],
+        transaction_version: int,
         step: StepNode,
         run_until: Callable[[Callable[[], bool]], bool],
     ) -> None:
         self.producers: dict[str, ProducerNode] = {}
+        self.transactional: dict[str, TransactionalProducerNode] = {}
         self.producer_acks: dict[str, Acks] = {}
         self.consumers: list[ConsumerNode] = []
         self._bootstrap = bootstrap
@@ -50,6 +56,7 @@ class ClientSet:
         self._controller_id = controller_id
         self._step = step
         self._run_until = run_until
+        self._transaction_version = transaction_version
 
     # --- Requests from outside --------------------------------------------------------------------------------------
 
@@ -130,6 +137,38 @@ class ClientSet:
         """Offers records to a producer."""
         self._step(producer, offered)
 
+    # --- Transactional producers ------------------------------------------------------------------------------------
+
+    def add_transactional(
+        self, name: str, settings: ProducerSettings, topics: tuple[str, ...]
+    ) -> TransactionalProducerNode:
+        """Starts a transactional producer, whose id is its name."""
+        core = TransactionalProducer(
+            transactional_id=name,
+            settings=settings,
+            bootstrap=self._bootstrap,
+            topics=topics,
+            version=self._transaction_version,
+            encode=self._batches.encoder(name),
+        )
+        node = self.transactional[name] = TransactionalProducerNode(name, core)
+        self.producer_acks[name] = Acks.ALL
+        self._step(node, inputs.Started(cause_id=CauseId(name)))
+        return node
+
+    def transact(
+        self,
+        producer: TransactionalProducerNode,
+        partitions: tuple[TopicPartition, ...],
+        *,
+        records: int,
+        result: TransactionResult,
+    ) -> CauseId:
+        """Offers a transaction to a producer; returns the name of the operation."""
+        offered = producer.maker.make(partitions, records=records, result=result)
+        self._step(producer, offered)
+        return offered.cause_id
+
     # --- Consumers --------------------------------------------------------------------------------------------------
 
     def add_consumer(
@@ -143,16 +182,20 @@ class ClientSet:
     ) -> ConsumerNode:
         """Starts a consumer; one that is not at ``CLIENT`` reads past all broken links."""
         core = Consumer(name=name, phase=phase, settings=settings, bootstrap=self._bootstrap, partitions=partitions)
-        node = ConsumerNode(name, core, self._batches, node_id=node_id)
+        is_committed_only = settings.is_committed_only
+        node = ConsumerNode(name, core, self._batches, node_id=node_id, is_committed_only=is_committed_only)
         self.consumers.append(node)
         self._step(node, inputs.Started(cause_id=CauseId(name)))
         return node
 
-    def abandon(self, node: ProducerNode | ConsumerNode) -> None:
+    def abandon(self, node: ProducerNode | TransactionalProducerNode | ConsumerNode) -> None:
         """Ends a client's work: what is unfinished is given up."""
         abandoned = Abandoned(cause_id=CauseId(node.name))
-        if isinstance(node, ProducerNode):
-            self._step(node, abandoned)
-        else:
-            self._step(node, abandoned)
+        match node:
+            case ProducerNode():
+                self._step(node, abandoned)
+            case TransactionalProducerNode():
+                self._step(node, abandoned)
+            case ConsumerNode():
+                self._step(node, abandoned)
         node.end()

@@ -10,7 +10,14 @@ from typing import ClassVar
 
 from laststand.emulator.core import effects, events, inputs, records
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.client.steps import (
+    CommittedReadRecorded,
+    FinalReadRecorded,
+    PollRecorded,
+    SendRecorded,
+    SessionRecorded,
+    TransactionRecorded,
+)
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import MetadataImage, PartitionState
@@ -50,6 +57,7 @@ from laststand.emulator.simulator.nodes.nodes import (
     MetadataNode,
     Node,
     ProducerNode,
+    TransactionalProducerNode,
 )
 from laststand.emulator.simulator.nodes.observer import NullObserver, Observer
 
@@ -147,6 +155,7 @@ class SimulatedCluster:
             self.wire,
             batches or BatchRegistry(),
             controller_id=lambda: self.metadata_node.node_id,
+            transaction_version=2 if switches.epoch_per_transaction else 1,
             step=self._step,
             run_until=self.run_until,
         )
@@ -219,6 +228,11 @@ class SimulatedCluster:
         )
 
     # --- Views ------------------------------------------------------------------------------------------------------
+
+    @property
+    def own_batches(self) -> Mapping[int, bytes]:
+        """The batches that brokers made themselves, by checksum."""
+        return self._broker_effects.contents
 
     @property
     def settling_ms(self) -> int:
@@ -413,8 +427,15 @@ class SimulatedCluster:
                         self.on_response(node, effect)
                     effect = with_batches(node.disk, effect)
                 self.wire.respond(effect)
-            case SendRecorded() | PollRecorded() | FinalReadRecorded():
-                assert isinstance(node, ProducerNode | ConsumerNode)
+            case (
+                SendRecorded()
+                | PollRecorded()
+                | FinalReadRecorded()
+                | SessionRecorded()
+                | TransactionRecorded()
+                | CommittedReadRecorded()
+            ):
+                assert isinstance(node, ProducerNode | TransactionalProducerNode | ConsumerNode)
                 self._observer.recorded(node.name, effect, now_ms=self.queue.now_ms)
             case effects.CloseConnection(request_id=request_id):
                 self.wire.close(request_id)

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.power import DiskLoss
@@ -85,6 +86,11 @@ class ClusterView:
         name = self.draw_partition()
         state = self.cluster.state(name)
         return None if state is None or state.leader is None else LedPartition(name, state.leader, state)
+
+    @property
+    def client_partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that clients write to."""
+        return tuple(name for name in self.partitions if name.topic not in INTERNAL_TOPICS)
 
     @property
     def session_ms(self) -> int:

@@ -17,6 +17,7 @@ from laststand.emulator.simulator.moves.progress import PROGRESS_MOVES
 from laststand.emulator.simulator.moves.quorum import QUORUM_MOVES
 from laststand.emulator.simulator.moves.races import RACES
 from laststand.emulator.simulator.moves.requests import REQUEST_MOVES
+from laststand.emulator.simulator.moves.transactions import TRANSACTION_MOVES
 from laststand.emulator.simulator.moves.unclean_races import UNCLEAN_RACES
 from laststand.emulator.simulator.moves.zookeeper import ZOOKEEPER_MOVES
 
@@ -31,6 +32,7 @@ MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         **RACES,
         **UNCLEAN_RACES,
         **QUORUM_MOVES,
+        **TRANSACTION_MOVES,
         **ZOOKEEPER_MOVES,
     }
 )

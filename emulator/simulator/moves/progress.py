@@ -13,7 +13,9 @@ from laststand.emulator.simulator.oracle.promptness import bound_ms, unclean_bou
 def _produce(view: ClusterView) -> Actions:
     return [
         actions.Produce(
-            partition=view.draw_partition(), producer=PRODUCER_ALL, records=view.workload.choice((1, 1, 1, 2, 5))
+            partition=view.workload.choice(view.client_partitions),
+            producer=PRODUCER_ALL,
+            records=view.workload.choice((1, 1, 1, 2, 5)),
         )
         for _ in range(view.workload.choice((1, 1, 2, 4, 6)))
     ]
@@ -22,7 +24,9 @@ def _produce(view: ClusterView) -> Actions:
 def _produce_one(view: ClusterView) -> Actions:
     return [
         actions.Produce(
-            partition=view.draw_partition(), producer=PRODUCER_LEADER, records=view.workload.choice((1, 1, 2))
+            partition=view.workload.choice(view.client_partitions),
+            producer=PRODUCER_LEADER,
+            records=view.workload.choice((1, 1, 2)),
         )
     ]
 
@@ -43,7 +47,9 @@ def _linger(view: ClusterView) -> Actions:
 
 def _endure(view: ClusterView) -> Actions:
     """The faults in force last until what is promised in spite of them must have come to pass."""
-    produce = actions.Produce(partition=view.draw_partition(), producer=PRODUCER_LEADER, records=1)
+    produce = actions.Produce(
+        partition=view.workload.choice(view.client_partitions), producer=PRODUCER_LEADER, records=1
+    )
     properties = view.cluster.properties
     is_at_risk = properties.unclean_recovery_manager_enabled or properties.unclean_leader_election_enable
     overdue_ms = unclean_bound_ms(properties) if is_at_risk else bound_ms(properties)

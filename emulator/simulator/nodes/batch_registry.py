@@ -14,7 +14,7 @@ import msgspec
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.steps import BatchContent
 from laststand.emulator.core.coordinator_records import EncodeRecords
-from laststand.emulator.core.history import PolledBatch
+from laststand.emulator.core.history import UNKNOWN_PRODUCER, PolledBatch
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch
 from laststand.emulator.storage.coordinator_records import encode_records
 
@@ -34,6 +34,9 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     producer: str
     first_record_id: int
     record_count: int
+
+
+_NOBODYS: Final = _Entry(producer=UNKNOWN_PRODUCER, first_record_id=0, record_count=1)
 
 
 class BatchRegistry:
@@ -61,10 +64,13 @@ class BatchRegistry:
         return encode
 
     def polled(self, batch: BatchDescriptor, *, position: Offset) -> PolledBatch | None:
-        """Returns which records of a batch a consumer at ``position`` receives; ``None`` if no client sent it."""
-        entry = self._entries.get(batch.crc)
-        if entry is None or batch.last_offset < position:
+        """Returns which records of a batch a consumer at ``position`` receives; ``None`` if it has none from there on.
+
+        What no client sent, such as the end of a transaction, has no producer.
+        """
+        if batch.last_offset < position:
             return None
+        entry = self._entries.get(batch.crc, _NOBODYS)
         skipped = max(0, position - batch.base_offset)
         return PolledBatch(
             base_offset=Offset(batch.base_offset + skipped),
@@ -88,6 +94,7 @@ class BatchRegistry:
             producer_id=content.producer_id,
             producer_epoch=ProducerEpoch(-1) if content.producer_epoch is None else content.producer_epoch,
             base_sequence=-1 if content.base_sequence is None else content.base_sequence,
+            is_transactional=content.is_transactional,
         )
 
 

@@ -3,14 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
+from laststand.emulator.client.pace import TransactionMaker
 from laststand.emulator.core import effects, events, inputs, messages, records
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.invariants import PartitionMark
 from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.client.committed_records import committed_batches
 from laststand.emulator.core.client.consumer import Consumer
 from laststand.emulator.core.client.producer import Producer
-from laststand.emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
+from laststand.emulator.core.client.steps import (
+    ConsumerInput,
+    ProducerInput,
+    RecordsReceived,
+    TransactionalProducerInput,
+)
+from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
@@ -324,11 +332,29 @@ class ProducerNode(Node[ProducerInput]):
         return outcome
 
 
+class TransactionalProducerNode(Node[TransactionalProducerInput]):
+    """A transactional producer of the client process; it lives as long as the run."""
+
+    def __init__(self, name: str, core: TransactionalProducer) -> None:
+        super().__init__(CLIENT)
+        self.name = name
+        self.producer = core
+        self.core = core
+        self.maker = TransactionMaker(name)
+
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> TransactionalProducerInput:
+        """Returns the outcome as it is."""
+        return outcome
+
+
 class ConsumerNode(Node[ConsumerInput]):
     """A consumer; ``batches`` knows which records a batch holds, ``node_id`` is where its links begin."""
 
-    def __init__(self, name: str, core: Consumer, batches: BatchRegistry, *, node_id: NodeId) -> None:
+    def __init__(
+        self, name: str, core: Consumer, batches: BatchRegistry, *, node_id: NodeId, is_committed_only: bool
+    ) -> None:
         super().__init__(node_id)
+        self.is_committed_only = is_committed_only
         self.name = name
         self.consumer = core
         self.core = core
@@ -351,11 +377,16 @@ class ConsumerNode(Node[ConsumerInput]):
             answer = messages.FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=response.error)
         else:
             answer = response.partitions[0]
-        polled = tuple(
-            part for batch in answer.batches if (part := self._batches.polled(batch, position=asked.fetch_offset))
-        )
+        given = answer.batches
+        if self.is_committed_only:
+            given = tuple(committed_batches(given, answer.aborted_transactions))
+        polled = tuple(part for batch in given if (part := self._batches.polled(batch, position=asked.fetch_offset)))
         return RecordsReceived(
-            cause_id=outcome.cause_id, correlation_id=outcome.correlation_id, response=answer, polled=polled
+            cause_id=outcome.cause_id,
+            correlation_id=outcome.correlation_id,
+            response=answer,
+            polled=polled,
+            next_position=answer.batches[-1].next_offset if answer.batches else None,
         )
 
 

@@ -3,10 +3,19 @@
 from typing import Protocol, TypeAlias
 
 from laststand.emulator.core import events
-from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.client.steps import (
+    CommittedReadRecorded,
+    FinalReadRecorded,
+    PollRecorded,
+    SendRecorded,
+    SessionRecorded,
+    TransactionRecorded,
+)
 from laststand.emulator.core.types import NodeId
 
-ClientRecord: TypeAlias = SendRecorded | PollRecorded | FinalReadRecorded
+ClientRecord: TypeAlias = (
+    SendRecorded | PollRecorded | FinalReadRecorded | SessionRecorded | TransactionRecorded | CommittedReadRecorded
+)
 """A record of a client in the history."""
 
 

@@ -23,6 +23,7 @@ from laststand.emulator.simulator.oracle.metadata import MetadataChecks
 from laststand.emulator.simulator.oracle.promptness import Promptness
 from laststand.emulator.simulator.oracle.resumed_readers import ResumedReaders
 from laststand.emulator.simulator.oracle.tally import Tally
+from laststand.emulator.simulator.oracle.transactions import TransactionChecks
 from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 
@@ -58,6 +59,7 @@ class Checks:
         self.losses = LossLedger()
         self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies, self.losses)
         self.clients = ClientChecks(self.alarm_log, self.truths)
+        self.transactions = TransactionChecks(self.alarm_log, self.truths)
         self.resumed_readers = ResumedReaders(self.alarm_log)
         self.controller = ControllerRules(self.alarm_log)
         self.metadata = MetadataChecks(self.alarm_log)

@@ -14,6 +14,7 @@ from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from laststand.emulator.core.types import Acks, CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
@@ -43,6 +44,7 @@ class ClientChecks:
         self._attempted: dict[TopicPartition, set[int]] = {}
         self._sent: dict[tuple[str, int], _Sent] = {}
         self._position: dict[tuple[str, TopicPartition], Offset] = {}
+        self._markers: set[int] = set()
         self._observed: dict[TopicPartition, set[tuple[Offset, Offset, int]]] = {}  # first and last offset, CRC
 
     def forget(self, name: TopicPartition) -> None:
@@ -81,15 +83,21 @@ class ClientChecks:
             self.accepted.add(record.operation_id)
         self._attempted.setdefault(record.partition, set()).update(attempt.crc for attempt in record.attempts)
 
+    def ended(self, crc: int) -> None:
+        """A batch that ends a transaction was appended; it is fetched like records, and nobody sent it."""
+        self._markers.add(crc)
+
     def check_stored(self, name: TopicPartition, logs: Sequence[Sequence[BatchDescriptor]]) -> None:
         """D10, D11 on all replicas of a partition, once no send is under way any more."""
+        if name.topic in INTERNAL_TOPICS:
+            return
         failed, attempted = self._failed.get(name, set()), self._attempted.get(name, set())
         for log in logs:
             for batch in log:
                 if batch.crc in failed:
                     sentence = f"{name} {batch.base_offset} is batch {batch.crc}, whose producer was told of failure"
                     self._alarm_log.report("D11", name, sentence)
-                elif batch.crc not in attempted:
+                elif batch.crc not in attempted and not batch.is_control:
                     sentence = f"{name} {batch.base_offset} is batch {batch.crc}, which no producer sent there"
                     self._alarm_log.report("D10", name, sentence)
 
@@ -98,7 +106,7 @@ class ClientChecks:
         seen: dict[tuple[int, int, int], Offset] = {}
         last: dict[ProducerId, tuple[ProducerEpoch, int]] = {}
         for batch in log:
-            if batch.producer_id is None:
+            if batch.producer_id is None or batch.is_control or name.topic == OFFSETS_TOPIC:
                 continue
             key = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             if key in seen:
@@ -178,7 +186,8 @@ class ClientChecks:
         self, client: str, name: TopicPartition, batch: PolledBatch, high_watermark: Offset | None
     ) -> None:
         sent = self._sent.get((batch.producer, batch.first_record_id + batch.record_count - 1))
-        if sent is None or sent.partition != name or sent.first_record_id > batch.first_record_id:
+        is_sent = sent is not None and sent.partition == name and sent.first_record_id <= batch.first_record_id
+        if not is_sent and batch.crc not in self._markers:
             self._alarm_log.report("D10", name, f"{client} was given {batch} of {name}, which no producer sent there")
         committed = self._truths[name].committed.get(batch.last_offset)
         if committed != (batch.leader_epoch, batch.crc) or (

@@ -12,9 +12,17 @@ from typing import Final
 
 import laststand.emulator
 from laststand.emulator.core import effects, events, messages
-from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.steps import (
+    CommittedReadRecorded,
+    FinalReadRecorded,
+    PollRecorded,
+    SendRecorded,
+    TransactionRecorded,
+)
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -22,7 +30,7 @@ from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.nodes.observer import ClientRecord
 from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.event_router import EventRouter
-from laststand.emulator.simulator.oracle.finding import Alarm
+from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
 from laststand.emulator.simulator.oracle.liveness import excused, missing
 from laststand.emulator.simulator.oracle.losses import LostBatch
 from laststand.emulator.simulator.oracle.truth import PromisedBatch
@@ -69,6 +77,10 @@ class Oracle:
         cluster = self._cluster
         return tuple(self.checks.losses.lost(self.truths, cluster.image.partitions, cluster.nodes, unread=unread))
 
+    def guarantee_of(self, check_id: str, name: TopicPartition | None) -> Guarantee | None:
+        """Returns whether a promise had to hold that a healed cluster breaks; ``None`` where the ledger says it."""
+        return self.checks.transactions.guarantee(name) if check_id == "X5" and name is not None else None
+
     def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
         """Returns the present candidates that lack committed records."""
         return self.checks.durability.weak_candidates()
@@ -93,6 +105,8 @@ class Oracle:
                     self.checks.clients.attempted(record)
                     return  # the topic that had this name before has taken its promises along
                 self.checks.clients.sent(client, record, acks=self._cluster.clients.producer_acks[client])
+                if client in self._cluster.clients.transactional and record.type is not OperationType.INVOKE:
+                    self.checks.transactions.sent(record)
                 if record.type is OperationType.OK and record.base_offset is not None:
                     self._acked(client, record, record.base_offset)
             case PollRecorded(type=OperationType.OK) if self._is_current(record):
@@ -100,6 +114,10 @@ class Oracle:
                 truth = self.truths[record.partition]
                 for batch in record.batches:
                     truth.expose(batch, moment=self.alarm_log.moment, leader_epoch=record.leader_epoch)
+            case TransactionRecorded():
+                self.checks.transactions.transacted(record)
+            case CommittedReadRecorded():
+                self.checks.transactions.read(client, record)
             case FinalReadRecorded(type=OperationType.OK):
                 self.checks.clients.finished(client, record)
             case FinalReadRecorded(partition=name, error=error):
@@ -203,6 +221,7 @@ class Oracle:
     def missing(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
         """Yields the properties that a healed cluster has not reached yet, with partition if any, and a sentence."""
         yield from missing(self._cluster)
+        yield from self.checks.transactions.open_transactions(self._last_logs())
         yield from self.checks.logs.overdue_strays()
         yield from self.checks.metadata.missing()
         for name in excused(self._cluster):
@@ -218,7 +237,17 @@ class Oracle:
             self.checks.clients.check_stored(name, stored)
             self.checks.durability.check_last_leader(name, self.checks.durability.serving_leader(name))
             self.checks.resumed_readers.check(name, state.topic_id, self.truths[name])
+        self.checks.transactions.check(self._last_logs())
         self.scan()
+
+    def _last_logs(self) -> dict[TopicPartition, list[BatchDescriptor]]:
+        """Returns the logs of serving leaders, as far as clients write to them."""
+        leaders = ((name, self.checks.durability.serving_leader(name)) for name in self._cluster.image.partitions)
+        return {
+            name: leader.disk.logs[name].batches
+            for name, leader in leaders
+            if leader is not None and name.topic not in INTERNAL_TOPICS
+        }
 
     def stopped(self, *, unread: Collection[TopicPartition]) -> None:
         """Checks the last leaders once more: brokers that stop one by one hand leadership on."""

@@ -11,6 +11,7 @@ from laststand.emulator.simulator.profiles.faults import FAULTS
 from laststand.emulator.simulator.profiles.profile import Profile
 from laststand.emulator.simulator.profiles.quorum import QUORUM
 from laststand.emulator.simulator.profiles.races import RACES
+from laststand.emulator.simulator.profiles.transactions import TRANSACTIONS
 from laststand.emulator.simulator.profiles.unclean import BEYOND
 from laststand.emulator.simulator.profiles.zookeeper import STRAYS, ZOOKEEPER
 
@@ -27,7 +28,11 @@ _PROFILES: Final[Mapping[ClusterKind, Mapping[str, Profile]]] = MappingProxyType
 )
 
 ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
-    {**PROFILES, **ZOOKEEPER_PROFILES, STRAYS.name: STRAYS, QUORUM.name: QUORUM}
+    {
+        **PROFILES,
+        **ZOOKEEPER_PROFILES,
+        **{profile.name: profile for profile in (STRAYS, QUORUM, *TRANSACTIONS)},
+    }
 )
 """All profiles, and those that are drawn only where they are named."""
 

@@ -19,8 +19,23 @@ import msgspec
 from laststand.emulator.client.config import FINAL_CONSUMER
 from laststand.emulator.client.records import record_value
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.client.history_lines import final_read_line, poll_line, send_line
-from laststand.emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.client.history_lines import (
+    committed_read_line,
+    final_read_line,
+    poll_line,
+    send_line,
+    session_line,
+    transaction_line,
+)
+from laststand.emulator.core.client.steps import (
+    BatchContent,
+    CommittedReadRecorded,
+    FinalReadRecorded,
+    PollRecorded,
+    SendRecorded,
+    SessionRecorded,
+    TransactionRecorded,
+)
 from laststand.emulator.core.history import HistorySealed, Operation
 from laststand.emulator.core.types import Acks
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -67,6 +82,7 @@ class BatchBytes:
                 for record_id in range(content.first_record_id, content.first_record_id + content.record_count)
             ],
             producer=identity,
+            is_transactional=content.is_transactional,
         )
         descriptor = describe_header(encoded, 0)
         self.by_crc[descriptor.crc] = encoded
@@ -97,11 +113,12 @@ def write_evidence(
     """
     (directory / "events").mkdir(parents=True, exist_ok=True)
     _write_history(journal, directory, acks)
+    by_crc = {**cluster.own_batches, **content.by_crc}
     for node in cluster.nodes.values():
         data = directory / "nodes" / str(node.node_id) / "data"
         data.mkdir(parents=True)
         for partition, log in sorted(node.disk.logs.items()):
-            _write_log(data / str(partition), log, content.by_crc)
+            _write_log(data / str(partition), log, by_crc)
         logs = node.disk.logs.items()
         starts = {partition: max(log.log_start_checkpoint, log.segment_base) for partition, log in logs}
         (data / LOG_START_OFFSET_CHECKPOINT).write_text(format_offsets(starts))
@@ -135,9 +152,15 @@ def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Ope
             return poll_line(record, index=index, time_ns=time_ns, process=client, phase=phase)
         case FinalReadRecorded():
             return final_read_line(record, index=index, time_ns=time_ns, process=client)
+        case SessionRecorded():
+            return session_line(record, index=index, time_ns=time_ns, process=client)
+        case TransactionRecorded():
+            return transaction_line(record, index=index, time_ns=time_ns, process=client)
+        case CommittedReadRecorded():
+            return committed_read_line(record, index=index, time_ns=time_ns, process=client)
 
 
-def _write_log(path: Path, log: StoredLog, by_crc: dict[int, bytes]) -> None:
+def _write_log(path: Path, log: StoredLog, by_crc: Mapping[int, bytes]) -> None:
     path.mkdir()
     (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log.topic_id}\n")
     parts = [bytes(stamp(by_crc[batch.crc], batch)) for batch in log.batches]

@@ -20,7 +20,7 @@ from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.fields import COMMITTED_READER, PRODUCER_ALL, PRODUCER_LEADER, TRANSACTIONAL
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.simulator.actions.performer import heal_and_record, perform_and_record
@@ -43,6 +43,8 @@ CONSUMER: Final = ConsumerSettings(
 _IN_RACK: Final = msgspec.structs.replace(CONSUMER, request_timeout_ms=30_000)
 """Patience of consumers that read from followers in their rack, so that an answer may come late."""
 
+TRANSACTIONAL_PRODUCER: Final = msgspec.structs.replace(PRODUCER, transaction_timeout_ms=3_000)
+_COMMITTED_ONLY: Final = msgspec.structs.replace(CONSUMER, isolation_level="read_committed")
 _FINAL_CONSUMER: Final = msgspec.structs.replace(CONSUMER, fetch_max_wait_ms=0)
 _BOOT_MS: Final = 10_000
 _POLL_MS: Final = 50
@@ -163,12 +165,15 @@ class Simulation:
             if refusal is not None:
                 self._refused = ConfigError(key="topic", value=topic.name, expected=f"what Kafka takes: {refusal}")
                 return
-        topics = tuple(topic.name for topic in self.plan.topics)
+        topics = tuple(dict.fromkeys(name.topic for name in self.plan.client_partitions))
         cluster.clients.add_producer(PRODUCER_ALL, PRODUCER, topics)
         settings = msgspec.structs.replace(PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
         cluster.clients.add_producer(PRODUCER_LEADER, settings, topics)
         for index, settings_of_one in enumerate(self._readers()):
-            cluster.clients.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.partitions)
+            cluster.clients.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.client_partitions)
+        if self.plan.has_transactions:
+            cluster.clients.add_transactional(TRANSACTIONAL, TRANSACTIONAL_PRODUCER, topics)
+            cluster.clients.add_consumer(COMMITTED_READER, Phase.LIVE, _COMMITTED_ONLY, self.plan.client_partitions)
         cluster.run(20)
 
     def _readers(self) -> list[ConsumerSettings]:
@@ -271,7 +276,8 @@ class Simulation:
         self._unread = excused(cluster)
         self._excuses = len(self._unread)
         for check_id, partition, sentence in left:
-            self.oracle.alarm_log.report(check_id, partition, sentence)
+            guarantee = self.oracle.guarantee_of(check_id, partition)
+            self.oracle.alarm_log.report(check_id, partition, sentence, guarantee=guarantee)
         if left:
             return
         committed = cluster.committed_end_offset
@@ -316,7 +322,7 @@ class Simulation:
         cluster = self.cluster
         closing = {
             name: cluster.clients.produce(cluster.clients.producers[PRODUCER_ALL], name, 1)
-            for name in self.plan.partitions
+            for name in self.plan.client_partitions
             if name not in excused(cluster) and cluster.state(name) is not None
         }
         producers = list(cluster.clients.producers.values())
@@ -330,9 +336,13 @@ class Simulation:
                 self.oracle.alarm_log.report("L5", name, f"a healed cluster does not take {operation_id} for {name}")
         for producer in producers:
             cluster.clients.abandon(producer)
+        for transactional in cluster.clients.transactional.values():
+            cluster.clients.abandon(transactional)
         for consumer in cluster.clients.consumers:
             cluster.clients.abandon(consumer)
-        final = cluster.clients.add_consumer("final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.partitions)
+        final = cluster.clients.add_consumer(
+            "final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.client_partitions
+        )
         cluster.run_until(lambda: final.consumer.is_finished, within_ms=_READ_MS)
         cluster.clients.abandon(final)
         self.oracle.finish()

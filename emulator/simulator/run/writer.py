@@ -11,7 +11,7 @@ import yaml
 
 from laststand.emulator.core.eras import changes, era_rules, rule_texts
 from laststand.emulator.core.types import Acks
-from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER, TRANSACTIONAL
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.plan_yaml import format_plan_yaml
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
@@ -19,7 +19,7 @@ from laststand.emulator.simulator.run.evidence import BatchBytes, write_evidence
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
 
-PRODUCERS: Final = {PRODUCER_ALL: Acks.ALL, PRODUCER_LEADER: Acks.LEADER}
+PRODUCERS: Final = {PRODUCER_ALL: Acks.ALL, PRODUCER_LEADER: Acks.LEADER, TRANSACTIONAL: Acks.ALL}
 """Producers of a simulated run, and their acks."""
 
 

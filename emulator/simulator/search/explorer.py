@@ -12,6 +12,7 @@ import msgspec
 
 from laststand.emulator.core.promises import PromiseKind
 from laststand.emulator.core.switches import DEFAULT_ERA
+from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition, Way
 from laststand.emulator.plan.actions import Action, Cut, Expire, Hold, Wait
 from laststand.emulator.plan.channels import Channel, Link
@@ -120,8 +121,10 @@ def _draw_cluster(profile: Profile, topology: Random) -> Plan:
         for index in range(topology.randint(1, profile.partitions))
     )
     properties = (("min.insync.replicas", str(min_isr)),)
-    topic = PlannedTopic(name="orders", replicas=replicas, properties=properties)
-    return Plan(brokers=brokers, controllers=profile.controllers, topics=(topic,))
+    topics = [PlannedTopic(name="orders", replicas=replicas, properties=properties)]
+    if profile.has_transactions:
+        topics.append(PlannedTopic(name=TRANSACTIONS_TOPIC, replicas=replicas[:1], properties=properties))
+    return Plan(brokers=brokers, controllers=profile.controllers, topics=tuple(topics))
 
 
 def _play_moves(

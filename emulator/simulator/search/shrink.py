@@ -223,7 +223,7 @@ def _simpler(action: actions.Action) -> Iterator[actions.Action]:
             for shorter in _WAITS_MS:
                 if shorter < duration_ms:
                     yield actions.Wait(duration_ms=shorter)
-        case actions.Produce(records=records) if records > 1:
+        case actions.Produce(records=records) | actions.Transact(records=records) if records > 1:
             yield msgspec.structs.replace(action, records=1)
         case actions.PowerLoss(loss=loss):
             for simpler in _simpler_losses(loss):
@@ -273,7 +273,7 @@ def _drop_topology(search: Search) -> None:
 
 def _with_one_partition(plan: Plan) -> Plan | None:
     first = plan.topics[0]
-    if len(plan.topics) == 1 and len(first.replicas) == 1:
+    if plan.has_transactions or (len(plan.topics) == 1 and len(first.replicas) == 1):
         return None
     return msgspec.structs.replace(plan, topics=(msgspec.structs.replace(first, replicas=first.replicas[:1]),))
 

@@ -58,6 +58,8 @@ PROFILE_NAMES: Final = (
     "zk-races",
     "zk-strays",
     "quorum",
+    "transactions",
+    "transactions-restarts",
 )
 """Names of ``ALL_PROFILES`` in ``laststand.emulator.simulator.profiles.profiles``, which takes long to import."""
 

@@ -70,6 +70,7 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
             st.sampled_from(Way),
         ),
         fields.PartitionField: st.sampled_from(PARTITIONS),
+        fields.PartitionList: st.lists(st.sampled_from(PARTITIONS), min_size=1, max_size=3, unique=True).map(tuple),
         fields.PartitionOption: st.sampled_from(PARTITIONS),
         fields.TopicField: st.sampled_from(["orders", "re-funds"]),
         fields.ProducerField: st.sampled_from([fields.PRODUCER_ALL, fields.PRODUCER_LEADER]),

@@ -9,6 +9,7 @@ from laststand.emulator.simulator.moves.progress import PROGRESS_MOVES
 from laststand.emulator.simulator.moves.quorum import QUORUM_MOVES
 from laststand.emulator.simulator.moves.races import RACES
 from laststand.emulator.simulator.moves.requests import REQUEST_MOVES
+from laststand.emulator.simulator.moves.transactions import TRANSACTION_MOVES
 from laststand.emulator.simulator.moves.unclean_races import UNCLEAN_RACES
 from laststand.emulator.simulator.moves.zookeeper import ZOOKEEPER_MOVES
 from laststand.emulator.simulator.profiles.profiles import ALL_PROFILES
@@ -25,6 +26,7 @@ def test_no_name_is_in_two_tables() -> None:
         RACES,
         UNCLEAN_RACES,
         QUORUM_MOVES,
+        TRANSACTION_MOVES,
         ZOOKEEPER_MOVES,
     )
     assert sum(len(table) for table in tables) == len(MOVES)

@@ -14,6 +14,7 @@ from tests.unit.simulator.oracle import (
     test_metadata,
     test_promptness,
     test_resumed_readers,
+    test_transactions,
     test_zookeeper_checks,
 )
 
@@ -28,6 +29,7 @@ FIRING = (
     *test_promptness.CASES,
     *test_resumed_readers.CASES,
     *test_durability.CASES,
+    *test_transactions.CASES,
     *test_zookeeper_checks.CASES,
 )
 

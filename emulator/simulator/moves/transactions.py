@@ -1,0 +1,87 @@
+"""Moves of transactions: they begin and end, and what clients, coordinators and leaders ask each other waits."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from laststand.emulator.core.coordinator_partitions import partition_of
+from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.types import BrokerId, Way
+from laststand.emulator.plan import actions
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.fields import TRANSACTIONAL
+from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
+
+
+def _transact(view: ClusterView) -> Actions:
+    partitions = view.client_partitions
+    count = view.workload.randint(1, min(3, len(partitions)))
+    return [
+        actions.Transact(
+            partitions=tuple(view.workload.sample(partitions, count)),
+            records=view.workload.choice((1, 1, 2)),
+            end=view.workload.choice((actions.End.COMMIT, actions.End.COMMIT, actions.End.ABORT)),
+        )
+        for _ in range(view.workload.choice((1, 2, 3)))
+    ]
+
+
+def _coordinator(view: ClusterView) -> BrokerId | None:
+    count = view.cluster.image.partition_counts.get(TRANSACTIONS_TOPIC, 0)
+    state = view.cluster.state(partition_of(TRANSACTIONAL, TRANSACTIONS_TOPIC, count)) if count else None
+    return None if state is None else state.leader
+
+
+def _hold_end(view: ClusterView) -> Actions:
+    """Delays what a producer asks its coordinator for, or the answer."""
+    coordinator = _coordinator(view)
+    if coordinator is None:
+        return []
+    api = view.network.choice(("EndTxn", "EndTxn", "EndTxn", "AddPartitionsToTxn", "InitTransaction"))
+    return [actions.Hold(channel=Channel(CLIENT, coordinator, api, view.network.choice(tuple(Way))))]
+
+
+def _hold_between_brokers(view: ClusterView) -> Actions:
+    """Delays markers on their way, or a leader's question before it appends the first records of a transaction."""
+    coordinator, led = _coordinator(view), view.draw_led_partition()
+    if coordinator is None or led is None or led.leader == coordinator:
+        return []
+    ends = view.network.choice(
+        ((coordinator, led.leader, "WriteTxnMarkers"), (led.leader, coordinator, "AddPartitionsToTxn"))
+    )
+    return [actions.Hold(channel=Channel(*ends, view.network.choice(tuple(Way))))]
+
+
+def _overtake(view: ClusterView) -> Actions:
+    """Requests of a producer wait until it asks again; the newest copy arrives first, the others some time later."""
+    coordinator = _coordinator(view)
+    if coordinator is None:
+        return []
+    channel = Channel(CLIENT, coordinator, view.network.choice(("EndTxn", "EndTxn", "AddPartitionsToTxn")), Way.REQUEST)
+    return [
+        actions.Hold(channel=channel),
+        *_transact(view),
+        actions.Wait(duration_ms=view.schedule.randint(340, 700)),
+        actions.ReleaseNewest(channel=channel),
+        actions.Wait(duration_ms=view.schedule.randint(2, 80)),
+        actions.Release(channel=channel),
+        actions.Wait(duration_ms=view.schedule.randint(2, 40)),
+    ]
+
+
+def _outlast(view: ClusterView) -> Actions:
+    """Waits until requests of clients are given up and sent again, and a little longer."""
+    return [actions.Wait(duration_ms=view.schedule.randint(280, 500))]
+
+
+TRANSACTION_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
+    {
+        "transact": _transact,
+        "hold_end": _hold_end,
+        "hold_between_brokers": _hold_between_brokers,
+        "overtake": _overtake,
+        "outlast": _outlast,
+    }
+)
+"""The moves of transactions, by the name that profiles use."""
