@@ -8,7 +8,7 @@ DOCUMENT: Final = Path(__file__).parent / "failures.md"
 
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 _KAFKA_HEADING: Final = "## On Apache Kafka\n"
-_REASON: Final = re.compile(r"- ([SZ]\d\d): (.+)")
+_REASON: Final = re.compile(r"- ([STZ]\d\d): (.+)")
 
 
 class Failure(NamedTuple):
@@ -39,6 +39,16 @@ class KafkaResult(NamedTuple):
 def failures_of(document: str) -> list[Failure]:
     """Returns the rows of the first table, in order: failures that a KRaft cluster can have."""
     return _rows(document, "S")
+
+
+def transaction_failures_of(document: str) -> list[Failure]:
+    """Returns the rows about transactions, which either kind of cluster can have."""
+    return _rows(document, "T")
+
+
+def all_failures_of(document: str) -> list[Failure]:
+    """Returns the rows of all tables."""
+    return [*failures_of(document), *transaction_failures_of(document), *zookeeper_failures_of(document)]
 
 
 def zookeeper_failures_of(document: str) -> list[Failure]:

@@ -18,7 +18,7 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
-from docs.failures_table import DOCUMENT, Failure, failures_of, reasons_of, zookeeper_failures_of
+from docs.failures_table import DOCUMENT, Failure, all_failures_of, reasons_of
 from docs.portable import Story, stories
 from laststand.chaos.drivers import make_driver
 from laststand.chaos.play.expressible import not_expressible
@@ -253,7 +253,7 @@ def _play_scenario(path: Path, era: str, rules: Switches, directory: Path) -> Pa
 def main(target: Path) -> None:
     """Writes the gallery of all failures."""
     document = DOCUMENT.read_text(encoding="utf-8")
-    write_gallery(target, [*failures_of(document), *zookeeper_failures_of(document)])
+    write_gallery(target, all_failures_of(document))
     sys.stdout.write(f"{target / INDEX}\n")
 
 

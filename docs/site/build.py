@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.failures_table import DOCUMENT, Failure, failures_of, zookeeper_failures_of
+from docs.failures_table import DOCUMENT, Failure, all_failures_of
 from docs.gallery import write_gallery
 from docs.playground import build as playground
 from docs.portable import pages_with_rules
@@ -63,7 +63,7 @@ def generated_pages() -> dict[str, str]:
 def failures() -> list[Failure]:
     """Returns every row of the tables of failures."""
     document = DOCUMENT.read_text(encoding="utf-8")
-    return [*failures_of(document), *zookeeper_failures_of(document)]
+    return all_failures_of(document)
 
 
 def drawn_failures() -> list[Failure]:

@@ -22,7 +22,7 @@ SCENARIOS = ROOT / "chaos" / "scenarios"
 DOCUMENT = failures_table.DOCUMENT.read_text(encoding="utf-8")
 ON_KAFKA = failures_table.kafka_results_of(DOCUMENT)
 LOSSES = DOCUMENT.partition("\n[On Apache Kafka]")[2].partition("\n\n")[0]
-ROWS = [*failures_table.failures_of(DOCUMENT), *failures_table.zookeeper_failures_of(DOCUMENT)]
+ROWS = failures_table.all_failures_of(DOCUMENT)
 
 
 def problems(row: Failure) -> list[str]:
@@ -130,7 +130,7 @@ def test_every_failure_that_the_simulator_looks_for_has_a_row() -> None:
 
 def test_every_failure_that_a_scenario_plays_has_a_row() -> None:
     scenarios = (ROOT / "chaos" / "scenarios").rglob("*.yaml")
-    played = {name for path in scenarios for name in re.findall(r"\b[SZ]\d\d\b", path.read_text(encoding="utf-8"))}
+    played = {name for path in scenarios for name in re.findall(r"\b[STZ]\d\d\b", path.read_text(encoding="utf-8"))}
     assert played
     assert played <= {row.id for row in ROWS}
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from docs.failures_table import DOCUMENT, Failure, failures_of, reasons_of, zookeeper_failures_of
+from docs.failures_table import DOCUMENT, Failure, all_failures_of, reasons_of
 from docs.gallery import INDEX, ROOT, Played, Unplayed, played_by, write_gallery
 from laststand.emulator.report.run_files import read_reported_run
 from laststand.emulator.verification.verdict.report import Verdict
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 REASONS = reasons_of(TEXT)
-FAILURES = {failure.id: failure for failure in [*failures_of(TEXT), *zookeeper_failures_of(TEXT)]}
+FAILURES = {failure.id: failure for failure in all_failures_of(TEXT)}
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
