@@ -102,6 +102,10 @@ class RequestGuard:
             return Refused(refusal(request, _CLUSTER_DENIED))
         if isinstance(request, messages.ProduceRequest) and not self._may_use_transaction(asked, request):
             return Refused(refusal(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        if isinstance(request, transaction_messages.InitTransactionRequest | transaction_messages.EndTxnRequest):
+            named = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+            is_met = self._is_allowed(asked, requirement.operation, named)
+            return received if is_met else Refused(refusal(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         if requirement.subject is Subject.CLUSTER:
             is_met = self._is_met_on_cluster(asked, requirement)
             return received if is_met else Refused(refusal(request, _CLUSTER_DENIED))
@@ -239,7 +243,7 @@ def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
             return messages.MetadataResponse(brokers=(), controller_id=None, topics=())
         case messages.DescribeTopicPartitionsRequest():
             return messages.DescribeTopicPartitionsResponse(error=error)
-        case _ if REQUIREMENTS[type(request)].subject is Subject.CLUSTER:
+        case _ if REQUIREMENTS[type(request)].subject in (Subject.CLUSTER, Subject.TRANSACTIONAL_ID):
             return _response(request, error=error)
         case _:
             field, asked = _entries_of(request)

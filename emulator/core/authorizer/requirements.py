@@ -18,6 +18,7 @@ class Subject(Enum):
 
     CLUSTER = "the cluster"
     TOPICS = "each topic"
+    TRANSACTIONAL_ID = "its transactional id"
     CONFIGURED = "each topic, or the cluster for a broker"
 
 
@@ -40,6 +41,7 @@ class Requirement(NamedTuple):
 
 
 _INTER_BROKER: Final = Requirement(AclOperation.CLUSTER_ACTION)
+_WRITE_TRANSACTION: Final = Requirement(AclOperation.WRITE, Subject.TRANSACTIONAL_ID)
 _ALTER_CLUSTER: Final = Requirement(AclOperation.ALTER)
 _DESCRIBE_CLUSTER: Final = Requirement(AclOperation.DESCRIBE)
 _DESCRIBE_TOPICS: Final = Requirement(AclOperation.DESCRIBE, Subject.TOPICS)
@@ -50,6 +52,8 @@ REQUIREMENTS: Final[Mapping[type[Message], Requirement]] = {
     messages.AlterPartitionRequest: _INTER_BROKER,
     messages.AllocateProducerIdsRequest: _INTER_BROKER,
     messages.GetReplicaLogInfoRequest: _INTER_BROKER,
+    transaction_messages.InitTransactionRequest: _WRITE_TRANSACTION,
+    transaction_messages.EndTxnRequest: _WRITE_TRANSACTION,
     transaction_messages.AddPartitionsToTxnRequest: _INTER_BROKER,
     transaction_messages.WriteTxnMarkersRequest: _INTER_BROKER._replace(on_cluster=AclOperation.ALTER),
     messages.ProduceRequest: Requirement(AclOperation.WRITE, Subject.TOPICS),

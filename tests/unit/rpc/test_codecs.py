@@ -108,7 +108,7 @@ def test_every_request_between_nodes_has_an_api() -> None:
     unary = {api.request_type for api in (*CONTROLLER_APIS, *BROKER_APIS)}
     of_clients_of_kafka = {
         *typing.get_args(group_messages.CoordinatorRequest),
-        *typing.get_args(transaction_messages.TransactionalIdRequest),
+        transaction_messages.DescribeTransactionRequest,
         transaction_messages.ListTransactionsRequest,
     }
 

@@ -82,6 +82,13 @@ REQUESTS: tuple[messages.Request, ...] = (
     messages.AllocateProducerIdsRequest(broker_id=BROKER, broker_epoch=EPOCH),
     messages.GetReplicaLogInfoRequest(partitions=((TopicId("t"), 0),)),
     transactions.AddPartitionsToTxnRequest(transactions=()),
+    transactions.InitTransactionRequest(transactional_id="shop", timeout_ms=1000),
+    transactions.EndTxnRequest(
+        transactional_id="shop",
+        producer_id=ProducerId(7),
+        producer_epoch=ProducerEpoch(0),
+        result=TransactionResult.COMMIT,
+    ),
     transactions.WriteTxnMarkersRequest(
         markers=(
             transactions.TransactionMarkers(
@@ -154,6 +161,8 @@ def received(request: messages.Request, requester: Requester | None = ALICE) -> 
 
 
 def entry_for(requirement: Requirement) -> AccessControlEntry:
+    if requirement.subject is Subject.TRANSACTIONAL_ID:
+        return allowed(requirement.operation, "shop", ResourceType.TRANSACTIONAL_ID)
     if requirement.subject is Subject.CLUSTER:
         return allowed(requirement.operation, CLUSTER_NAME, ResourceType.CLUSTER)
     return allowed(requirement.operation, "orders", ResourceType.TOPIC)
