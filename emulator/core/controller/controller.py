@@ -119,12 +119,11 @@ class Controller:
         Raises:
             InvariantError: the batch does not continue the ones before it.
         """
-        for index, record in enumerate(batch.records):
-            self.image.replay(record, offset=MetadataOffset(batch.base_offset + index))
+        self.fold(batch)
         self.committed_end_offset = self.image.next_offset
 
-    def pass_control(self, batch: records.MetadataBatch) -> None:
-        """Passes records that the quorum itself has appended: they take offsets, and are not committed yet.
+    def fold(self, batch: records.MetadataBatch) -> None:
+        """Applies a batch that is not committed yet: records that the quorum itself has appended, which take offsets.
 
         Raises:
             InvariantError: the batch does not continue the ones before it.

@@ -188,7 +188,7 @@ class QuorumController:
     def _pass_control(self, active: Controller, batches: Sequence[QuorumBatch]) -> None:
         for batch in batches:
             if batch.control:
-                active.pass_control(decode_batch(batch, cause_id=_CONTROL).batch)
+                active.fold(decode_batch(batch, cause_id=_CONTROL).batch)
 
     def _commit(self, end_offset: MetadataOffset, cause_id: CauseId) -> None:
         """Publishes what is committed, and lets out what has waited for that.

@@ -1,9 +1,14 @@
 """Controllers on top of the quorum: who is active, what is published, and what becomes of it at a failover."""
 
+from typing import cast
+
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import OtherRecordCommitted
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.quorum.messages import RemoveRaftVoterRequest
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
+from laststand.emulator.core.records import ControlRecord, MetadataBatch
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, NodeId
 from tests.unit.core.quorum_controller.controllers import NODES, Controllers
 
@@ -123,3 +128,22 @@ def test_after_a_restart_of_all_the_log_is_what_it_was() -> None:
     after = controllers.published[controllers.active]
     assert after[: len(before)] == before
     assert set(fold(after).brokers) == {1}
+
+
+def test_a_change_of_voters_takes_an_offset_of_the_metadata_log() -> None:
+    controllers = Controllers()
+    active = controllers.elect()
+    controllers.register(active, 1)
+    controllers.run(100)
+    removed = next(node_id for node_id in NODES if node_id != active)
+    key = ReplicaKey(removed, DirectoryId(f"disk-{removed}"))
+    controllers.ask(active, cast(messages.Request, RemoveRaftVoterRequest(voter=key)))
+    request = controllers.register(active, 2)
+    controllers.run(1000)
+    assert controllers.error(request) is ErrorCode.NONE
+    published = controllers.published[active]
+    names = [record.name for batch in published for record in batch.records if isinstance(record, ControlRecord)]
+    assert names == ["LeaderChange", "KRaftVersion", "KRaftVoters", "KRaftVoters"]
+    assert set(fold(published).brokers) == {1, 2}
+    control = [event for event in controllers.facts[active] if isinstance(event, OtherRecordCommitted)]
+    assert [event.record for event in control] == names
