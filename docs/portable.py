@@ -13,11 +13,12 @@ from docs.rule_tables import table
 
 CATALOGUE: Final = Path(__file__).parent / "catalogue"
 SECTIONS: Final = ("Preconditions", "Story", "What must hold", "By hand")
-_TITLE: Final = re.compile(r"^# ([SZQ]\d\d): (.+)$", re.MULTILINE)
+_TITLE: Final = re.compile(r"^# ([STZQ]\d\d): (.+)$", re.MULTILINE)
 _SECTION: Final = re.compile(r"^## (.+)\n\n", re.MULTILINE)
 _STEP: Final = re.compile(r"^\d+\. ", re.MULTILINE)
 _FAMILIES: Final = {
     "S": "Replicas, their leader, and a controller",
+    "T": "Transactions",
     "Z": "The same with a store: the leader or the controller writes the in-sync set there",
     "Q": "The controllers' own log, by majority",
 }
@@ -56,7 +57,7 @@ class Story(NamedTuple):
 
 def stories() -> dict[str, Story]:
     """Returns every page of the catalogue by its id, in order of the families."""
-    found = [read_story(path.read_text(encoding="utf-8")) for path in CATALOGUE.glob("[szq]*.md")]
+    found = [read_story(path.read_text(encoding="utf-8")) for path in CATALOGUE.glob("[stzq]*.md")]
     order = list(_FAMILIES)
     return {story.id: story for story in sorted(found, key=lambda story: (order.index(story.id[0]), story.id))}
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.failures_table import DOCUMENT, Failure, all_failures_of
+from docs.failures_table import DOCUMENT, Failure, all_failures_of, failures_of, transaction_failures_of
 from docs.gallery import write_gallery
 from docs.playground import build as playground
 from docs.portable import pages_with_rules
@@ -62,13 +62,13 @@ def generated_pages() -> dict[str, str]:
 
 def failures() -> list[Failure]:
     """Returns every row of the tables of failures."""
-    document = DOCUMENT.read_text(encoding="utf-8")
-    return all_failures_of(document)
+    return all_failures_of(DOCUMENT.read_text(encoding="utf-8"))
 
 
 def drawn_failures() -> list[Failure]:
     """Returns the rows that the site's gallery has: with those of clusters with ZooKeeper it would be too large."""
-    return failures_of(DOCUMENT.read_text(encoding="utf-8"))
+    document = DOCUMENT.read_text(encoding="utf-8")
+    return [*failures_of(document), *transaction_failures_of(document)]
 
 
 def write_sources(directory: Path, pages: Pages, order: Navigation) -> Path:
