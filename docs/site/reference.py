@@ -39,5 +39,5 @@ def _schema_page() -> str:
     schema = msgspec.json.format(msgspec.json.encode(scenario_schema()), indent=2).decode()
     return (
         "# Schema of scenario files\n\n`laststand scenarios schema` prints it; "
-        f"[scenarios.md](../docs/scenarios.md) explains each key.\n\n```json\n{schema}\n```\n"
+        f"[scenarios.md](../docs/scenarios.md) explains each key.\n\n```text\n{schema}\n```\n"
     )
