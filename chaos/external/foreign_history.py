@@ -1,0 +1,336 @@
+"""Histories that others wrote, as operations of ours: each record is a batch, and the CRC of its value is that batch's.
+
+Nothing is guessed. Where no operation says when a send began, all sends of its process begin at its first one. Where
+the form cannot say why a consumer jumped, it wanted to (``seek``). Offsets at which nobody knows a record may belong to
+ends of transactions, so a consumer may leave them out. A last reader stands for the final log of a partition: a
+process that read, after the last send, from the lowest offset that anybody knows. What was acknowledged behind its last
+record counts as lost only if somebody says that it had read to the end.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from laststand.emulator.client.records import UNKNOWN_PRODUCER
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.history import (
+    Attempt,
+    FinalReadOperation,
+    Operation,
+    OperationType,
+    PolledBatch,
+    PollOperation,
+    SendOperation,
+)
+from laststand.emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from laststand.emulator.storage.record_batch import checksum
+
+NODE: Final = NodeId(0)
+"""Stands for all brokers: such histories do not say which one answered."""
+
+_EPOCH: Final = LeaderEpoch(0)
+_LAST_READER: Final = "last-reader"
+_OUTCOMES: Final = {OperationType.OK: "NONE", OperationType.FAIL: "FAILED", OperationType.INFO: "UNKNOWN"}
+
+
+class ForeignSend(NamedTuple):
+    """The invocation of a send of one record, or its outcome.
+
+    Attributes:
+        type: of the operation.
+        process: the producer.
+        operation: pairs invocation and outcome.
+        partition: where to.
+        value: of the record, as text.
+        offset: where it is, if that was said.
+        acks: of the producer; -1 for all.
+        time_ns: of a clock of its own.
+    """
+
+    type: OperationType
+    process: str
+    operation: str
+    partition: TopicPartition
+    value: str
+    offset: int | None = None
+    acks: int = -1
+    time_ns: int = 0
+
+
+class ForeignPoll(NamedTuple):
+    """Records that a consumer was given, of one partition.
+
+    Attributes:
+        process: the consumer.
+        partition: where from.
+        records: offsets and values, in the order in which they were given.
+        is_seek: the consumer jumped there.
+        time_ns: of a clock of its own.
+    """
+
+    process: str
+    partition: TopicPartition
+    records: tuple[tuple[int, str], ...]
+    is_seek: bool = False
+    time_ns: int = 0
+
+
+class ForeignEnd(NamedTuple):
+    """The last reader of a partition came to its end, which is there."""
+
+    partition: TopicPartition
+    end_offset: int
+
+
+ForeignOperation: TypeAlias = ForeignSend | ForeignPoll | ForeignEnd
+
+
+class ConvertedHistory(NamedTuple):
+    """A history in our form.
+
+    Attributes:
+        operations: of it.
+        has_ends: of each partition that somebody read at the end it is known where it ends.
+    """
+
+    operations: list[Operation]
+    has_ends: bool
+
+
+def converted(history: Sequence[ForeignOperation]) -> ConvertedHistory:
+    """Returns a history in our form.
+
+    Raises:
+        ConfigError: an outcome belongs to no invocation.
+    """
+    finals = _Finals(history)
+    operations = [*_Conversion(history, finals.polls).operations(), *finals.reads()]
+    numbered = [msgspec.structs.replace(operation, index=index) for index, operation in enumerate(operations)]
+    return ConvertedHistory(numbered, finals.has_ends)
+
+
+class _Reader(NamedTuple):
+    places: tuple[int, ...]
+    record_count: int
+    end: int
+    has_jumped: bool
+
+
+class _Finals:
+    """Finds the last reader of each partition."""
+
+    def __init__(self, history: Sequence[ForeignOperation]) -> None:
+        self._said: dict[TopicPartition, int] = {}
+        lowest: dict[TopicPartition, int] = {}
+        last_send: dict[TopicPartition, int] = {}
+        for place, each in enumerate(history):
+            match each:
+                case ForeignSend(offset=offset):
+                    last_send[each.partition] = place
+                    if offset is not None:
+                        lowest[each.partition] = min(offset, lowest.get(each.partition, offset))
+                case ForeignPoll():
+                    for offset, _ in each.records:
+                        lowest[each.partition] = min(offset, lowest.get(each.partition, offset))
+                case ForeignEnd():
+                    self._said[each.partition] = each.end_offset
+        readers: dict[tuple[TopicPartition, str], _Reader] = {}
+        for place, each in enumerate(history):
+            if not isinstance(each, ForeignPoll) or not each.records or place <= last_send.get(each.partition, -1):
+                continue
+            key = (each.partition, each.process)
+            first, after = each.records[0][0], each.records[-1][0] + 1
+            if key in readers:
+                known = readers[key]
+                has_jumped = known.has_jumped or (each.is_seek and first > known.end)
+                places, record_count = (*known.places, place), known.record_count + len(each.records)
+                readers[key] = _Reader(places, record_count, max(known.end, after), has_jumped)
+            elif first <= lowest[each.partition]:
+                readers[key] = _Reader((place,), len(each.records), after, has_jumped=False)
+        found: dict[TopicPartition, _Reader] = {}
+        for (partition, _), reader in readers.items():
+            if not reader.has_jumped and (
+                partition not in found or reader.record_count > found[partition].record_count
+            ):
+                found[partition] = reader
+        self.polls = {place for reader in found.values() for place in reader.places}
+        self._spans = {partition: (lowest[partition], reader.end) for partition, reader in found.items()}
+
+    @property
+    def has_ends(self) -> bool:
+        """Of each partition that somebody read at the end it is known where it ends."""
+        return self._spans.keys() <= self._said.keys()
+
+    def reads(self) -> Iterator[FinalReadOperation]:
+        """Yields what the last readers came past."""
+        for partition, (start, end) in sorted(self._spans.items()):
+            yield FinalReadOperation(
+                index=0,
+                time_ns=0,
+                type=OperationType.OK,
+                process=_LAST_READER,
+                operation_id=CauseId(f"{_LAST_READER}-{partition}"),
+                topic=partition.topic,
+                topic_id=TopicId(partition.topic),
+                partition=partition.partition,
+                start_offset=Offset(start),
+                end_offset=Offset(max(end, self._said.get(partition, end))),
+            )
+
+
+class _Conversion:
+    def __init__(self, history: Sequence[ForeignOperation], finals: set[int]) -> None:
+        self._history = history
+        self._finals = finals
+        self._counts: dict[str, int] = defaultdict(int)
+        self._begun: dict[str, tuple[SendOperation, ForeignSend]] = {}
+        self._sender: dict[tuple[TopicPartition, str], tuple[str, int]] = {}
+        self._next: dict[tuple[str, TopicPartition], int] = {}
+
+        self._known: set[tuple[TopicPartition, int]] = set()
+        for each in history:
+            if isinstance(each, ForeignPoll):
+                self._known.update((each.partition, offset) for offset, _ in each.records)
+            elif isinstance(each, ForeignSend) and each.offset is not None:
+                self._known.add((each.partition, each.offset))
+
+    def operations(self) -> Iterator[Operation]:
+        """Yields the operations."""
+        unbegun = self._unbegun()
+        for place, each in enumerate(self._history):
+            match each:
+                case ForeignSend(type=OperationType.INVOKE):
+                    yield self._begin(each)
+                case ForeignSend():
+                    for send in unbegun.pop(each.process, ()):
+                        yield self._begin(send)
+                    yield self._end(each)
+                case ForeignPoll():
+                    yield from self._polls(each, place)
+                case _:
+                    pass
+
+    def _unbegun(self) -> dict[str, list[ForeignSend]]:
+        """Returns the outcomes of each process without an invocation; all of a process have none, or each has one."""
+        sends = [each for each in self._history if isinstance(each, ForeignSend)]
+        invoked = {each.operation for each in sends if each.type is OperationType.INVOKE}
+        invoking = {each.process for each in sends if each.type is OperationType.INVOKE}
+        found: dict[str, list[ForeignSend]] = defaultdict(list)
+        for each in sends:
+            if each.operation in invoked:
+                continue
+            if each.process in invoking:
+                raise ConfigError(key="history", value=each.operation, expected="an invocation for each outcome")
+            found[each.process].append(each)
+        return found
+
+    def _begin(self, send: ForeignSend) -> SendOperation:
+        number = self._counts[send.process]
+        self._counts[send.process] += 1
+        line = SendOperation(
+            index=0,
+            time_ns=send.time_ns,
+            type=OperationType.INVOKE,
+            process=send.process,
+            operation_id=CauseId(send.operation),
+            topic=send.partition.topic,
+            topic_id=TopicId(send.partition.topic),
+            partition=send.partition.partition,
+            acks=send.acks,
+            first_record_id=number,
+            record_count=1,
+            attempts=(_attempt(send.value, "UNKNOWN"),),
+        )
+        self._begun[send.operation] = line, send
+        self._sender.setdefault((send.partition, send.value), (send.process, number))
+        return line
+
+    def _end(self, send: ForeignSend) -> SendOperation:
+        if send.operation not in self._begun:
+            raise ConfigError(key="history", value=send.operation, expected="one outcome for each invocation")
+        begun, asked = self._begun.pop(send.operation)
+        is_acked = send.type is OperationType.OK
+        return SendOperation(
+            index=0,
+            time_ns=send.time_ns,
+            type=send.type,
+            process=begun.process,
+            operation_id=begun.operation_id,
+            topic=begun.topic,
+            topic_id=begun.topic_id,
+            partition=begun.partition,
+            acks=begun.acks,
+            first_record_id=begun.first_record_id,
+            record_count=1,
+            base_offset=Offset(send.offset) if is_acked and send.offset is not None else None,
+            attempts=(_attempt(asked.value, _OUTCOMES[send.type]),),
+            error=None if is_acked else _OUTCOMES[send.type],
+        )
+
+    def _polls(self, poll: ForeignPoll, place: int) -> Iterator[PollOperation]:
+        """Yields an operation for each run of records that follow each other."""
+        reader = (poll.process, poll.partition)
+        run: list[tuple[int, str]] = []
+        is_seek = poll.is_seek or reader not in self._next
+        for offset, value in poll.records:
+            expected = self._next.get(reader, offset)
+            if run and offset != expected:
+                yield self._poll(poll, place, run, is_seek=is_seek)
+                run, is_seek = [], False
+            if not run:
+                is_seek = is_seek or self._is_unknown(poll.partition, expected, offset)
+            run.append((offset, value))
+            self._next[reader] = offset + 1
+        if run:
+            yield self._poll(poll, place, run, is_seek=is_seek)
+
+    def _is_unknown(self, partition: TopicPartition, start: int, end: int) -> bool:
+        """Returns whether a gap is one of offsets at which nobody knows a record."""
+        return start < end and not any((partition, offset) in self._known for offset in range(start, end))
+
+    def _poll(
+        self, poll: ForeignPoll, place: int, records: Sequence[tuple[int, str]], *, is_seek: bool
+    ) -> PollOperation:
+        return PollOperation(
+            index=0,
+            time_ns=poll.time_ns,
+            type=OperationType.OK,
+            process=poll.process,
+            operation_id=CauseId(f"{poll.process}-{place}"),
+            phase="final" if place in self._finals else "live",
+            topic=poll.partition.topic,
+            topic_id=TopicId(poll.partition.topic),
+            partition=poll.partition.partition,
+            node=NODE,
+            position=Offset(records[0][0]),
+            seek=is_seek,
+            high_watermark=None,
+            log_start_offset=None,
+            batches=tuple(self._batch(poll.partition, offset, value) for offset, value in records),
+        )
+
+    def _batch(self, partition: TopicPartition, offset: int, value: str) -> PolledBatch:
+        producer, number = self._sender.get((partition, value), (UNKNOWN_PRODUCER, 0))
+        return PolledBatch(
+            base_offset=Offset(offset),
+            last_offset=Offset(offset),
+            leader_epoch=_EPOCH,
+            crc=checksum(value.encode()),
+            producer=producer,
+            first_record_id=number,
+            record_count=1,
+        )
+
+
+def _attempt(value: str, outcome: str) -> Attempt:
+    return Attempt(
+        node=NODE,
+        leader_epoch=None,
+        producer_id=None,
+        producer_epoch=None,
+        base_sequence=None,
+        crc=checksum(value.encode()),
+        outcome=outcome,
+    )

@@ -1,0 +1,226 @@
+"""Forms of histories: Jepsen's EDN, the output of Kafka's verifiable clients, and JSON lines (docs/histories.md)."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from laststand.chaos.external.foreign_history import ForeignEnd, ForeignOperation, ForeignPoll, ForeignSend
+from laststand.emulator.core.errors import ConfigError, MissingToolError, shown
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.user_files import read_text
+
+_TYPES: Final = {each.value: each for each in OperationType}
+_EDN: Final = ".edn"
+_NS_PER_MS: Final = 1_000_000
+
+
+class _SendLine(msgspec.Struct, frozen=True, tag_field="f", tag="send", forbid_unknown_fields=True):
+    """A line of the documented form: a send's invocation or outcome."""
+
+    type: OperationType
+    process: str
+    id: str
+    topic: str
+    partition: int
+    value: str
+    offset: int | None = None
+    acks: int = -1
+    time_ns: int = 0
+
+
+class _PollLine(msgspec.Struct, frozen=True, tag_field="f", tag="poll", forbid_unknown_fields=True):
+    """A line of the documented form: records that a consumer was given."""
+
+    process: str
+    topic: str
+    partition: int
+    records: tuple[tuple[int, str], ...]
+    seek: bool = False
+    time_ns: int = 0
+
+
+class _EndLine(msgspec.Struct, frozen=True, tag_field="f", tag="end", forbid_unknown_fields=True):
+    """A line of the documented form: the partition ended there when it was read last."""
+
+    topic: str
+    partition: int
+    end: int
+
+
+_LINE: Final[msgspec.json.Decoder[_SendLine | _PollLine | _EndLine]] = msgspec.json.Decoder(
+    _SendLine | _PollLine | _EndLine
+)
+
+
+def read_foreign_history(paths: Sequence[Path]) -> list[ForeignOperation]:
+    """Reads files of one history; several are merged by the times in them.
+
+    Raises:
+        ConfigError: a line is in none of the forms; the text names file and line.
+        MissingToolError: EDN cannot be read.
+    """
+    histories = [_read(path) for path in paths]
+    if len(histories) == 1:
+        return histories[0]
+    return sorted(itertools.chain.from_iterable(histories), key=_time_of)
+
+
+def _time_of(operation: ForeignOperation) -> int:
+    return 1 << 63 if isinstance(operation, ForeignEnd) else operation.time_ns
+
+
+def _read(path: Path) -> list[ForeignOperation]:
+    try:
+        lines = read_text(path).splitlines()
+    except UnicodeDecodeError as error:
+        raise ConfigError(key="FILE", value=str(path), expected=f"a text ({error.reason})") from None
+    if path.suffix == _EDN:
+        return list(_of_jepsen(path, lines))
+    return list(_of_json(path, lines))
+
+
+def _refusal(path: Path, number: int, line: object, reason: str) -> ConfigError:
+    return ConfigError(key=f"{path}:{number}", value=shown(str(line)), expected=reason)
+
+
+# --- JSON lines ---------------------------------------------------------------------------------------------------
+
+
+def _of_json(path: Path, lines: Sequence[str]) -> Iterator[ForeignOperation]:
+    verifiable = _Verifiable(path.stem)
+    for number, line in enumerate(lines, start=1):
+        if not line.startswith("{"):
+            continue  # Kafka's tools print warnings between their lines
+        try:
+            content = msgspec.json.decode(line)
+            if "name" in content:
+                yield from verifiable.read(content, number)
+            else:
+                yield _of_line(_LINE.decode(line))
+        except (msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
+            raise _refusal(path, number, line, f"a line of docs/histories.md ({error})") from None
+
+
+def _of_line(line: _SendLine | _PollLine | _EndLine) -> ForeignOperation:
+    partition = TopicPartition(line.topic, line.partition)
+    match line:
+        case _SendLine():
+            return ForeignSend(
+                line.type, line.process, line.id, partition, line.value, line.offset, line.acks, line.time_ns
+            )
+        case _PollLine():
+            return ForeignPoll(line.process, partition, line.records, line.seek, line.time_ns)
+        case _EndLine():
+            return ForeignEnd(partition, line.end)
+
+
+class _Verifiable:
+    """Reads what kafka-verifiable-producer prints, or kafka-verifiable-consumer --verbose."""
+
+    def __init__(self, process: str) -> None:
+        self._process = process
+        self._assigned: set[TopicPartition] = set()
+
+    def read(self, line: Mapping[str, Any], number: int) -> Iterator[ForeignOperation]:
+        """Yields what a line says. Errors of sends name no partition, and counts of records are no records."""
+        time_ns = line.get("timestamp", 0) * _NS_PER_MS
+        if line["name"] == "partitions_assigned":
+            self._assigned |= {TopicPartition(each["topic"], each["partition"]) for each in line["partitions"]}
+        elif line["name"] == "producer_send_success":
+            yield ForeignSend(
+                OperationType.OK,
+                self._process,
+                f"{self._process}-{number}",
+                TopicPartition(line["topic"], line["partition"]),
+                str(line["value"]),
+                line["offset"],
+                time_ns=time_ns,
+            )
+        elif line["name"] == "record_data":
+            partition = TopicPartition(line["topic"], line["partition"])
+            is_seek = partition in self._assigned
+            self._assigned.discard(partition)
+            records = ((line["offset"], str(line["value"])),)
+            yield ForeignPoll(self._process, partition, records, is_seek, time_ns)
+
+
+# --- Jepsen -------------------------------------------------------------------------------------------------------
+
+
+def _of_jepsen(path: Path, lines: Sequence[str]) -> Iterator[ForeignOperation]:
+    try:
+        import edn_format
+    except ImportError:
+        raise MissingToolError(tool="edn_format", expected="pip install 'laststand[jepsen]'") from None
+    reader = _Jepsen()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield from reader.read(_plain(edn_format.loads(line)))
+        except Exception as error:  # the parser of EDN raises whatever its grammar meets
+            raise _refusal(path, number, line, f"an operation of Jepsen's Kafka workload ({error})") from None
+
+
+def _plain(value: Any) -> Any:
+    """Returns EDN as dictionaries, lists, texts and numbers."""
+    import edn_format
+
+    if isinstance(value, edn_format.Keyword):
+        return value.name
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(each) for each in value]
+    return value
+
+
+class _Jepsen:
+    """Reads operations of ``jepsen.tests.kafka``: ``send``, ``poll`` and ``txn`` of these, by key."""
+
+    def __init__(self) -> None:
+        self._begun: dict[object, str] = {}
+        self._count = 0
+        self._jumps: set[object] = set()
+        self._subscribed: set[object] = set()
+
+    def read(self, op: Mapping[str, Any]) -> Iterator[ForeignOperation]:
+        """Yields what an operation says."""
+        process, kind, function = op["process"], _TYPES[op["type"]], op["f"]
+        if not isinstance(process, int):
+            return  # the nemesis
+        if function in ("assign", "subscribe"):
+            if kind is OperationType.OK:
+                self._jumps.add(process)
+                (self._subscribed.add if function == "subscribe" else self._subscribed.discard)(process)
+            return
+        if function not in ("send", "poll", "txn"):
+            return
+        if kind is OperationType.INVOKE:
+            self._count += 1
+            self._begun[process] = str(self._count)
+        operation, time_ns = self._begun[process], op.get("time", 0)
+        for number, (verb, *arguments) in enumerate(op["value"]):
+            if verb == "send":
+                key, value = arguments
+                offset, value = value if isinstance(value, list) else (None, value)
+                identity = f"jepsen-{operation}-{number}"
+                partition = TopicPartition(f"key-{key}", 0)
+                yield ForeignSend(kind, f"process-{process}", identity, partition, str(value), offset, time_ns=time_ns)
+            elif verb == "poll":
+                if kind is OperationType.OK:
+                    yield from self._polls(process, arguments[0], time_ns)
+            else:
+                raise ValueError(f"{verb} is neither send nor poll")
+
+    def _polls(self, process: int, given: Mapping[Any, Any], time_ns: int) -> Iterator[ForeignPoll]:
+        # A group is rebalanced at any time: where such a consumer jumps, nobody knows whether it was told to.
+        is_seek = process in self._jumps or process in self._subscribed
+        self._jumps.discard(process)
+        for key, pairs in given.items():
+            records = tuple((offset, str(value)) for offset, value in pairs if offset is not None)
+            yield ForeignPoll(f"process-{process}", TopicPartition(f"key-{key}", 0), records, is_seek, time_ns)
