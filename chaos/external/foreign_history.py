@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from laststand.emulator.client.records import UNKNOWN_PRODUCER
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.history import (
+    UNKNOWN_PRODUCER,
     Attempt,
     FinalReadOperation,
     Operation,

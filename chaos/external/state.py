@@ -73,8 +73,12 @@ class ExternalState:
                 for broker_id in self._addresses:
                     tasks.create_task(self._watch(broker_id))
         finally:
-            for connection in self._connections.values():
-                await connection.close()
+            await self.close()
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        for connection in self._connections.values():
+            await connection.close()
 
     async def refresh(self) -> None:
         """Asks every broker once more."""

@@ -20,7 +20,6 @@ from laststand.emulator.kafka.description_calls import describe_cluster
 
 BOOTSTRAP: Final = "--bootstrap"
 OWNED: Final = "--i-own-this-cluster"
-ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 _ANSWERS_WITHIN_S: Final = 5.0
 _BOOTSTRAP_MAX: Final = 16

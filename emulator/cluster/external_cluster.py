@@ -1,10 +1,15 @@
 """A cluster that somebody else runs, as it described itself before the run."""
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from laststand.emulator.core.types import BrokerId
+
+_ELR_FEATURE: Final = "eligible.leader.replicas.version"
+_ERA_WITH_ELR: Final = "kafka-4.2"
+_ERA_BEFORE: Final = "kafka-3.9"
 
 
 class ExternalCluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,3 +23,8 @@ class ExternalCluster(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     addresses: Mapping[BrokerId, str]
     features: Mapping[str, int]
+
+    @property
+    def nearest_era(self) -> str:
+        """The era by whose rules the cluster is judged if nobody names one."""
+        return _ERA_WITH_ELR if self.features.get(_ELR_FEATURE) else _ERA_BEFORE

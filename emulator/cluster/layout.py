@@ -108,7 +108,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     def foreign_history_file(self, node_id: NodeId, incarnation: int) -> Path:
         """Requests of Apache Kafka's clients to a broker's process."""
-        return self.directory / "history" / f"kafka-{node_id}-{incarnation}{SUFFIX}"
+        return foreign_history_file(self.directory, node_id, incarnation=incarnation)
 
     def foreign_history_files(self) -> tuple[Path, ...]:
         """The files of ``foreign_history_file`` that are there."""
@@ -160,6 +160,11 @@ def data_directory(run: Path, node_id: NodeId) -> Path:
 def ledger_directory(run: Path, node_id: NodeId) -> Path:
     """Returns a node's sync ledger in the directory of a run."""
     return _node_directory(run, node_id) / "ledger"
+
+
+def foreign_history_file(run: Path, node_id: NodeId, *, incarnation: int) -> Path:
+    """Returns the file about what Kafka's clients asked of a broker's process, in the directory of a run."""
+    return run / "history" / f"kafka-{node_id}-{incarnation}{SUFFIX}"
 
 
 def token_file(run: Path) -> Path:

@@ -8,7 +8,7 @@ clients, so that one oracle judges both.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from laststand.emulator.client.history import History
 from laststand.emulator.core import messages
@@ -24,10 +24,23 @@ from laststand.emulator.core.history import (
     OperationType,
     PolledBatch,
 )
-from laststand.emulator.core.types import Acks, BrokerId, CauseId, Offset, TopicId, TopicPartition
-from laststand.emulator.kafka_listener.connection import KafkaConnection
+from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, Offset, TopicId, TopicPartition
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.storage.record_batch import describe_batches
+
+
+class ClientConnection(Protocol):
+    """A connection of a client to the broker.
+
+    Attributes:
+        client_id: of the newest request.
+        link: the client as an end of links.
+        number: of it, unique in the broker's process.
+    """
+
+    client_id: str
+    link: NodeId
+    number: int
 
 
 class Sent(NamedTuple):
@@ -84,7 +97,7 @@ class ClientHistory:
         self._records: dict[str, int] = {}
         self._operations = 0
 
-    def process_of(self, connection: KafkaConnection) -> str:
+    def process_of(self, connection: ClientConnection) -> str:
         """Returns the name that a connection's client has in the history."""
         return str(
             ForeignProcess(
@@ -94,7 +107,7 @@ class ClientHistory:
 
     def invoke(
         self,
-        connection: KafkaConnection,
+        connection: ClientConnection,
         batches: Sequence[tuple[TopicPartition, TopicId | None, BatchDescriptor]],
         acks: Acks,
     ) -> dict[TopicPartition, Sent]:
@@ -121,7 +134,7 @@ class ClientHistory:
 
     def complete(
         self,
-        connection: KafkaConnection,
+        connection: ClientConnection,
         sent: Mapping[TopicPartition, Sent],
         outcomes: Mapping[TopicPartition, messages.ProducePartitionResponse],
         *,
@@ -143,16 +156,16 @@ class ClientHistory:
         if sent:
             self._history().flush()
 
-    def forget(self, connection: KafkaConnection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """Forgets a client whose connection is over."""
         self._records.pop(self.process_of(connection), None)
 
-    def complete_unanswered(self, connection: KafkaConnection, sent: Iterable[Sent]) -> None:
+    def complete_unanswered(self, connection: ClientConnection, sent: Iterable[Sent]) -> None:
         """Puts on record that batches were sent with acks=0."""
         for each in sent:
             self._end(connection, each, ErrorCode.NONE, None)
 
-    def _end(self, connection: KafkaConnection, each: Sent, error: ErrorCode, base_offset: Offset | None) -> None:
+    def _end(self, connection: ClientConnection, each: Sent, error: ErrorCode, base_offset: Offset | None) -> None:
         is_acked = error is ErrorCode.NONE
         line = SendRecorded(
             type=OperationType.OK if is_acked else _failure(error),
@@ -179,11 +192,12 @@ class ClientHistory:
             outcome=error.name,
         )
 
-    def add_polls(self, connection: KafkaConnection, polls: Sequence[Polled]) -> None:
+    def add_polls(self, connection: ClientConnection, polls: Sequence[Polled]) -> None:
         """Puts the outcome of a fetch on record, before its answer leaves."""
         for asked, answer, records in polls:
+            is_given = answer.error is ErrorCode.NONE
             line = PollRecorded(
-                type=OperationType.OK,
+                type=OperationType.OK if is_given else OperationType.INFO,
                 operation_id=self._operation_id(),
                 partition=asked.topic_partition,
                 topic_id=asked.topic_id,
@@ -205,6 +219,7 @@ class ClientHistory:
                     )
                     for batch in describe_batches(records)
                 ),
+                error=None if is_given else answer.error.name,
             )
             self._history().add_poll(line, process=self.process_of(connection), phase=Phase.LIVE.value)
         if polls:

@@ -20,7 +20,13 @@ from laststand.emulator.kafka_listener.connection import AnswerlessConnection, K
 from laststand.emulator.kafka_listener.data_plane import DATA_PLANE
 from laststand.emulator.kafka_listener.groups import GROUPS
 from laststand.emulator.kafka_listener.inspection import INSPECTION
-from laststand.emulator.kafka_listener.message_codec import Buffers, Writer, request_codec, response_codec
+from laststand.emulator.kafka_listener.message_codec import (
+    Buffers,
+    Writer,
+    read_client_id,
+    request_codec,
+    response_codec,
+)
 from laststand.emulator.kafka_listener.messages import Message, all_apis, api_named
 from laststand.emulator.kafka_listener.metadata import METADATA
 from laststand.emulator.kafka_listener.permissions import answer_as_allowed
@@ -271,7 +277,7 @@ class KafkaListener:
         reader = FieldReader(frame)
         reader.position = _HEADER_BYTES
         try:
-            connection.client_id = _client_id(reader, is_flexible=version in api.flexible)
+            connection.client_id = read_client_id(reader, is_flexible=version in api.flexible)
             if version not in versions:
                 return [correlation_id, *_encoded(unsupported_version(served), key, 0)]
             question = self._question(served, connection, key, version, frame[reader.position :])
@@ -295,14 +301,6 @@ class KafkaListener:
         if question is not None and served.broker.image.next_offset > 0:
             self._cache.store(served.broker.image.next_offset, question, parts)
         return [correlation_id, *parts]
-
-
-def _client_id(reader: FieldReader, *, is_flexible: bool) -> str:
-    size = reader.int16()
-    client_id = "" if size < 0 else reader.raw_bytes(size).decode(errors="replace")
-    if is_flexible:
-        reader.tagged()
-    return client_id
 
 
 def _encoded(message: Message, key: int, version: int) -> Buffers:

@@ -114,6 +114,19 @@ def response_codec(key: int, version: int) -> MessageCodec:
     return MessageCodec(api.response, version=version, is_flexible=version in api.flexible)
 
 
+def read_client_id(reader: FieldReader, *, is_flexible: bool) -> str:
+    """Reads the rest of a request's header, after the correlation id.
+
+    Raises:
+        FieldError: the bytes are none.
+    """
+    size = reader.int16()
+    client_id = "" if size < 0 else reader.raw_bytes(size).decode(errors="replace")
+    if is_flexible:
+        reader.tagged()
+    return client_id
+
+
 # --- Fields -------------------------------------------------------------------------------------------------------
 
 

@@ -63,6 +63,7 @@ BLOCKS: Final = {
     "autopsy": ("docs/autopsy.md", "$ laststand autopsy"),
     "import": ("docs/autopsy.md", "$ laststand import"),
     "imported": ("docs/autopsy.md", "$ laststand sql imported"),
+    "histories": ("docs/histories.md", "$ laststand import"),
     "power loss": ("docs/power-loss.md", "$ laststand power-loss"),
     "install": ("docs/install.md", "pip wheel"),
     "completion": ("docs/install.md", 'eval "$(laststand completion bash)"'),
@@ -77,7 +78,7 @@ BLOCKS: Final = {
 
 FROM_KAFKA: Final = "from-kafka.md"
 ELSEWHERE: Final = frozenset(
-    {FROM_KAFKA, "docker.md", "external.md", "kafka.md", "kafka-hazards.md", "differential.md"}
+    {FROM_KAFKA, "docker.md", "external.md", "tap.md", "kafka.md", "kafka-hazards.md", "differential.md"}
 )
 """Documents whose commands are not pasted: one is played row by row, others need what not every machine has."""
 
@@ -104,6 +105,7 @@ EXIT_CODES: Final = {
     "reassign --reassignment-json-file moves.json --verify": {0, 2},
     "reassign --reassignment-json-file moves.json --cancel": {0, 1},
     "reassign --topic orders --partition 0 --replicas 2,1 --verify": {0, 2},
+    "verify lossy --judge here": {1},
 }
 """Exit codes of commands that may end with another than 0: they find something, or something was over before."""
 
@@ -384,6 +386,14 @@ def test_replicas_of_a_real_cluster_are_compared(reader: Reader) -> None:
     assert "broker 3  iiiii" in told
     (told,) = reader.paste_all(block("imported")).values()
     assert "node  records  last" in told
+
+
+@in_one_session
+def test_a_history_from_elsewhere_is_judged_and_queried(reader: Reader) -> None:
+    (reader.directory / "docs").symlink_to(ROOT / "docs")
+    _, verdict, rows = reader.paste_all(block("histories")).values()
+    assert "1 record of orders-0 acknowledged with acks=all, offset 1, is no longer given to consumers" in verdict
+    assert "final_read" in rows
 
 
 def test_what_was_not_synced_is_lost(reader: Reader) -> None:

@@ -56,30 +56,34 @@ def acked(report: VerdictReport) -> int:
     return sum(counts.acked for counts in report.counts)
 
 
-def play_last_replica_standing(store: Path, era: str) -> VerdictReport:
+def play_last_replica_standing(cluster: StandingCluster, servers: str) -> None:
+    """Has a client write 40 records, by addresses of brokers in their order, while the last replica loses power."""
+    cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
+    # Not broker 0: once isolated, it still believes that it leads, and a client that asked it would wait in vain.
+    others = ",".join(servers.split(",")[1:])
+    asyncio.run(produce(servers, 20))
+    cluster.chaos("isolate: {node: 0, clients: connected}")
+    cluster.chaos("until: {partition: orders-0, leader: 1, isr: [1, 2]}")
+    asyncio.run(produce(others, 20))
+    cluster.chaos("isolate: {node: 1, clients: connected}")
+    cluster.chaos("until: {partition: orders-0, leader: 2, isr: [2]}")
+    cluster.chaos("power_loss: {node: 2, keep: none}")
+    cluster.chaos("until: {partition: orders-0, leader: none}")
+    cluster.chaos("start: {node: 2}")
+    cluster.chaos("until: {node: 2, unfenced: true}")
+    cluster.chaos("heal: all")
+    cluster.chaos("until: {partition: orders-0, isr: [0, 1, 2]}")
+
+
+def verdict_on_last_replica_standing(store: Path, era: str) -> VerdictReport:
     with StandingCluster(store=store, kafka=True, settings=QUICK, era=era) as cluster:
-        cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
-        servers = cluster.bootstrap_servers
-        # Not broker 0: once isolated, it still believes that it leads, and a client that asked it would wait in vain.
-        others = ",".join(servers.split(",")[1:])
-        asyncio.run(produce(servers, 20))
-        cluster.chaos("isolate: {node: 0, clients: connected}")
-        cluster.chaos("until: {partition: orders-0, leader: 1, isr: [1, 2]}")
-        asyncio.run(produce(others, 20))
-        cluster.chaos("isolate: {node: 1, clients: connected}")
-        cluster.chaos("until: {partition: orders-0, leader: 2, isr: [2]}")
-        cluster.chaos("power_loss: {node: 2, keep: none}")
-        cluster.chaos("until: {partition: orders-0, leader: none}")
-        cluster.chaos("start: {node: 2}")
-        cluster.chaos("until: {node: 2, unfenced: true}")
-        cluster.chaos("heal: all")
-        cluster.chaos("until: {partition: orders-0, isr: [0, 1, 2]}")
+        play_last_replica_standing(cluster, cluster.bootstrap_servers)
         return cluster.verify()
 
 
 def test_the_era_decides_what_a_client_loses(tmp_path: Path) -> None:
-    lost = play_last_replica_standing(tmp_path / "before", "kafka-3.9")
-    kept = play_last_replica_standing(tmp_path / "after", "kip-966")
+    lost = verdict_on_last_replica_standing(tmp_path / "before", "kafka-3.9")
+    kept = verdict_on_last_replica_standing(tmp_path / "after", "kip-966")
     assert (lost.verdict, acked(lost), lost.lost_records) == (Verdict.VIOLATION, 40, 40)
     assert (kept.verdict, acked(kept), kept.lost_records) == (Verdict.VALID, 40, 0)
 

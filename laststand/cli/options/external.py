@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from laststand.chaos.play.run_order import ExternalOrder
     from laststand.chaos.scenario.scenario import Scenario
 
-_ERA_WITH_ELR: Final = "kafka-4.2"
-_ERA_BEFORE: Final = "kafka-3.9"
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 
@@ -64,7 +62,7 @@ class ExternalChoice:
         """
         from laststand.chaos.external.hooked import hook_problems
         from laststand.chaos.play.run_order import ExternalOrder
-        from laststand.emulator.cluster.cluster_finder import ELR_FEATURE, find_cluster
+        from laststand.emulator.cluster.cluster_finder import find_cluster
         from laststand.emulator.cluster.hooks import read_hooks
         from laststand.emulator.plan.yaml_cursor import ScenarioError
 
@@ -79,8 +77,7 @@ class ExternalChoice:
         there, wanted = sorted(cluster.addresses), list(scenario.broker_ids)
         if there != wanted:
             raise UserError(f"{scenario.path}: its brokers are {wanted}, and those of the cluster {there}")
-        era = _ERA_WITH_ELR if cluster.features.get(ELR_FEATURE) else _ERA_BEFORE
-        return ExternalOrder(cluster=cluster, hooks=hooks, keeps_topics=self.keeps_topics), era
+        return ExternalOrder(cluster=cluster, hooks=hooks, keeps_topics=self.keeps_topics), cluster.nearest_era
 
 
 def external_options(command: _CommandT) -> _CommandT:

@@ -1,0 +1,142 @@
+"""A tap: proxies between unmodified clients of Kafka and a cluster, which write down what each client was answered.
+
+There is a proxy for each broker, and brokers' addresses in answers are replaced by those of their proxies, so that
+clients stay on the tap. A broker that an answer names for the first time gets a proxy then, at the next port.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from laststand.emulator.cluster.external_cluster import ExternalCluster
+from laststand.emulator.cluster.tapped_connection import TappedBroker, TappedConnection
+from laststand.emulator.core import messages
+from laststand.emulator.core.address import host_and_port
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.types import BrokerId, TopicId, TopicPartition
+from laststand.emulator.kafka.client_calls import metadata_call
+from laststand.emulator.kafka.connection import connected
+from laststand.emulator.kafka_listener.client_history import ClientHistory
+from laststand.emulator.rpc.frame_proxy import FrameConnection, FrameProxy
+
+_ASKS_WITHIN_S: Final = 5.0
+
+
+class Listen(NamedTuple):
+    """An interface, and the port of the first broker's proxy; others have the next ones. 0 stands for free ports."""
+
+    host: str
+    port: int
+
+
+class KafkaTap:
+    """Proxies for the brokers of a cluster; ``open`` starts them.
+
+    Args:
+        cluster: as it was found.
+        listen: where clients connect.
+        history_file: returns the file for a broker's clients.
+
+    Attributes:
+        addresses: of the brokers.
+    """
+
+    def __init__(self, cluster: ExternalCluster, listen: Listen, *, history_file: Callable[[BrokerId], Path]) -> None:
+        self.addresses = dict(cluster.addresses)
+        self._listen = listen
+        self._history_file = history_file
+        self._proxies: dict[BrokerId, _BrokerProxy] = {}
+        self._topic_ids: dict[str, TopicId] = {}
+        self._names: dict[TopicId, str] = {}
+        self._opening = asyncio.Lock()
+
+    @property
+    def bootstrap(self) -> str:
+        """Addresses for clients, as ``bootstrap.servers``."""
+        return ",".join(f"{self._listen.host}:{port}" for port in self._ports().values())
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Partitions that clients have written to or read from."""
+        return frozenset().union(*(proxy.broker.partitions for proxy in self._proxies.values()))
+
+    async def open(self) -> None:
+        """Starts the proxies.
+
+        Raises:
+            ConfigError: somebody else listens at one of their ports.
+        """
+        for broker_id, address in sorted(self.addresses.items()):
+            await self._proxy(broker_id, address)
+
+    async def close(self) -> None:
+        """Ends all connections, and seals the histories."""
+        for proxy in self._proxies.values():
+            await proxy.close()
+            proxy.broker.history.close()
+
+    async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
+        """Returns where clients reach a broker that an answer names."""
+        async with self._opening:
+            if broker_id not in self._proxies:
+                self.addresses[broker_id] = address
+                await self._proxy(broker_id, address)
+        return self._listen.host, self._ports()[broker_id]
+
+    def learn_topic(self, name: str, topic_id: TopicId) -> None:
+        """Notes the id of a topic, by an answer."""
+        self._topic_ids[name] = topic_id
+        self._names[topic_id] = name
+
+    async def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
+        """Returns name and id of a topic of which a request has one; asks the cluster where nobody has yet."""
+        if (name is not None and name not in self._topic_ids) or (topic_id is not None and topic_id not in self._names):
+            await self._ask_topics()
+        if name is None:
+            return self._names.get(topic_id or TopicId(""), f"?{topic_id}"), topic_id
+        return name, self._topic_ids.get(name)
+
+    async def _ask_topics(self) -> None:
+        call = metadata_call(messages.MetadataRequest(topics=()))
+        for address in self.addresses.values():
+            try:
+                async with asyncio.timeout(_ASKS_WITHIN_S), connected(address) as connection:
+                    response, _ = call.decode(await connection.ask(call.request, call.response))
+            except OSError:  # a timeout is one
+                continue
+            assert isinstance(response, messages.MetadataResponse)
+            for topic in response.topics:
+                if topic.topic_id is not None:
+                    self.learn_topic(topic.name, topic.topic_id)
+            return
+
+    def _ports(self) -> Mapping[BrokerId, int]:
+        return {broker_id: proxy.port for broker_id, proxy in self._proxies.items()}
+
+    async def _proxy(self, broker_id: BrokerId, address: str) -> None:
+        history = ClientHistory(self._history_file(broker_id), broker_id=broker_id, incarnation=0)
+        broker = TappedBroker(broker_id, history, cluster=self)
+        proxy = _BrokerProxy(address, broker)
+        port = self._listen.port + len(self._proxies) if self._listen.port else 0
+        try:
+            _, proxy.port = host_and_port(await proxy.open(self._listen.host, port))
+        except OSError as error:
+            listen = f"{self._listen.host}:{port}"
+            raise ConfigError(
+                key="--listen", value=listen, expected=f"an address that is free: {error.strerror}"
+            ) from None
+        self._proxies[broker_id] = proxy
+
+
+class _BrokerProxy(FrameProxy):
+    def __init__(self, target_address: str, broker: TappedBroker) -> None:
+        super().__init__(target_address)
+        self.broker = broker
+        self.port = 0
+        self._count = 0
+
+    def connection(self, dialler: asyncio.StreamWriter, node: asyncio.StreamWriter) -> FrameConnection:
+        """Returns a connection that writes down what its client is answered."""
+        self._count += 1
+        return TappedConnection(self.broker, number=self._count, client=dialler, node=node)

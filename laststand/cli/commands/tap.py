@@ -1,0 +1,71 @@
+"""``laststand tap``: writes down what unmodified clients of a cluster are answered."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from laststand.cli.output.output import Output, json_option, report_done
+from laststand.cli.program.user_error import UserError
+
+if TYPE_CHECKING:
+    from laststand.emulator.cluster.external_cluster import ExternalCluster
+    from laststand.emulator.cluster.kafka_tap import KafkaTap, Listen
+
+_ENDS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@click.command(short_help="Write down what unmodified clients of a cluster are answered.")
+@click.option(
+    "--listen",
+    "place",
+    metavar="HOST:PORT",
+    default="127.0.0.1:9092",
+    show_default=True,
+    help="Where clients reach the first broker; the others are at the next ports.",
+)
+@click.option("--upstream", metavar="HOST:PORT,...", required=True, help="Addresses of brokers of the cluster.")
+@click.option("--out", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The new run directory.")
+@click.option("--era", metavar="NAME", help="By whose rules it is judged; by the cluster's features if not given.")
+@click.option("--i-own-this-cluster", "owned", metavar="CLUSTER_ID", help="As for laststand run --driver external.")
+@json_option
+def tap(place: str, upstream: str, *, out: Path, era: str | None, owned: str | None, output: Output) -> None:
+    """Stand between clients of Kafka and a cluster, until Ctrl-C.
+
+    Clients connect to the tap instead of the cluster, and are not changed. RUN gets what they sent, and what they were
+    answered; no values of records. At the end all partitions that they have used are read once. laststand verify RUN
+    then says which records are gone that a client was told were stored.
+    """
+    from laststand.emulator.cluster.cluster_finder import find_cluster
+    from laststand.emulator.cluster.kafka_tap import Listen
+    from laststand.emulator.core.address import host_and_port
+    from laststand.emulator.core.switches import era_switches
+
+    try:
+        listen = Listen(*host_and_port(place))
+    except ValueError:
+        raise UserError(f"--listen {place}: expected HOST:PORT") from None
+    cluster = asyncio.run(find_cluster(tuple(filter(None, upstream.split(","))), owned=owned))
+    era_switches(era := era or cluster.nearest_era)
+    asyncio.run(_tap(cluster, listen, out.absolute(), era))
+    report_done(f"{out}: laststand verify {out}", {"run": str(out)}, output)
+
+
+async def _tap(cluster: "ExternalCluster", listen: "Listen", out: Path, era: str) -> None:
+    from laststand.chaos.external.tap_run import run_tap
+
+    done = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def wait(opened: "KafkaTap") -> None:
+        for number in _ENDS:
+            loop.add_signal_handler(number, done.set)
+        click.echo(f"bootstrap.servers={opened.bootstrap}", err=True)
+        await done.wait()
+        for number in _ENDS:  # the second one interrupts the final read
+            loop.remove_signal_handler(number)
+        click.echo("read what clients have used", err=True)
+
+    await run_tap(cluster, listen, directory=out, era=era, on_open=wait)
