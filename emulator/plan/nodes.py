@@ -41,6 +41,8 @@ _GROUP: Final = re.compile(r"(any|random|rack)\((.+)\)")
 _DRAWN: Final = re.compile(r"(\d+) of (brokers|replicas|isr|elr|followers)(?:\((.+)-(\d+)\))?")
 _RACK: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_CERTIFIED: Final = re.compile(r"(?:client|harness|authority|(?:broker|controller|client)-\d+)(-client)?")
+"""Names in certificates of others than clients of Kafka, and of the files of those that they dial with."""
 
 
 def check_kafka_clients(names: Sequence[str]) -> str | None:
@@ -48,6 +50,12 @@ def check_kafka_clients(names: Sequence[str]) -> str | None:
     unfit = next((name for name in names if not is_node_name(name)), None)
     if unfit is not None:
         return f"{unfit!r} cannot be a client's name, allowed: {NODE_NAME_RULE}"
+    certified = next((name for name in names if _CERTIFIED.fullmatch(name)), None)
+    if certified is not None:
+        return f"{certified!r} is the name of a node, or of its certificate"
+    both = next((name for name in names if f"{name}-client" in names), None)
+    if both is not None:
+        return f"'{both}-client' is the name of a certificate of {both!r}"
     if len(set(names)) != len(names):
         return "each name stands for one client"
     return None if len(names) <= KAFKA_CLIENTS_MAX else f"there are at most {KAFKA_CLIENTS_MAX}"

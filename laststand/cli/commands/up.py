@@ -1,7 +1,6 @@
 """``laststand up``: starts a cluster that stands until ``laststand stop`` or ``laststand down``."""
 
 import random
-import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -158,8 +157,6 @@ def up(
     problem = check_kafka_clients(kafka_clients)
     if problem is not None:
         raise UserError(f"--kafka-client: {problem}")
-    if node_properties(properties).has_tls_between_nodes:
-        _check_certificate_names(kafka_clients)
     kafka_ports = {} if kafka_port is None else kafka_ports_from(kafka_port, kafka_clients, brokers=brokers)
     toxiproxy = None if no_proxies else str(require_toxiproxy(host))
     directory = new_directory(store, folder, now=datetime.now(UTC))
@@ -215,17 +212,6 @@ def kafka_ports_from(first: int, clients: Sequence[str], *, brokers: int) -> dic
     _check_free(numbers, f"--kafka-port {first}")
     ports = iter(numbers)
     return {client: dict(zip(range(brokers), ports, strict=False)) for client in clients}
-
-
-def _check_certificate_names(kafka_clients: Iterable[str]) -> None:
-    """Refuses names of Kafka's clients by which, or by whose files, others of the cluster are known.
-
-    Raises:
-        UserError: there is one.
-    """
-    for name in kafka_clients:
-        if name in ("client", "harness", "authority") or re.match(r"(broker|controller)-\d|.*-client$", name):
-            raise UserError(f"--kafka-client {name}: with --tls, expected a name that no node has")
 
 
 def _check_free(ports: Iterable[int], option: str) -> None:

@@ -148,6 +148,12 @@ def test_a_client_of_kafka_is_the_source_of_links_and_nothing_else(text: str, co
         (("leader",), "'leader' cannot be a client's name"),
         (("My App",), "'My App' cannot be a client's name"),
         (tuple(f"app{number}" for number in range(51)), "there are at most 50"),
+        (("app-client",), None),
+        (("app-client", "app"), "'app-client' is the name of a certificate of 'app'"),
+        *(
+            ((name,), f"{name!r} is the name of a node, or of its certificate")
+            for name in ("authority", "harness", "client-1", "broker-0", "controller-100", "broker-0-client")
+        ),
     ],
 )
 def test_names_of_clients_are_words_that_mean_nothing_else(names: tuple[str, ...], problem: str | None) -> None:
