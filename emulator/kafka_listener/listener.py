@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from laststand.emulator.core import events
@@ -76,7 +75,7 @@ class KafkaListener:
         self._properties = properties
         self._record = record
         context = server_context(properties)
-        self._tls = None if context is None else ListenerTls(context, Path(properties.ssl_keystore_location))
+        self._tls = None if context is None else ListenerTls(context, properties)
         self._rules = PrincipalRules(properties.ssl_principal_mapping_rules)
         self._cache = AnswerCache()
         self._idle_check: asyncio.TimerHandle | None = None

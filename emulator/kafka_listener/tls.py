@@ -69,21 +69,22 @@ class ListenerTls:
 
     Args:
         context: made of the certificates as they were at first.
-        path: of the keystore.
+        properties: of the node.
     """
 
-    def __init__(self, context: ssl.SSLContext, path: Path) -> None:
+    def __init__(self, context: ssl.SSLContext, properties: NodeProperties) -> None:
         self._context = context
-        self._path = path
-        self._version = path.stat().st_mtime_ns
+        self._properties = properties
+        self._path = Path(properties.ssl_keystore_location)
+        self._version = self._path.stat().st_mtime_ns
 
     def context(self) -> ssl.SSLContext:
-        """Returns what the next client is met with: the certificate from before, where the new one cannot be read."""
+        """Returns the context for the next client: the one from before, where the new certificate cannot be read."""
         with suppress(FileNotFoundError, ConfigError):
             version = self._path.stat().st_mtime_ns
-            if version != self._version:
-                self._version = version
-                load_keystore(self._context, str(self._path))
+            # A context keeps a certificate whose key it refuses: it takes a new one.
+            if version != self._version and (context := server_context(self._properties)) is not None:
+                self._context, self._version = context, version
         return self._context
 
 

@@ -1,7 +1,11 @@
 """TLS on the listener: who is let in, who is not, and why; asked with ``openssl s_client``."""
 
 import asyncio
+import os
+import shutil
+import ssl
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,7 +18,7 @@ from laststand.emulator.core.principal_rules import PrincipalRules
 from laststand.emulator.core.properties import NodeProperties, node_properties
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka_listener.listener import KafkaListener
-from laststand.emulator.kafka_listener.tls import TlsGate, server_context, subject_of
+from laststand.emulator.kafka_listener.tls import ListenerTls, TlsGate, server_context, subject_of
 from laststand.emulator.rpc.interception import Interceptor
 from tests.certificates import Authority
 
@@ -97,6 +101,39 @@ def test_a_key_without_its_certificate_is_a_mistake_of_the_user(authority: Autho
         with pytest.raises(ConfigError, match=reason):
             server_context(node_properties(given))
     assert server_context(NodeProperties()) is None
+
+
+def shown_by(context: ssl.SSLContext) -> bytes | None:
+    """Returns the certificate that a client is shown in a handshake in memory."""
+    inbound, outbound = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client_context = ssl.create_default_context()
+    client_context.check_hostname = False
+    client_context.verify_mode = ssl.CERT_NONE
+    client = client_context.wrap_bio(inbound, outbound)
+    server = context.wrap_bio(outbound, inbound, server_side=True)
+    for end in (client, server, client):
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    return client.getpeercert(binary_form=True)
+
+
+def test_a_certificate_that_cannot_be_read_leaves_the_one_before_until_it_can(
+    authority: Authority, tmp_path: Path
+) -> None:
+    first, second, path = authority.issue("first"), authority.issue("second"), tmp_path / "shown.pem"
+    shutil.copy(first, path)
+    own = node_properties({"listener.security.protocol.map": "KAFKA:SSL", "ssl.keystore.location": str(path)})
+    context = server_context(own)
+    assert context is not None
+    tls = ListenerTls(context, own)
+    before, contents = shown_by(tls.context()), second.read_text()
+    assert before is not None
+    path.write_text(contents[: contents.index("-----BEGIN PRIVATE")])
+    os.utime(path, ns=(1, 1))
+    assert shown_by(tls.context()) == before
+    path.write_text(contents)
+    os.utime(path, ns=(1, 1))  # as fast as the clock of the file system may be slow
+    assert shown_by(tls.context()) not in (None, before)
 
 
 def test_a_key_that_is_encrypted_is_a_mistake_and_nobody_is_asked_for_its_password(
