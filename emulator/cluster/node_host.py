@@ -7,7 +7,7 @@ their addresses.
 import shutil
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
@@ -188,6 +188,7 @@ class LocalHost:
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
+        self._stack = ExitStack()
         self._layout: ClusterLayout
         self.files: NodeFiles
         self.token: RunToken
@@ -208,21 +209,26 @@ class LocalHost:
         """
         self._layout = layout
         self.files = LocalFiles(layout.directory)
-        make_certificates(layout)
-        self.token = RunToken.read_or_draw(layout.token_file)
-        for node_id in layout.node_ids:
-            self._ports[node_id] = ReservedPort(layout.ports.get(node_id))
-            if layout.metrics:
-                self._metrics_ports[node_id] = ReservedPort(layout.metrics_ports.get(node_id))
-        for link in layout.kafka_links:
-            # Proxies listen at the ports of the layout where there are any.
-            self._kafka_ports[link] = ReservedPort(layout.kafka_port(link) if layout.toxiproxy is None else None)
+        with ExitStack() as stack:
+
+            def reserve(number: int | None) -> ReservedPort:
+                return stack.enter_context(closing(ReservedPort(number)))
+
+            stack.callback(remove_secrets, layout)
+            make_certificates(layout)
+            self.token = RunToken.read_or_draw(layout.token_file)
+            for node_id in layout.node_ids:
+                self._ports[node_id] = reserve(layout.ports.get(node_id))
+                if layout.metrics:
+                    self._metrics_ports[node_id] = reserve(layout.metrics_ports.get(node_id))
+            for link in layout.kafka_links:
+                # Proxies listen at the ports of the layout where there are any.
+                self._kafka_ports[link] = reserve(layout.kafka_port(link) if layout.toxiproxy is None else None)
+            self._stack = stack.pop_all()
 
     async def close(self) -> None:
         """Lets go of the ports, and removes the token; the supervisor ends the children."""
-        remove_secrets(self._layout)
-        for port in (*self._ports.values(), *self._metrics_ports.values(), *self._kafka_ports.values()):
-            port.close()
+        self._stack.close()
 
     def address(self, node_id: NodeId) -> str:
         """Returns a node's port with its host."""

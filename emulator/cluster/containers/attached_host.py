@@ -8,7 +8,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -55,7 +55,7 @@ class AttachedHost:
         self._children: dict[str, ContainerProcess] = {}
         self.files: NodeFiles
         self.token: RunToken
-        self._volumes: VolumeFiles | None = None
+        self._stack = AsyncExitStack()
         self._layout: ClusterLayout
         self._project: Project
         self._lock: HarnessLock
@@ -77,35 +77,50 @@ class AttachedHost:
         self._report_end = on_end
         client = await asyncio.to_thread(connect)
         self._project = await asyncio.to_thread(Project, client, self._name)
-        self.token = await asyncio.to_thread(self._project.token)
-        self.token.write(layout.token_file)
-        if layout.has_tls:
-            await asyncio.to_thread(self._project.copy_authority, layout.tls_folder)
-            certify(layout.tls_folder, (HARNESS, node_name(CLIENT_ID)))
-            self.token = RunToken.read(layout.token_file)
-        events = layout.directory / "events"
+        async with AsyncExitStack() as stack:
+            await self._open_files(client, stack)
+            stack.callback(remove_secrets, layout)
+            self.token = await asyncio.to_thread(self._project.token)
+            self.token.write(layout.token_file)
+            if layout.has_tls:
+                await asyncio.to_thread(self._project.copy_authority, layout.tls_folder)
+                certify(layout.tls_folder, (HARNESS, node_name(CLIENT_ID)))
+                self.token = RunToken.read(layout.token_file)
+            for name, container in self._project.members.items():
+                if container.status in _RUNNING and name.isdigit():
+                    self._watch(name, container)
+            async with asyncio.TaskGroup() as waiting:
+                for process in self._children.values():
+                    waiting.create_task(self._await_begun(process))
+            self.files.catch_up()
+            self._stack = stack.pop_all()
+
+    async def _open_files(self, client: docker.DockerClient, stack: AsyncExitStack) -> None:
+        """Locks the nodes' files for this harness, and opens them.
+
+        Raises:
+            ConfigError: another harness has them.
+            StorageError: the volumes cannot be read.
+        """
+        directory = self._layout.directory
+        events = directory / "events"
+        is_linked = events.is_symlink()  # to the volume
         try:
-            if events.is_symlink():  # to the volume
-                self._lock = HarnessLock(events)
-                self.files = LocalFiles(layout.directory)
-            else:
-                self._lock = HarnessLock(layout.directory)
-                for node_id in layout.node_ids:
-                    layout.node_directory(node_id).mkdir(parents=True, exist_ok=True)  # for what they print
-                self.files = self._volumes = await self._open_volumes(client)
+            self._lock = HarnessLock(events if is_linked else directory)
+            stack.callback(self._lock.release)
+            if is_linked:
+                self.files = LocalFiles(directory)
+                return
+            for node_id in self._layout.node_ids:
+                self._layout.node_directory(node_id).mkdir(parents=True, exist_ok=True)  # for what they print
+            self.files = volumes = await self._open_volumes(client)
+            stack.push_async_callback(self._close_volumes, volumes)
         except (BlockingIOError, VolumesTakenError):
             raise ConfigError(
                 key="--compose-project",
                 value=self._name,
                 expected="a project to which nobody is attached; its service `harness` is, unless it was stopped",
             ) from None
-        for name, container in self._project.members.items():
-            if container.status in _RUNNING and name.isdigit():
-                self._watch(name, container)
-        async with asyncio.TaskGroup() as waiting:
-            for process in self._children.values():
-                waiting.create_task(self._await_begun(process))
-        self.files.catch_up()
 
     async def _await_begun(self, process: ContainerProcess) -> None:
         """Waits until a node listens that may just have been started: its event file says which process it is."""
@@ -168,15 +183,15 @@ class AttachedHost:
 
     async def close(self) -> None:
         """Leaves every container of the project as it is; copies what nodes stored that have ended."""
-        remove_secrets(self._layout)
-        ended = tuple(node_id for node_id in self._layout.node_ids if str(node_id) not in self._children)
+        await self._stack.aclose()
         self._children.clear()
-        if self._volumes is not None:
-            try:
-                await asyncio.to_thread(self._volumes.close, ended)
-            except StorageError as error:
-                self._report_volumes_gone(str(error))
-        self._lock.release()
+
+    async def _close_volumes(self, volumes: VolumeFiles) -> None:
+        ended = tuple(node_id for node_id in self._layout.node_ids if str(node_id) not in self._children)
+        try:
+            await asyncio.to_thread(volumes.close, ended)
+        except StorageError as error:
+            self._report_volumes_gone(str(error))
 
     def address(self, node_id: NodeId) -> str:
         """Returns a node's service on the project's network, or its published port on this machine."""
