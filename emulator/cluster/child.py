@@ -160,10 +160,13 @@ class Child:
         self._ready_fd: int | None = None
         spec.stderr_path.parent.mkdir(parents=True, exist_ok=True)
         order = Start(
-            argv=spec.argv,
+            argv=tuple(map(os.fsencode, spec.argv)),
             imports=spec.imports,
-            environment={**os.environ, **MALLOC, **spec.environment},
-            directory=str(Path.cwd()),
+            environment={
+                os.fsencode(name): os.fsencode(value)
+                for name, value in {**os.environ, **MALLOC, **spec.environment}.items()
+            },
+            directory=os.fsencode(Path.cwd()),
         )
         child_fds: tuple[int, ...] = ()
         if spec.readiness is Readiness.REPORTED:

@@ -47,8 +47,8 @@ MALLOC: Final = {
     "MALLOC_TOP_PAD_": "67108864",
 }
 
-_MESSAGE_BYTES_MAX: Final = 1 << 20
-_DESCRIPTORS_MAX: Final = 2
+_ANSWER_BYTES_MAX: Final = 1024
+_DESCRIPTORS_MAX: Final = 3
 _COMMAND_LINE_BYTES: Final = 1024
 _ARG_START, _ARG_END = 45, 46
 """Places of these fields of ``/proc/self/stat`` in proc(5), counted from the state, which is the third."""
@@ -58,17 +58,17 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The order to start a child; its standard error and the pipe for its ready line, if it has one, come with it.
 
     Attributes:
-        argv: program and arguments.
+        argv: program and arguments, as ``os.fsencode`` gives them.
         imports: modules that are imported before the fork, for a command line of ``module_command``; without any, the
             program is executed.
         environment: all of it.
         directory: in which it starts.
     """
 
-    argv: tuple[str, ...]
+    argv: tuple[bytes, ...]
     imports: tuple[str, ...]
-    environment: Mapping[str, str]
-    directory: str
+    environment: Mapping[bytes, bytes]
+    directory: bytes
 
 
 class Collect(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -135,8 +135,7 @@ class ForkServer:
         Raises:
             OSError: the process could not be made.
         """
-        socket.send_fds(self._control, [msgspec.json.encode(order)], list(descriptors))
-        answer = self._answer()
+        answer = self._ask(order, descriptors)
         if answer.errno:
             raise OSError(answer.errno, os.strerror(answer.errno))
         return answer.number
@@ -144,16 +143,20 @@ class ForkServer:
     def collect(self, pid: int) -> int:
         """Returns the exit code of a child that has ended, or minus the number of the signal that ended it."""
         try:
-            self._control.send(msgspec.json.encode(Collect(pid=pid)))
-            return self._answer().number
+            return self._ask(Collect(pid=pid)).number
         except OSError:
             return -signal.SIGKILL  # of the kernel: the server is gone, and its children with it
 
-    def _answer(self) -> Answer:
-        message = self._control.recv(_MESSAGE_BYTES_MAX)
+    def _ask(self, order: Start | Collect, descriptors: Sequence[int] = ()) -> Answer:
+        # An environment may be longer than a packet: the order is in a file, and the packet has its descriptor.
+        with open(os.memfd_create("order"), "w+b") as file:
+            file.write(msgspec.msgpack.encode(order))
+            file.seek(0)
+            socket.send_fds(self._control, [b"\0"], [file.fileno(), *descriptors])
+        message = self._control.recv(_ANSWER_BYTES_MAX)
         if not message:
             raise ConnectionResetError("the process that starts children has ended")
-        return msgspec.json.decode(message, type=Answer)
+        return msgspec.msgpack.decode(message, type=Answer)
 
 
 _server: ForkServer | None = None
@@ -176,12 +179,15 @@ def fork_server() -> ForkServer:
 
 def _serve(control: socket.socket) -> _Birth | None:
     """Carries out orders until the harness has ended; returns in each child, too, with what it was born for."""
-    decoder = msgspec.json.Decoder(Start | Collect)
+    decoder = msgspec.msgpack.Decoder(Start | Collect)
     while True:
-        message, descriptors, _, _ = socket.recv_fds(control, _MESSAGE_BYTES_MAX, _DESCRIPTORS_MAX)
+        message, received, _, _ = socket.recv_fds(control, 1, _DESCRIPTORS_MAX)
         if not message:
             return None
-        match decoder.decode(message):
+        order_fd, *descriptors = received
+        with open(order_fd, "rb") as file:
+            content = file.read()
+        match decoder.decode(content):
             case Start() as order:
                 answer = _fork(order)
                 if answer is None:
@@ -191,7 +197,7 @@ def _serve(control: socket.socket) -> _Birth | None:
                     os.close(descriptor)
             case Collect(pid=pid):
                 answer = Answer(number=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-        control.send(msgspec.json.encode(answer))
+        control.send(msgspec.msgpack.encode(answer))
 
 
 def _fork(order: Start) -> Answer | None:
@@ -217,23 +223,24 @@ def _live(birth: _Birth, *, server_pid: int) -> None:
         os.dup2(output, standard.fileno())
     os.close(output)
     os.environ.clear()
-    os.environ.update(order.environment)
+    os.environb.update(order.environment)
     for descriptor in ready:
         os.set_inheritable(descriptor, True)  # noqa: FBT003 - the library's
         os.environ[READY_FD_VARIABLE] = str(descriptor)
+    argv = tuple(map(os.fsdecode, order.argv))
     if not order.imports:
-        become(parent_pid=server_pid, argv=order.argv)
+        become(parent_pid=server_pid, argv=argv)
     end_with_parent(server_pid)
     _show_command_line(order.argv)
-    module, sys.argv[1:] = module_of(order.argv)
+    module, sys.argv[1:] = module_of(argv)
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def _show_command_line(argv: Sequence[str]) -> None:
+def _show_command_line(argv: Sequence[bytes]) -> None:
     """Has ``ps`` and ``/proc/PID/cmdline`` show the child's own command line, up to the length of the server's."""
     fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
     start, end = int(fields[_ARG_START]), int(fields[_ARG_END])
-    text = b"\0".join(map(os.fsencode, argv))[: end - start - 1]
+    text = b"\0".join(argv)[: end - start - 1]
     ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
 
 

@@ -50,6 +50,16 @@ async def test_a_forked_child_is_a_process_of_its_own(tmp_path: Path, monkeypatc
     }
 
 
+async def test_any_environment_and_argument_reach_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(8):
+        monkeypatch.setenv(f"LONG_{number}", "x" * 100_000)
+    monkeypatch.setenv("LATIN", os.fsdecode(b"\xe9"))
+    program = "import os, sys; sys.exit(os.environb[b'LATIN'] != os.fsencode(sys.argv[1]))"
+    argv = (sys.executable, "-I", "-S", "-c", program, os.fsdecode(b"\xe9"))
+    end = await end_of(ProcessSpec(name="0", argv=argv, stderr_path=tmp_path / "log"))
+    assert end.exit_code == 0, end.stderr_tail
+
+
 async def test_a_module_that_cannot_be_imported_ends_its_own_process_only(tmp_path: Path) -> None:
     async with Supervisor() as supervisor:
         running = await supervisor.start(ProcessSpec(name="running", argv=SLEEP, stderr_path=tmp_path / "running"))
