@@ -6,6 +6,9 @@ finds in its environment (``LASTSTAND_READY_FD``)::
 
     {"ready": true, "port": 12345}
 
+A signal goes to the child's process group, and what is left of the group when the child ends is killed. Only the child
+itself ends with this process if that is killed.
+
 The cause of an end depends on the request *and* on how the process ended: a node that was about to be killed but
 crashed first has crashed.
 """
@@ -294,8 +297,8 @@ class Child:
         return self.end is None and self.is_paused is paused
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):  # it has just ended
-            signal.pidfd_send_signal(self._pidfd, number)
+        with contextlib.suppress(ProcessLookupError):  # the server has ended, and with it the child
+            os.killpg(self._pid, number)
 
     def _ask(self, cause: EndCause) -> bool:
         if self._ended.done():
@@ -329,6 +332,7 @@ class Child:
             self._ready_fd = None
 
     def _reap(self) -> None:
+        self._signal(signal.SIGKILL)  # while the child has its process id, which is the group's
         return_code = self._server.collect(self._pid)
         if self.spec.exits_with_signal_number and return_code == _SIGNALLED + signal.SIGTERM:
             return_code = -signal.SIGTERM

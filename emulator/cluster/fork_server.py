@@ -210,7 +210,11 @@ def _fork(order: Start) -> Answer | None:
         pid = os.fork()
     except OSError as error:
         return Answer(errno=error.errno or 0)
-    return Answer(number=pid) if pid else None
+    if pid == 0:
+        return None
+    with contextlib.suppress(OSError):  # the child does so, too, and may have ended
+        os.setpgid(pid, pid)  # here as well: signals for the group may come before the child runs
+    return Answer(number=pid)
 
 
 def _live(birth: _Birth, *, server_pid: int) -> None:

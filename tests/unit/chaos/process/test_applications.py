@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,17 @@ def test_an_application_that_fails_is_a_problem(tmp_path: Path) -> None:
 def test_an_application_that_does_not_end_is_a_problem(tmp_path: Path) -> None:
     (problem,) = play("sh -c 'trap : TERM; echo there; while :; do sleep 1; done'", tmp_path, is_there, timeout_ms=200)
     assert problem.startswith("application app did not end in time")
+
+
+@pytest.mark.parametrize("end", ["wait", "exit 0"])
+def test_nothing_that_an_application_started_outlives_it(tmp_path: Path, end: str) -> None:
+    command = f"sh -c 'sleep 60 & echo $! > sleeping; echo there; {end}'"
+    assert play(command.replace("sleeping", str(tmp_path / "sleeping")), tmp_path, is_there) == []
+    sleeping = Path("/proc", (tmp_path / "sleeping").read_text().strip(), "stat")
+    deadline = time.monotonic() + 5
+    while sleeping.exists() and ") Z " not in sleeping.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
