@@ -215,11 +215,14 @@ def _kafka_clients(cursor: Cursor) -> tuple[tuple[str, ...], tuple[tuple[str, st
 
 
 def _check_command(cursor: Cursor) -> None:
-    """Checks that a command can be split into words; one without words is started by somebody else."""
+    """Checks that a command can be split into words; an empty one is started by somebody else."""
+    command = cursor.text()
     try:
-        shlex.split(cursor.text())
+        words = shlex.split(command)
     except ValueError as error:
         cursor.fail(f"no command: {str(error).lower()}")
+    if command and not words:
+        cursor.fail("no command: it has no words")
 
 
 def _rules(era: Cursor, switches: Cursor | None) -> Rules:

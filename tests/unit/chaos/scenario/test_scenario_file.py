@@ -349,6 +349,7 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
             2,
             "no command: no closing quotation",
         ),
+        (HEAD.replace("brokers: 3,", 'brokers: 3, kafka_clients: {app: "  "},'), 2, "no command: it has no words"),
         (f"{HEAD.replace('name: ', 'name: ../')}steps: [{{heal: all}}]\n", 1, "is no name, allowed: letters"),
         (f"{HEAD.replace('name: ', 'name: /')}steps: [{{heal: all}}]\n", 1, "is no name, allowed: letters"),
         (f"{HEAD}steps: []\n", 5, "needs at least one step"),
