@@ -48,7 +48,7 @@ def scenario_schema() -> Schema:
                         "controllers": {"enum": [*CONTROLLER_COUNTS]},
                         PROPERTY: _ANY,
                         "properties": {"type": "object"},
-                        KAFKA_CLIENTS: _list(_TEXT),
+                        KAFKA_CLIENTS: {"oneOf": [_list(_TEXT), {"type": "object", "additionalProperties": _TEXT}]},
                     },
                     required=("brokers",),
                 ),

@@ -1,6 +1,7 @@
 """The JSON Schema of scenario files allows what can be read, and finds mistakes in keys and values."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -11,9 +12,11 @@ from click.testing import CliRunner
 from laststand.chaos.scenario.scenario_file import find_scenario, scenario_names
 from laststand.chaos.scenario.schema import scenario_schema
 from laststand.cli.main import cli
-from tests.documented_scenarios import documented_scenarios
+from tests.documented_scenarios import ROOT, documented_scenarios
 
 VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
+
+EXAMPLES = [path for path in sorted(ROOT.glob("docs/examples/**/*.yaml")) if "\nsteps:" in path.read_text()]
 
 STORY = find_scenario("kip-966/last-replica-standing").read_text()
 
@@ -38,6 +41,11 @@ def test_documented_scenarios_are_allowed(name: str) -> None:
     assert mistakes(yaml.safe_load(documented_scenarios()[name].text)) == []
 
 
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_are_allowed(path: Path) -> None:
+    assert mistakes(yaml.safe_load(path.read_text())) == []
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -54,6 +62,7 @@ def test_documented_scenarios_are_allowed(name: str) -> None:
         ("expect", {"kafka-1.0": {"verdict": "valid"}}),
         ("expect", {"kip-966": {"verdict": "fine"}}),
         ("cluster", {"brokers": 0}),
+        ("cluster", {"brokers": 3, "kafka_clients": {"app": 1}}),
         ("topics", [{"replicas": [[0]]}]),
         ("workload", {"producers": [{"acks": "all", "rat": 5}]}),
     ],
