@@ -82,7 +82,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: process id of a child that was started; exit code of one that ended, or minus the signal's number.
-        errno: of the error by which no process could be made; 0 for none.
+        errno: of the error by which no process could be made, or its end is not known; 0 for none.
     """
 
     number: int = 0
@@ -135,19 +135,16 @@ class ForkServer:
         Raises:
             OSError: the process could not be made.
         """
-        answer = self._ask(order, descriptors)
-        if answer.errno:
-            raise OSError(answer.errno, os.strerror(answer.errno))
-        return answer.number
+        return self._ask(order, descriptors)
 
     def collect(self, pid: int) -> int:
         """Returns the exit code of a child that has ended, or minus the number of the signal that ended it."""
         try:
-            return self._ask(Collect(pid=pid)).number
+            return self._ask(Collect(pid=pid))
         except OSError:
             return -signal.SIGKILL  # of the kernel: the server is gone, and its children with it
 
-    def _ask(self, order: Start | Collect, descriptors: Sequence[int] = ()) -> Answer:
+    def _ask(self, order: Start | Collect, descriptors: Sequence[int] = ()) -> int:
         # An environment may be longer than a packet: the order is in a file, and the packet has its descriptor.
         with open(os.memfd_create("order"), "w+b") as file:
             file.write(msgspec.msgpack.encode(order))
@@ -156,7 +153,10 @@ class ForkServer:
         message = self._control.recv(_ANSWER_BYTES_MAX)
         if not message:
             raise ConnectionResetError("the process that starts children has ended")
-        return msgspec.msgpack.decode(message, type=Answer)
+        answer = msgspec.msgpack.decode(message, type=Answer)
+        if answer.errno:
+            raise OSError(answer.errno, os.strerror(answer.errno))
+        return answer.number
 
 
 _server: ForkServer | None = None
@@ -196,7 +196,7 @@ def _serve(control: socket.socket) -> _Birth | None:
                 for descriptor in descriptors:
                     os.close(descriptor)
             case Collect(pid=pid):
-                answer = Answer(number=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                answer = _collect(pid)
         control.send(msgspec.msgpack.encode(answer))
 
 
@@ -215,6 +215,14 @@ def _fork(order: Start) -> Answer | None:
     with contextlib.suppress(OSError):  # the child does so, too, and may have ended
         os.setpgid(pid, pid)  # here as well: signals for the group may come before the child runs
     return Answer(number=pid)
+
+
+def _collect(pid: int) -> Answer:
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError as error:
+        return Answer(errno=error.errno or 0)
+    return Answer(number=os.waitstatus_to_exitcode(status))
 
 
 def _live(birth: _Birth, *, server_pid: int) -> None:
@@ -250,6 +258,7 @@ def _show_command_line(argv: Sequence[bytes]) -> None:
 
 def main() -> None:
     """Serves; in each child, runs what it was forked for."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the harness ignores it, the kernel keeps no exit codes
     pid = os.getpid()
     birth = _serve(socket.socket(fileno=int(sys.argv[1])))
     if birth is not None:

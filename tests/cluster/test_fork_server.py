@@ -1,6 +1,7 @@
 """The process from which children are forked: each is one of its own, and ends with it."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from laststand.emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec
+from laststand.emulator.cluster.fork_server import ForkServer, Start
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.types import NodeRole
 from laststand.emulator.module_command import module_command, source_environment
@@ -82,6 +84,19 @@ async def test_children_end_with_their_server_and_the_next_one_has_another(tmp_p
         assert (end.cause, end.signal_number) == (EndCause.UNEXPECTED, signal.SIGKILL)
         again = await supervisor.start(ProcessSpec(name="0", argv=SLEEP, stderr_path=tmp_path / "0"))
         assert (await again.stop()).cause is EndCause.STOPPED
+
+
+def test_a_harness_that_ignores_its_children_gets_exit_codes(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        server = ForkServer()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    order = Start(argv=(b"sh", b"-c", b"exit 7"), imports=(), environment=dict(os.environb), directory=os.fsencode(tmp_path))
+    with contextlib.closing(server), (tmp_path / "log").open("wb") as log:
+        assert server.collect(server.start(order, (log.fileno(),))) == 7
+        assert server.collect(1) == -signal.SIGKILL  # no child of the server
+        assert server.is_alive
 
 
 def test_nothing_that_is_imported_before_a_fork_starts_a_thread() -> None:
