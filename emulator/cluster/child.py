@@ -169,7 +169,6 @@ class Child:
                 os.fsencode(name): os.fsencode(value)
                 for name, value in {**os.environ, **MALLOC, **spec.environment}.items()
             },
-            directory=os.fsencode(Path.cwd()),
         )
         child_fds: tuple[int, ...] = ()
         if spec.readiness is Readiness.REPORTED:

@@ -48,27 +48,28 @@ MALLOC: Final = {
 }
 
 _ANSWER_BYTES_MAX: Final = 1024
-_DESCRIPTORS_MAX: Final = 3
+_DESCRIPTORS_MAX: Final = 4
 _COMMAND_LINE_BYTES: Final = 1024
 _ARG_START, _ARG_END = 45, 46
 """Places of these fields of ``/proc/self/stat`` in proc(5), counted from the state, which is the third."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The order to start a child; its standard error and the pipe for its ready line, if it has one, come with it.
+    """The order to start a child.
+
+    With it come descriptors: of the directory in which it starts, of its standard error, and of the pipe for its ready
+    line, if it has one.
 
     Attributes:
         argv: program and arguments, as ``os.fsencode`` gives them.
         imports: modules that are imported before the fork, for a command line of ``module_command``; without any, the
             program is executed.
         environment: all of it.
-        directory: in which it starts.
     """
 
     argv: tuple[bytes, ...]
     imports: tuple[str, ...]
     environment: Mapping[bytes, bytes]
-    directory: bytes
 
 
 class Collect(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -104,6 +105,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         """Starts the server; it imports nothing yet."""
+        self._errors = open(os.memfd_create("errors of the fork server"), "rb")  # noqa: SIM115 - until close
         self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with control:
             # Copies of the server write their own command lines over this one, and need the room.
@@ -112,7 +114,7 @@ class ForkServer:
                 die_with_parent(module_command(__name__, str(control.fileno()), room)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,  # open even where that of the harness is closed
+                stderr=self._errors,
                 env={**os.environ, **MALLOC, **source_environment()},
                 pass_fds=(control.fileno(),),
                 process_group=0,  # Ctrl-C is for the harness, which ends its children in order
@@ -128,14 +130,19 @@ class ForkServer:
         self._control.close()
         self._process.kill()
         self._process.wait()
+        self._errors.close()
 
     def start(self, order: Start, descriptors: Sequence[int]) -> int:
-        """Starts a child, and returns its process id.
+        """Starts a child in the current directory, and returns its process id.
 
         Raises:
             OSError: the process could not be made.
         """
-        return self._ask(order, descriptors)
+        directory = os.open(".", os.O_PATH)  # no path: the directory may have been removed
+        try:
+            return self._ask(order, (directory, *descriptors))
+        finally:
+            os.close(directory)
 
     def collect(self, pid: int) -> int:
         """Returns the exit code of a child that has ended, or minus the number of the signal that ended it."""
@@ -145,14 +152,17 @@ class ForkServer:
             return -signal.SIGKILL  # of the kernel: the server is gone, and its children with it
 
     def _ask(self, order: Start | Collect, descriptors: Sequence[int] = ()) -> int:
+        message = b""
         # An environment may be longer than a packet: the order is in a file, and the packet has its descriptor.
-        with open(os.memfd_create("order"), "w+b") as file:
+        with open(os.memfd_create("order"), "w+b") as file, contextlib.suppress(ConnectionError):
             file.write(msgspec.msgpack.encode(order))
             file.seek(0)
             socket.send_fds(self._control, [b"\0"], [file.fileno(), *descriptors])
-        message = self._control.recv(_ANSWER_BYTES_MAX)
+            message = self._control.recv(_ANSWER_BYTES_MAX)
         if not message:
-            raise ConnectionResetError("the process that starts children has ended")
+            self._errors.seek(0)
+            lines = self._errors.read().decode(errors="replace").splitlines()
+            raise ConnectionResetError("\n  ".join(["the process that starts children has ended", *lines[-1:]]))
         answer = msgspec.msgpack.decode(message, type=Answer)
         if answer.errno:
             raise OSError(answer.errno, os.strerror(answer.errno))
@@ -229,11 +239,12 @@ def _live(birth: _Birth, *, server_pid: int) -> None:
     """Becomes the child that was ordered, in its place."""
     order = birth.order
     os.setpgid(0, 0)
-    os.chdir(order.directory)
-    output, *ready = birth.descriptors
-    for standard in (sys.stdout, sys.stderr):
+    directory, output, *ready = birth.descriptors
+    for standard in (sys.stdout, sys.stderr):  # first: what goes wrong from here on is in the child's log
         os.dup2(output, standard.fileno())
     os.close(output)
+    os.fchdir(directory)
+    os.close(directory)
     os.environ.clear()
     os.environb.update(order.environment)
     for descriptor in ready:

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from laststand.emulator.cluster import fork_server
 from laststand.emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec
 from laststand.emulator.cluster.fork_server import ForkServer, Start
 from laststand.emulator.cluster.supervisor import Supervisor
@@ -73,6 +74,22 @@ async def test_a_module_that_cannot_be_imported_ends_its_own_process_only(tmp_pa
         assert running.end is None
 
 
+async def test_a_child_starts_where_the_harness_is_even_if_that_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    end = await end_of(ProcessSpec(name="0", argv=("readlink", "/proc/self/cwd"), stderr_path=tmp_path / "log"))
+    assert (end.exit_code, end.stderr_tail) == (0, (f"{tmp_path}/gone (deleted)",))
+
+
+def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "module_command", lambda *_: module_command("tests.cluster.no_such_program"))
+    with contextlib.closing(ForkServer()) as server, pytest.raises(ConnectionResetError, match="No module named"):
+        server.start(Start(argv=(b"true",), imports=(), environment={}), ())
+
+
 async def test_children_end_with_their_server_and_the_next_one_has_another(tmp_path: Path) -> None:
     async with Supervisor() as supervisor, asyncio.timeout(20):
         child = await supervisor.start(ProcessSpec(name="0", argv=SLEEP, stderr_path=tmp_path / "0"))
@@ -92,7 +109,7 @@ def test_a_harness_that_ignores_its_children_gets_exit_codes(tmp_path: Path) -> 
         server = ForkServer()
     finally:
         signal.signal(signal.SIGCHLD, before)
-    order = Start(argv=(b"sh", b"-c", b"exit 7"), imports=(), environment=dict(os.environb), directory=os.fsencode(tmp_path))
+    order = Start(argv=(b"sh", b"-c", b"exit 7"), imports=(), environment=dict(os.environb))
     with contextlib.closing(server), (tmp_path / "log").open("wb") as log:
         assert server.collect(server.start(order, (log.fileno(),))) == 7
         assert server.collect(1) == -signal.SIGKILL  # no child of the server
