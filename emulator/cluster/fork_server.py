@@ -47,6 +47,9 @@ MALLOC: Final = {
     "MALLOC_TOP_PAD_": "67108864",
 }
 
+ANSWER_TIMEOUT_S = 30.0
+"""Time for which the server may take to answer: it imports modules before it forks."""
+
 _ANSWER_BYTES_MAX: Final = 1024
 _DESCRIPTORS_MAX: Final = 4
 _COMMAND_LINE_BYTES: Final = 1024
@@ -107,6 +110,7 @@ class ForkServer:
         """Starts the server; it imports nothing yet."""
         self._errors = open(os.memfd_create("errors of the fork server"), "rb")  # noqa: SIM115 - until close
         self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(ANSWER_TIMEOUT_S)
         with control:
             # Copies of the server write their own command lines over this one, and need the room.
             room = " " * _COMMAND_LINE_BYTES
@@ -152,13 +156,14 @@ class ForkServer:
             return -signal.SIGKILL  # of the kernel: the server is gone, and its children with it
 
     def _ask(self, order: Start | Collect, descriptors: Sequence[int] = ()) -> int:
-        message = b""
-        # An environment may be longer than a packet: the order is in a file, and the packet has its descriptor.
-        with open(os.memfd_create("order"), "w+b") as file, contextlib.suppress(ConnectionError):
-            file.write(msgspec.msgpack.encode(order))
-            file.seek(0)
-            socket.send_fds(self._control, [b"\0"], [file.fileno(), *descriptors])
-            message = self._control.recv(_ANSWER_BYTES_MAX)
+        try:
+            message = self._exchange(order, descriptors)
+        except ConnectionError:
+            message = b""
+        except TimeoutError as error:
+            self.close()  # its answer would be taken for that to the next order
+            reason = f"the process that starts children did not answer within {ANSWER_TIMEOUT_S} s"
+            raise TimeoutError(reason) from error
         if not message:
             self._errors.seek(0)
             lines = self._errors.read().decode(errors="replace").splitlines()
@@ -167,6 +172,14 @@ class ForkServer:
         if answer.errno:
             raise OSError(answer.errno, os.strerror(answer.errno))
         return answer.number
+
+    def _exchange(self, order: Start | Collect, descriptors: Sequence[int]) -> bytes:
+        # An environment may be longer than a packet: the order is in a file, and the packet has its descriptor.
+        with open(os.memfd_create("order"), "w+b") as file:
+            file.write(msgspec.msgpack.encode(order))
+            file.seek(0)
+            socket.send_fds(self._control, [b"\0"], [file.fileno(), *descriptors])
+        return self._control.recv(_ANSWER_BYTES_MAX)
 
 
 _server: ForkServer | None = None

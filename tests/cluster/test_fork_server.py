@@ -90,6 +90,15 @@ def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
         server.start(Start(argv=(b"true",), imports=(), environment={}), ())
 
 
+def test_a_server_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "ANSWER_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(fork_server, "die_with_parent", lambda _: ["sleep", "60"])
+    server = ForkServer()
+    with pytest.raises(TimeoutError, match=r"did not answer within 0\.01 s"):
+        server.start(Start(argv=(b"true",), imports=(), environment={}), ())
+    assert not server.is_alive
+
+
 async def test_children_end_with_their_server_and_the_next_one_has_another(tmp_path: Path) -> None:
     async with Supervisor() as supervisor, asyncio.timeout(20):
         child = await supervisor.start(ProcessSpec(name="0", argv=SLEEP, stderr_path=tmp_path / "0"))
