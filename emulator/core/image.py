@@ -184,8 +184,12 @@ class MetadataImage:
 
     @property
     def has_changes(self) -> bool:
-        """Something changed that no difference has told yet."""
+        """Something changed that was not yet returned by ``pop_delta``."""
         return bool(self._touched_partitions or self._touched_brokers or self._touched_configs)
+
+    def has_change_of(self, partition: TopicPartition) -> bool:
+        """Returns whether a partition has a change that was not yet returned by ``pop_delta``."""
+        return partition in self._touched_partitions
 
     def pop_delta(self, *, partitions_max: int | None = None) -> ImageDelta:
         """Returns the changes since the last call, and starts the next difference.

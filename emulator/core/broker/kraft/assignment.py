@@ -38,6 +38,7 @@ class Assignment:
         self._fetches = fetches
         self._strays = strays
         self._new_leaderships: list[Partition] = []
+        self._unconfigured: set[TopicPartition] = set()
 
     def adopt(self, turn: Turn, logs: tuple[inputs.LoadedLog, ...]) -> None:
         """Takes over the logs found at start that belong here, and puts the others aside."""
@@ -76,7 +77,8 @@ class Assignment:
     def apply(self, turn: Turn, delta: ImageDelta, *, is_last: bool) -> None:
         """Acts on a difference: configuration, removals and roles, then what became of other brokers.
 
-        A new ISR is never judged by the min ISR that was replaced before it came about (S38).
+        A new ISR is never judged by the min ISR that was replaced before it came about (S38), and a former ISR, whose
+        replacement is in a later part, not by a min ISR that may have come after it.
 
         Args:
             turn: the step.
@@ -152,16 +154,23 @@ class Assignment:
         )
 
     def _apply_configs(self, delta: ImageDelta) -> list[Partition]:
-        if not delta.configs:
-            return []
+        """Configures partitions and returns them; one with a change in a later part keeps its properties until then."""
+        image = self._hosted.image
         everywhere = any(resource is ConfigResource.BROKER for resource, _ in delta.configs)
         if everywhere:
-            self._fetches.quota.reconfigure(self._hosted.image)
-            self._fetchers.quota.reconfigure(self._hosted.image)
+            self._fetches.quota.reconfigure(image)
+            self._fetchers.quota.reconfigure(image)
         topics = {name for resource, name in delta.configs if resource is ConfigResource.TOPIC}
-        configured = [partition for partition in self._hosted if everywhere or partition.name.topic in topics]
+        if topics or everywhere:
+            self._unconfigured |= {each.name for each in self._hosted if everywhere or each.name.topic in topics}
+        if not self._unconfigured:
+            return []
+        configured = [
+            each for each in self._hosted if each.name in self._unconfigured and not image.has_change_of(each.name)
+        ]
         for partition in configured:
             partition.topic_properties = self.topic_properties_of(partition.name.topic)
+        self._unconfigured.difference_update([partition.name for partition in configured])
         return configured
 
     def topic_properties_of(self, topic: str) -> TopicProperties:

@@ -19,7 +19,7 @@ from laststand.emulator.core.types import (
     TopicPartition,
 )
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, batch
-from tests.unit.core.broker.kraft.test_broker_steps import CAUSE, OWN_EPOCH, Life, fetch, produce, registered
+from tests.unit.core.broker.kraft.test_broker_steps import CAUSE, OWN_EPOCH, Life, error_of, fetch, produce, registered
 
 MIN_ISR = "min.insync.replicas"
 PAYMENTS, PAYMENTS_ID = TopicPartition("payments", 0), TopicId("id-of-payments")
@@ -156,6 +156,32 @@ def test_a_min_isr_that_is_lowered_lets_waiting_records_commit() -> None:
     assert partition_of(life).log.high_watermark == 0
     sets(life, ConfigResource.TOPIC, NAME.topic, 1)
     assert partition_of(life).log.high_watermark == 1
+
+
+def test_a_leader_deposed_in_a_later_part_commits_nothing_by_a_min_isr_that_came_after_its_term() -> None:
+    life = serving()
+    earlier, earlier_id = "a-topic-before-orders", TopicId("id-of-earlier")
+    sets(life, ConfigResource.TOPIC, NAME.topic, 2)
+    parked = life.ask(produce(acks=-1))
+    life.metadata(
+        records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=(OWN,)), changed(FIRST, fenced=True)
+    )
+    min_isr = records.ConfigRecord(resource=ConfigResource.TOPIC, resource_name=NAME.topic, name=MIN_ISR, value="1")
+    life.metadata(
+        records.TopicRecord(name=earlier, topic_id=earlier_id),
+        *(
+            records.PartitionRecord(topic_id=earlier_id, partition=each, replicas=(OWN,), isr=(OWN,), leader=OWN)
+            for each in range(PARTITIONS_PER_STEP)
+        ),
+        records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=(FIRST,), leader=FIRST),
+        min_isr,
+    )
+    assert partition_of(life).is_leader, "its role is in the next part"
+    assert parked not in life.answers
+    life.step(inputs.TimerFired(cause_id=CAUSE))
+    assert error_of(life.answers[parked]) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition_of(life).log.high_watermark == 0
+    assert partition_of(life).topic_properties.min_insync_replicas == 1
 
 
 def test_on_a_follower_a_configuration_commits_nothing() -> None:
