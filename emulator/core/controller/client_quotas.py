@@ -1,6 +1,7 @@
 """Quotas of clients: what may be set (Kafka's ``ClientQuotaControlManager``)."""
 
 import ipaddress
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -99,6 +100,8 @@ def _op_problem(entity: QuotaEntity, op: admin_messages.QuotaOperation) -> str |
         return None
     if op.key not in _KEYS[_types_of(entity)]:
         return f"Invalid configuration key {op.key}"
+    if not math.isfinite(op.value):
+        return f"Configuration {op.key} must be a finite number"
     if op.key in _WHOLE and abs(round(op.value) - op.value) > _EPSILON:
         return f"Configuration {op.key} must be a Long value"
     return None

@@ -1,5 +1,7 @@
 """AlterClientQuotas at a controller: what is written, and what is refused."""
 
+import math
+
 import pytest
 
 from laststand.emulator.core import admin_messages as admin
@@ -67,6 +69,9 @@ def test_the_record_leaves_an_event() -> None:
         (entry(connection_creation_rate=1.0), "Invalid configuration key connection_creation_rate"),
         (entry(quota_entity(ip="10.0.0.1"), producer_byte_rate=1.0), "Invalid configuration key producer_byte_rate"),
         (entry(producer_byte_rate=1.5), "Configuration producer_byte_rate must be a Long value"),
+        (entry(producer_byte_rate=math.nan), "Configuration producer_byte_rate must be a finite number"),
+        (entry(producer_byte_rate=math.inf), "Configuration producer_byte_rate must be a finite number"),
+        (entry(request_percentage=-math.inf), "Configuration request_percentage must be a finite number"),
         (entry(()), "Invalid empty client quota entity"),
         (entry(quota_entity(ip="10.0.0.1", user="alice")), "Invalid empty client quota entity"),
         (entry((QuotaEntityPart("group", "g"),)), "Unhandled client quota entity type: group"),
@@ -78,7 +83,7 @@ def test_the_record_leaves_an_event() -> None:
         ),
     ],
 )
-def test_what_kafka_refuses_is_refused(asked: admin.QuotaAlteration, problem: str) -> None:
+def test_what_kafka_refuses_and_what_is_no_finite_number_is_refused(asked: admin.QuotaAlteration, problem: str) -> None:
     made = driver()
     assert alter(made, asked, entry(quota_entity(user="bob"), producer_byte_rate=1.0)) == [problem, ""]
     assert not made.image.client_quotas.of(asked.entity)
