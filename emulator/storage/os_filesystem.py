@@ -44,6 +44,7 @@ class OsFile:
         path: str,
         descriptor: int,
         *,
+        is_new: bool,
         ledger: SyncLedger,
         names: _Names,
         names_lock: threading.RLock,
@@ -54,7 +55,7 @@ class OsFile:
         self._descriptor = descriptor
         self._inode = status.st_ino
         self._size = status.st_size
-        self._is_dirty = self._size > 0  # what an earlier process wrote may not be synced
+        self._is_dirty = not is_new  # what was written or cut before it was opened may not be synced
         self._ledger = ledger
         self._names = names
         self._names_lock = names_lock
@@ -80,8 +81,9 @@ class OsFile:
                 self._append_rest(b"".join(buffers)[written:])
         except OSError as error:
             raise StorageError(path=self._path, reason=error.strerror or str(error)) from error
-        self._size += total
+        # In this order: a sync in another thread that records the new size must not find the file clean.
         self._is_dirty = True
+        self._size += total
 
     def _append_rest(self, rest: bytes) -> None:
         view = memoryview(rest)
@@ -127,12 +129,17 @@ class OsFile:
             with self._names_lock:
                 seen = self._ledger.length
                 place = self._names.of_inode.get(self._inode)
-            if place is None or self._ledger.is_name_durable(inode=self._inode, directory=place[0], name=place[1]):
-                if is_dirty:
-                    os.fdatasync(self._descriptor)
-            else:
-                os.fsync(self._descriptor)
-            if not self._disk.suffer_sync():
+            try:
+                if place is None or self._ledger.is_name_durable(inode=self._inode, directory=place[0], name=place[1]):
+                    if is_dirty:
+                        os.fdatasync(self._descriptor)
+                else:
+                    os.fsync(self._descriptor)
+                is_durable = self._disk.suffer_sync()
+            except OSError:
+                self._is_dirty = True
+                raise
+            if not is_durable:
                 return
             with self._names_lock:
                 directory, name = (0, None) if place is None else place
@@ -187,22 +194,31 @@ class OsFileSystem:
     def open(self, path: str, mode: OpenMode) -> OsFile:
         """Opens a file; see ``filesystem.FileSystem``."""
         with _mapped(path), self._lock:
-            descriptor = os.open(path, os.O_RDONLY) if mode is OpenMode.READ else self._open_or_create(path)
+            descriptor, is_new = (
+                (os.open(path, os.O_RDONLY), False) if mode is OpenMode.READ else self._open_or_create(path)
+            )
             file = OsFile(
-                path, descriptor, ledger=self._ledger, names=self._names, names_lock=self._lock, disk=self.disk
+                path,
+                descriptor,
+                is_new=is_new,
+                ledger=self._ledger,
+                names=self._names,
+                names_lock=self._lock,
+                disk=self.disk,
             )
             place = (os.stat(parent_directory(path)).st_ino, file_name(path))
             self._names.of_inode[os.fstat(descriptor).st_ino] = place
             return file
 
-    def _open_or_create(self, path: str) -> int:
+    def _open_or_create(self, path: str) -> tuple[int, bool]:
+        """Returns a descriptor, and whether the file is new."""
         flags = os.O_RDWR | os.O_APPEND
         try:
-            return os.open(path, flags)
+            return os.open(path, flags), False
         except FileNotFoundError:
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
             self._record_creation(path, os.fstat(descriptor).st_ino)
-            return descriptor
+            return descriptor, True
 
     def exists(self, path: str) -> bool:
         """Returns whether a file or directory has that name."""
