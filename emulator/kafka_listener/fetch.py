@@ -139,7 +139,7 @@ def _core_request(
         partitions=partitions,
         replica_id=None if replica_id in _CONSUMERS else BrokerId(NodeId(replica_id)),
         max_wait_ms=body["maxWaitMs"] if waits else 0,
-        min_bytes=body["minBytes"],
+        min_bytes=min(body["minBytes"], max_bytes),
         max_bytes=max_bytes,
         isolation_level=isolation_level,
         client_rack=body["rackId"] if request.version >= _RACK_VERSION else None,

@@ -1,13 +1,20 @@
 """Clients against their quotas: how long they are muted, and who shares a quota."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.client_quotas import ClientQuotaStore, quota_entity
+from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.kafka_listener import quota_usage
+from laststand.emulator.kafka_listener.client_history import ClientHistory
+from laststand.emulator.kafka_listener.fetch import fetch
+from laststand.emulator.kafka_listener.gateway import Answered
 from laststand.emulator.kafka_listener.quota_usage import QuotaUsage
+from tests.unit.kafka_listener.test_client_history import broker_with, fetch_request
 
 NONE = ClientQuotaStore()
 
@@ -72,3 +79,19 @@ def test_only_so_many_clients_are_remembered(monkeypatch: pytest.MonkeyPatch) ->
         usage.record(allowed, connection(client_id), 80_000)
     assert usage.record(allowed, connection("third"), 8_000) == 1000
     assert usage.record(allowed, connection("first"), 8_000) == 0
+
+
+async def test_a_fetch_waits_for_no_more_bytes_than_its_quota_allows(tmp_path: Path) -> None:
+    asked: list[messages.FetchRequest] = []
+    broker = broker_with(b"", ClientHistory(tmp_path / "history.packed", broker_id=BrokerId(NodeId(0)), incarnation=0))
+    answers = broker.core
+
+    async def ask(request: messages.FetchRequest) -> Answered:
+        asked.append(request)
+        return await answers.ask(request)
+
+    broker.broker.image.client_quotas.set(quota_entity(client_id="app"), "consumer_byte_rate", 50)
+    request = fetch_request("orders")
+    request.body["minBytes"] = 800
+    await fetch(broker._replace(core=cast(Any, SimpleNamespace(ask=ask))), request)
+    assert [(each.min_bytes, each.max_bytes) for each in asked] == [(500, 500)]
