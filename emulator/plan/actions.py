@@ -579,13 +579,13 @@ class Revoke(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="revoke"):
 
 @action_spec(
     "expire-certificate 1",
-    "The certificate expires that nodes show to those whom they dial: nobody lets them in any more, and they can be "
-    "dialled as before. Nodes need `security.inter.broker.protocol=SSL`.",
+    "The client certificates of nodes expire: their new connections are refused, and they can be dialled as before. "
+    "Nodes need `security.inter.broker.protocol=SSL`.",
     fault="expire_certificate",
     refused={DriverName.DOCKER: NO_TLS_IN_CONTAINERS},
 )
 class ExpireCertificate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="expire_certificate"):
-    """Let nodes be refused wherever they dial, as their certificates are over."""
+    """Let the client certificates of nodes expire: their new connections are refused."""
 
     def repair(self) -> "Action | None":
         """Returns the action that gives the nodes new certificates."""

@@ -90,7 +90,7 @@ class Authority:
             self._write(path, name, names, usage, until=now + _LIFETIME)
 
     def issue_expired(self, name: str) -> None:
-        """Writes a certificate that a process shows to those whom it dials, and that is over."""
+        """Writes an expired client certificate for a process."""
         path, until = Certificates(self._folder, name).client, datetime.now(UTC) - _EXPIRED_FOR
         self._write(path, name, [x509.DNSName(name)], ExtendedKeyUsageOID.CLIENT_AUTH, until=until)
 

@@ -25,7 +25,7 @@ _LET_IN: Final = ""
 
 @executes(actions.ExpireCertificate)
 async def expire_certificate(target: ProcessTarget, action: actions.ExpireCertificate[NodeId]) -> actions.Outcome:
-    """Replaces certificates by ones that are over."""
+    """Replaces client certificates by expired ones."""
     if not target.cluster.layout.has_tls:
         return actions.no_op(actions.NO_TLS)
     if all([await _refusal(target, node_id) for node_id in action.nodes]):

@@ -185,7 +185,7 @@ def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) ->
 
 
 def expire_certificate(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Lets nobody let a node in that it dials."""
+    """Expires a node's client certificate: its new connections are refused."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     if not cluster.properties.has_tls_between_nodes:
@@ -197,7 +197,7 @@ def expire_certificate(cluster: SimulatedCluster, node_id: NodeId) -> actions.Ou
 
 
 def renew_certificate(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Lets a node in again where it dials."""
+    """Gives a node a new client certificate: its connections are accepted again."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     if not cluster.properties.has_tls_between_nodes:

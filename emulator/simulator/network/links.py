@@ -65,13 +65,13 @@ class Links:
         return self._wire.reset(source, target)
 
     def expire_certificate(self, node_id: NodeId) -> None:
-        """Lets nobody let a node in any more, and resets the connections that it has dialled."""
+        """Expires a node's client certificate: its new connections are refused, and those it has dialled are reset."""
         self._network.expired.add(node_id)
         for other in (*self._nodes, *self._metadata_nodes):
             self.reset(node_id, other)
 
     def renew_certificate(self, node_id: NodeId) -> None:
-        """Lets a node in again."""
+        """Gives a node a new client certificate: its connections are accepted again."""
         self._network.expired.discard(node_id)
 
     def _break_stream(self, source: NodeId, target: NodeId, *, notice_ms: int) -> None:

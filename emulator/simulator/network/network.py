@@ -93,7 +93,7 @@ class Network:
         cuts: links whose bytes stop, both ways.
         losing: links whose returning bytes stop.
         deaf: links whose bytes stop on their way there.
-        expired: nodes whose certificates are over, so that nobody lets them in.
+        expired: nodes whose client certificates have expired: connections that they dial are refused.
         held: messages that wait, by channel.
         latencies: of links that were slowed.
         interferences: what else is done to single messages, by channel.
