@@ -222,7 +222,9 @@ CLUSTER_KEYS: Final = (
         "",
         "[Clients of Kafka](clients.md) with links of their own, which steps name as the source of a link. A command "
         "is started once the topics are there, with its addresses in `BOOTSTRAP_SERVERS`, and is asked to end "
-        "(SIGTERM) after the steps; one that fails is a problem of the run. An empty one is started by somebody else.",
+        "(SIGTERM) after the steps; one that fails is a problem of the run. What it leaves running is killed when it "
+        "ends. An empty one is started by somebody else. Commands run as you: "
+        "[security](security.md#addresses-files-and-processes).",
     ),
     (
         PROPERTY,
