@@ -40,7 +40,7 @@ _NAMED_MAX: Final = 3
 
 
 class RefusedError(EmulatorError):
-    """Nothing was cut: the program does what is not modelled, or it ended too early.
+    """Nothing was cut: the program does what is not modelled, or ended too early, or cannot be told from others.
 
     Attributes:
         reason: in words.
@@ -139,7 +139,8 @@ def try_power_loss(
         show: gets what the program prints, with the stream that it goes to.
 
     Raises:
-        RefusedError: the program did what cannot be modelled, or ended before the moment came.
+        RefusedError: the program did what cannot be modelled, or ended before the moment came; or this process has
+            other children, which would be killed, too.
         StorageError: a file cannot be read or changed.
     """
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f".{directory.name}-power-loss-") as scratch:
@@ -214,6 +215,8 @@ class _Program:
         environment: dict[str, str],
         show: Callable[[IO[bytes], bytes], None],
     ) -> None:
+        if _is_parent():
+            raise RefusedError("this process has other children, which would be killed, too")
         # Descendants whose parent has ended become children of this process, so that they are found and killed, too.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._show = show
@@ -324,5 +327,9 @@ class _Program:
         return len(killed)
 
     def _descendants(self) -> list[psutil.Process]:
-        """Returns the program's processes: those of its session, and what they left behind."""
-        return psutil.Process().children(recursive=True)
+        return psutil.Process().children(recursive=True)  # this process has no others
+
+
+def _is_parent() -> bool:
+    """Returns whether a child of this process runs."""
+    return any(each.status() != psutil.STATUS_ZOMBIE for each in psutil.Process().children())

@@ -1,7 +1,10 @@
 """``laststand power-loss`` takes from programs what they had not synced, and refuses those that it cannot watch."""
 
 import json
+import os
+import shlex
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -109,6 +112,17 @@ def test_a_removal_is_durable_where_a_later_sync_commits_it(trial: Trial, disk: 
     with sqlite3.connect(trial.folder / "rows.db") as database:
         assert database.execute("SELECT count(*) FROM rows").fetchall() == [(ROWS - 1,)]
     database.close()
+
+
+def test_other_children_of_the_process_are_not_killed(trial: Trial) -> None:
+    power_loss = shlex.join([sys.executable, "-m", "laststand.cli", "power-loss", "--", "true"])
+    command = f"sleep 60 >&- 2>&- & echo $!; exec {power_loss}"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=trial.folder, capture_output=True, text=True, timeout=30, check=False
+    )
+    os.kill(int(done.stdout), signal.SIGKILL)  # it is there
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert "this process has other children, which would be killed, too" in done.stderr
 
 
 def test_a_rename_is_undone_unless_its_directory_was_synced(trial: Trial) -> None:
