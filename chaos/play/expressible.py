@@ -16,7 +16,12 @@ from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import ZOOKEEPER_WORD
 from laststand.emulator.plan.plan_lint import refusal
-from laststand.emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
+from laststand.emulator.plan.unsupported_properties import (
+    NO_TIMED_FLUSH,
+    NODE_FLUSH_TIME,
+    TOPIC_FLUSH_TIME,
+    tls_refusal,
+)
 from laststand.emulator.plan.yaml_cursor import ScenarioError
 from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, era_refusal, server_refusal
 
@@ -86,6 +91,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused += _unseen_from_outside(scenario)
     if driver is DriverName.SIMULATOR:
         refused += _timed_flushes(scenario, properties)
+    if (no_tls := tls_refusal(dict(properties), driver)) is not None:
+        refused.append(f"security.inter.broker.protocol: {no_tls}")
     if scenario.controllers > 1 and driver is not DriverName.SIMULATOR:
         refused.append(f"controllers: {scenario.controllers} of them play only with --driver simulator")
     if scenario.kafka_clients and driver is not DriverName.PROCESS:

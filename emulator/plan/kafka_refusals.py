@@ -19,7 +19,7 @@ _FETCHED_METADATA: Final = f"what brokers fetch from the controller is {STREAM}"
 _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the controller"
 _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
 _NO_IDENTITY: Final = "Kafka's nodes are all User:ANONYMOUS here"
-_NO_TLS: Final = "Kafka's nodes speak no TLS here"
+NO_TLS: Final = "Kafka's nodes speak no TLS here"
 _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
@@ -34,8 +34,8 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         actions.ExpireSession: _NO_ZOOKEEPER,
         actions.Grant: _NO_IDENTITY,
         actions.Revoke: _NO_IDENTITY,
-        actions.ExpireCertificate: _NO_TLS,
-        actions.RenewCertificate: _NO_TLS,
+        actions.ExpireCertificate: NO_TLS,
+        actions.RenewCertificate: NO_TLS,
         actions.DeposeController: _NO_ZOOKEEPER,
     }
 )

@@ -119,6 +119,7 @@ def up(
     from laststand.emulator.plan.drivers import DriverName
     from laststand.emulator.plan.nodes import KAFKA, check_kafka_clients
     from laststand.emulator.plan.overrides import parse_overrides
+    from laststand.emulator.plan.unsupported_properties import tls_refusal
 
     if again is not None:
         _check_alone(click.get_current_context())
@@ -134,8 +135,9 @@ def up(
     if is_zookeeper_era(era):
         for refused in property_refusals(node_properties(properties)):
             raise UserError(refused)
-    if node_properties(properties).has_tls_between_nodes and host is DriverName.DOCKER:
-        raise UserError("--driver docker excludes --tls: laststand compose --tls prints a cluster of such containers")
+    if (no_tls := tls_refusal(properties, host)) is not None:
+        hint = "laststand compose --tls prints a cluster of containers that do"
+        raise UserError(f"--driver {host.value} excludes --tls: {no_tls}; {hint}")
     rules = overrides.apply(era_rules(era))
     warn_of_deprecated(dict(overrides.properties), era=era)
     check_store(store)

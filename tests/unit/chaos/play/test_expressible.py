@@ -57,6 +57,14 @@ def test_clients_of_kafka_have_links_on_processes_only() -> None:
     assert refused == {*DriverName} - {DriverName.PROCESS}
 
 
+def test_nodes_in_containers_and_those_of_kafka_speak_no_tls_to_each_other() -> None:
+    text = TEXT.format(properties="security.inter.broker.protocol: SSL", topic="", step="start: {node: 1}")
+    scenario = read_scenario(Path("tls.yaml"), text)
+    for driver in DriverName:
+        refused = not_expressible(scenario, scenario.properties, driver)
+        assert any("TLS" in each for each in refused) is (driver in (DriverName.DOCKER, DriverName.KAFKA))
+
+
 def test_several_controllers_play_in_virtual_time_only() -> None:
     text = TEXT.format(properties="", topic="", step="kill: {node: active-controller}")
     scenario = read_scenario(Path("quorum.yaml"), text.replace("brokers: 2,", "brokers: 2, controllers: 3,"))
