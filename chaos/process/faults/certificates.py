@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from laststand.chaos.process.faults.links import PASSES_WITHIN_S, proxies
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
-from laststand.emulator.cluster.probe import ProbeConnection
+from laststand.emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
 from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
@@ -68,12 +68,21 @@ async def _refusal(target: ProcessTarget, node_id: NodeId) -> str | None:
     others = [other for other in cluster.layout.node_ids if other != node_id and target.is_answering(other)]
     if not others:
         return None
-    context = Certificates(cluster.layout.tls_folder, node_name(node_id)).dialling_context()
+    address = cluster.direct_addresses()[others[0]]
+    reason = await _end_of_connection(
+        address, Certificates(cluster.layout.tls_folder, node_name(node_id)).dialling_context()
+    )
+    if not reason:
+        return reason
+    # A node that ends closes connections, too: it refuses one only while it answers the harness.
+    outcome = await probe(address, timeout_s=PASSES_WITHIN_S, context=cluster.token.dialling_context)
+    return reason if outcome is ProbeOutcome.PASSES else None
+
+
+async def _end_of_connection(address: str, context: ssl.SSLContext) -> str | None:
+    """Returns why a node closes a connection; empty if it answers, ``None`` if it does neither."""
     try:
-        async with (
-            asyncio.timeout(PASSES_WITHIN_S),
-            ProbeConnection(cluster.direct_addresses()[others[0]], context) as connection,
-        ):
+        async with asyncio.timeout(PASSES_WITHIN_S), ProbeConnection(address, context) as connection:
             return _LET_IN if await connection.reader.read(1) else "the connection is closed"
     except ssl.SSLError as error:
         return (error.reason or str(error)).lower().replace("_", " ")
