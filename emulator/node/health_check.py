@@ -26,10 +26,11 @@ def main() -> int:
     try:
         name = node_name(NodeId(int(os.environ.get(f"{PREFIX}NODE_ID", "0"))))
         token = RunToken.read(os.environ.get(PREFIX + TOKEN_FILE, ""), name=name)
-    except ConfigError as error:
+        opened = _channel(f"127.0.0.1:{os.environ.get(f'{PREFIX}PORT', '9092')}", token)
+    except (ConfigError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    with _channel(f"127.0.0.1:{os.environ.get(f'{PREFIX}PORT', '9092')}", token) as channel:
+    with opened as channel:
         try:
             answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=_TIMEOUT_S, metadata=token.metadata)
         except grpc.RpcError as error:
