@@ -157,8 +157,9 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             ConfigError: its file cannot be read, or others than its owner can; or there are no such certificates.
         """
         token = RunToken.read(self.token_file, name=node_name(self.node_id))
-        protocol = self.node_properties().security_inter_broker_protocol
-        if (token.certificates is not None) != (protocol == "SSL"):
+        properties = self.node_properties()
+        if (token.certificates is not None) != properties.has_tls_between_nodes:
+            protocol = properties.security_inter_broker_protocol
             expected = "SSL where there are certificates beside the token, PLAINTEXT where there are none"
             raise ConfigError(key="security.inter.broker.protocol", value=protocol, expected=expected)
         if token.certificates is not None:

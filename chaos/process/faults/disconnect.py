@@ -9,7 +9,6 @@ from typing import Final
 
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
-from laststand.emulator.cluster.node_host import probe_contexts
 from laststand.emulator.cluster.probe import ProbeOutcome, probe
 from laststand.emulator.cluster.zookeeper_probe import server_probes
 from laststand.emulator.core.types import NodeId
@@ -58,6 +57,6 @@ async def _answers(target: ProcessTarget, node_id: NodeId) -> bool:
         cluster.direct_addresses()[node_id],
         timeout_s=_SILENT_AFTER_S,
         probe_connection=server_probes(cluster.layout).get(node_id),
-        context=probe_contexts(cluster.token, cluster.layout)["context"],
+        context=cluster.token.dialling_context,
     )
     return outcome is ProbeOutcome.PASSES
