@@ -34,6 +34,7 @@ LOCAL_HOSTS: Final = ("localhost", "127.0.0.1")
 
 _NAME: Final = "laststand"
 _LIFETIME: Final = timedelta(days=365)
+_AUTHORITY_LIFETIME: Final = timedelta(days=3650)
 _CLOCKS_DIFFER_BY: Final = timedelta(minutes=5)
 _EXPIRED_FOR: Final = timedelta(minutes=1)
 
@@ -75,7 +76,7 @@ class Authority:
         return cls(folder, certificate, key)
 
     def issue(self, name: str, *, hosts: Iterable[str] = LOCAL_HOSTS) -> None:
-        """Writes new certificates of a process, in place of those that are there.
+        """Writes new certificates of a process, in place of those that are there; none outlives the authority.
 
         Args:
             name: of the process.
@@ -87,7 +88,7 @@ class Authority:
             (files.server, ExtendedKeyUsageOID.SERVER_AUTH),
             (files.client, ExtendedKeyUsageOID.CLIENT_AUTH),
         ):
-            self._write(path, name, names, usage, until=now + _LIFETIME)
+            self._write(path, name, names, usage, until=min(now + _LIFETIME, self._certificate.not_valid_after_utc))
 
     def issue_expired(self, name: str) -> None:
         """Writes an expired client certificate for a process."""
@@ -132,7 +133,7 @@ def _make(folder: Path) -> None:
     fresh.mkdir(mode=0o700)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
-        _builder(_NAME, key, issuer=_subject(_NAME), until=datetime.now(UTC) + _LIFETIME)
+        _builder(_NAME, key, issuer=_subject(_NAME), until=datetime.now(UTC) + _AUTHORITY_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
