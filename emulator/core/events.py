@@ -249,6 +249,11 @@ class BatchAppended(PartitionEvent, frozen=True, kw_only=True):
     producer_epoch: ProducerEpoch
     base_sequence: int
 
+    @property
+    def ends_transaction(self) -> bool:
+        """It is a control batch: it has a producer id, and no sequence number."""
+        return self.producer_id is not None and self.base_sequence < 0
+
 
 class LogTruncated(PartitionEvent, frozen=True, kw_only=True):
     """A log was cut."""
@@ -582,14 +587,23 @@ class OtherRecordCommitted(Event, frozen=True, kw_only=True):
 
 
 class ControllerActivated(Event, frozen=True, kw_only=True):
-    """One of several controllers is the active one from now on, with the metadata below ``metadata_end_offset``."""
+    """One of several controllers is the active one from now on.
+
+    Attributes:
+        controller_epoch: of its claim.
+        metadata_end_offset: end of the committed metadata that it begins with, exclusive.
+    """
 
     controller_epoch: LeaderEpoch
     metadata_end_offset: MetadataOffset
 
 
 class ControllerDeposed(Event, frozen=True, kw_only=True):
-    """A controller is active no longer; what it had appended and not committed is open."""
+    """A controller is active no longer; what it had appended and not committed is open.
+
+    Attributes:
+        controller_epoch: of its claim.
+    """
 
     controller_epoch: LeaderEpoch
 

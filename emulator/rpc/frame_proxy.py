@@ -59,6 +59,12 @@ class FrameProxy(ABC):
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        # Cancelled by `close`, perhaps while it closes already; asyncio would report that as an error of this callback.
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._connect(reader, writer)
+        self._connections.discard(task)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             node_reader, node_writer = await asyncio.open_connection(*host_and_port(self._target_address))
             try:
@@ -67,11 +73,8 @@ class FrameProxy(ABC):
                 await _close(node_writer)
         except OSError:
             pass  # nobody listens there: the dialler's connection ends
-        except asyncio.CancelledError:
-            pass  # by `close`; asyncio would report it as an error of this callback
         finally:
             await _close(writer)
-            self._connections.discard(task)
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:

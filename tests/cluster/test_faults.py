@@ -105,6 +105,7 @@ async def test_where_no_message_is_held_none_is_lost_duplicated_or_released(tmp_
 def test_every_action_that_processes_have_has_an_executor() -> None:
     played_elsewhere = {
         actions.Produce,
+        actions.Transact,
         *(kind for kind in actions.ACTION_SPECS if issubclass(kind, actions.AdminAction)),
     }
     offered = {kind for kind, row in actions.ACTION_SPECS.items() if row.is_on_processes}

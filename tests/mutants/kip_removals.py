@@ -1338,7 +1338,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-497",
         place="core/controller/controller.py::Controller._hold",
-        code="if held.end_offset <= self._synced_end_offset:",
+        code="if held.end_offset <= self.committed_end_offset:",
         instead="if True:",
         test="tests/unit/core/controller/test_controller.py::test_nothing_leaves_before_its_records_are_durable",
     ),

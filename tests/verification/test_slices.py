@@ -78,8 +78,8 @@ def test_hand_written_runs_are_judged_the_same(name: str, tmp_path: Path) -> Non
     def check(slice_bytes: int) -> None:
         try:
             found = sliced(plan, slice_bytes)
-        except UnfitError:
-            assert expected.report.verdict is Verdict.UNKNOWN
+        except UnfitError as error:  # then one process judges the run
+            assert expected.report.verdict is Verdict.UNKNOWN or "transactions" in str(error)
         else:
             assert found == expected
             assert found.story.problem is None

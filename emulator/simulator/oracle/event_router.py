@@ -279,7 +279,7 @@ class EventRouter:
     def _appended(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
         assert isinstance(event, events.BatchAppended)
         self._checks.logs.appended(node_id, name, event)
-        if event.base_sequence < 0 and event.producer_id is not None:
+        if event.ends_transaction:
             self._checks.clients.ended(event.crc)
         if self.is_current(event.topic, event.topic_id):
             self._checks.copies.appended(node_id, name, event)

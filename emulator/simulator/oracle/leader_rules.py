@@ -86,13 +86,13 @@ class LeaderRules:
         self._stand_down(node_id, name)
 
     def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
-        """A batch was appended: M8, and M18 where a leader that recovers took it."""
+        """A batch was appended: M8, and M18 where a leader that recovers took it; it may end transactions itself."""
         if event.role is not events.AppendRole.LEADER:
             return
         leader = self._leaders.setdefault((name, event.topic_id, event.leader_epoch), node_id)
         if leader != node_id:
             self._alarm_log.report("M8", name, f"{name}: epoch {event.leader_epoch} has leaders {leader} and {node_id}")
-        if self._is_recovering(node_id, name):
+        if self._is_recovering(node_id, name) and not event.ends_transaction:
             self._alarm_log.report("M18", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
 
     def high_watermark_advanced(
