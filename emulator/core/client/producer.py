@@ -25,7 +25,6 @@ from laststand.emulator.core.client.steps import (
     ProducerEffect,
     ProducerInput,
     RecordsOffered,
-    SendRecorded,
 )
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType
@@ -129,15 +128,10 @@ class Producer:
 
     def _offer(self, offered: RecordsOffered, now_ms: int) -> None:
         queue = self._queues.setdefault(offered.partition, PartitionQueue())
-        batch = PendingBatch(
-            operation_id=offered.cause_id,
-            first_record_id=offered.first_record_id,
-            record_count=offered.record_count,
-            deadline_ms=now_ms + self._settings.delivery_timeout_ms,
-        )
+        batch = PendingBatch(offered, deadline_ms=now_ms + self._settings.delivery_timeout_ms)
         queue.batches.append(batch)
         self.unfinished_records += batch.record_count
-        self._record(OperationType.INVOKE, offered.partition, batch)
+        self._effects.append(batch.recorded(OperationType.INVOKE, self.metadata))
         self._pump(offered.partition, now_ms)
 
     def _pump(self, partition: TopicPartition, now_ms: int) -> None:
@@ -202,25 +196,11 @@ class Producer:
                     base_sequence=queue.assign_sequence(batch) if is_idempotent else None,
                 )
             )
-        batch.topic_id = leadership.topic_id
-        flight = Flight(
-            partition=partition,
-            batch=batch,
-            node=leader,
-            leader_epoch=leadership.leader_epoch,
-            descriptor=batch.descriptor,
-        )
+        flight = batch.fly(leader, leadership)
         request = messages.ProduceRequest(
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
-            partitions=(
-                messages.ProducePartition(
-                    topic=partition.topic,
-                    topic_id=leadership.topic_id,
-                    partition=partition.partition,
-                    batch=batch.descriptor,
-                ),
-            ),
+            partitions=(flight.content,),
         )
         correlation_id = self._send(leader, request, batch.operation_id)
         if self._settings.acks is Acks.NONE:
@@ -269,8 +249,7 @@ class Producer:
         if batch.is_finished:  # it was given up meanwhile
             self._pump(flight.partition, now_ms)
             return
-        batch.attempts.append(flight.attempt(answer.error.name))
-        batch.maybe_written |= not answer.error.is_definite and answer.error is not ErrorCode.NONE
+        flight.answered(answer.error)
         match judge(answer.error):
             case Verdict.ACKNOWLEDGED:
                 self._finish(OperationType.OK, flight.partition, batch, base_offset=answer.base_offset)
@@ -314,8 +293,7 @@ class Producer:
         queue = self._land(correlation_id, flight)
         self.metadata.broker_failed(BrokerId(flight.node), now_ms=now_ms)
         if not flight.batch.is_finished:
-            flight.batch.attempts.append(flight.attempt(failure.name))
-            flight.batch.maybe_written = True
+            flight.unanswered(failure.name)
             self._retry(queue, flight.batch, now_ms)
             self._want_metadata(now_ms)
         self._pump(flight.partition, now_ms)
@@ -409,11 +387,10 @@ class Producer:
 
     def _give_up(self, partition: TopicPartition, batch: PendingBatch, error: str) -> None:
         if batch.in_flight is not None:
-            batch.attempts.append(self._flights[batch.in_flight].attempt("UNANSWERED"))
-            batch.maybe_written = True
+            self._flights[batch.in_flight].unanswered("UNANSWERED")
         # Later batches are numbered after this one, and it may or may not be in the log.
         self._queues[partition].needs_new_epoch |= batch.base_sequence is not None
-        self._finish(OperationType.INFO if batch.maybe_written else OperationType.FAIL, partition, batch, error=error)
+        self._finish(batch.given_up, partition, batch, error=error)
 
     def _finish(
         self,
@@ -427,30 +404,4 @@ class Producer:
         self._queues[partition].batches.remove(batch)
         batch.is_finished = True
         self.unfinished_records -= batch.record_count
-        self._record(type_, partition, batch, base_offset=base_offset, error=error)
-
-    def _record(
-        self,
-        type_: OperationType,
-        partition: TopicPartition,
-        batch: PendingBatch,
-        *,
-        base_offset: Offset | None = None,
-        error: str | None = None,
-    ) -> None:
-        topic_id = batch.topic_id
-        if topic_id is None and (leadership := self.metadata.leader_of(partition)) is not None:
-            topic_id = leadership.topic_id
-        self._effects.append(
-            SendRecorded(
-                type=type_,
-                operation_id=batch.operation_id,
-                partition=partition,
-                topic_id=topic_id,
-                first_record_id=batch.first_record_id,
-                record_count=batch.record_count,
-                base_offset=base_offset,
-                attempts=tuple(batch.attempts),
-                error=error,
-            )
-        )
+        self._effects.append(batch.recorded(type_, self.metadata, base_offset=base_offset, error=error))

@@ -1,4 +1,4 @@
-"""One partition's unfinished batches, oldest first, and the sequence numbers that they go out under.
+"""Batches that are not finished; and those of one partition, oldest first, with the sequence numbers they go out under.
 
 Batches are sent in order and up to ``max_in_flight`` at once, until one fails: from then on the oldest is sent alone,
 until no failed one is left. So the order of sequences is the order of the log (Kafka's ``RecordAccumulator``).
@@ -7,13 +7,18 @@ until no failed one is left. So the order of sequences is the order of the log (
 from collections import deque
 from itertools import islice
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.history import Attempt
+from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
+from laststand.emulator.core.client.steps import RecordsOffered, SendRecorded
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.history import Attempt, OperationType
 from laststand.emulator.core.types import (
-    CauseId,
+    BrokerId,
     CorrelationId,
     LeaderEpoch,
     NodeId,
+    Offset,
     ProducerEpoch,
     TopicId,
     TopicPartition,
@@ -22,6 +27,10 @@ from laststand.emulator.core.types import (
 
 class PendingBatch:
     """A batch that is not finished.
+
+    Args:
+        offered: its records.
+        deadline_ms: when it is given up.
 
     Attributes:
         topic_id: of the topic that the last attempt was meant for; ``None`` before the first.
@@ -33,10 +42,11 @@ class PendingBatch:
         is_finished: whether it left the queue, perhaps while in flight.
     """
 
-    def __init__(self, *, operation_id: CauseId, first_record_id: int, record_count: int, deadline_ms: int) -> None:
-        self.operation_id = operation_id
-        self.first_record_id = first_record_id
-        self.record_count = record_count
+    def __init__(self, offered: RecordsOffered, *, deadline_ms: int) -> None:
+        self.operation_id = offered.cause_id
+        self.partition = offered.partition
+        self.first_record_id = offered.first_record_id
+        self.record_count = offered.record_count
         self.deadline_ms = deadline_ms
         self.topic_id: TopicId | None = None
         self.descriptor: BatchDescriptor | None = None
@@ -46,6 +56,47 @@ class PendingBatch:
         self.maybe_written = False
         self.is_finished = False
         self.attempts: list[Attempt] = []
+
+    @property
+    def given_up(self) -> OperationType:
+        """The outcome where it is given up now: FAIL, or INFO where it may be in a log."""
+        return OperationType.INFO if self.maybe_written else OperationType.FAIL
+
+    def fly(self, leader: BrokerId, leadership: PartitionLeader) -> "Flight":
+        """Returns the flight of the encoded batch to a leader."""
+        assert self.descriptor is not None, "it is encoded before it is sent"
+        self.topic_id = leadership.topic_id
+        return Flight(
+            partition=self.partition,
+            batch=self,
+            node=NodeId(leader),
+            leader_epoch=leadership.leader_epoch,
+            descriptor=self.descriptor,
+        )
+
+    def recorded(
+        self,
+        type_: OperationType,
+        metadata: ClientMetadata,
+        *,
+        base_offset: Offset | None = None,
+        error: str | None = None,
+    ) -> SendRecorded:
+        """Returns the record of its begin or its outcome; before the first attempt its topic is the one in metadata."""
+        topic_id = self.topic_id
+        if topic_id is None and (leadership := metadata.leader_of(self.partition)) is not None:
+            topic_id = leadership.topic_id
+        return SendRecorded(
+            type=type_,
+            operation_id=self.operation_id,
+            partition=self.partition,
+            topic_id=topic_id,
+            first_record_id=self.first_record_id,
+            record_count=self.record_count,
+            base_offset=base_offset,
+            attempts=tuple(self.attempts),
+            error=error,
+        )
 
 
 class Flight:
@@ -65,6 +116,26 @@ class Flight:
         self.node = node
         self.leader_epoch = leader_epoch
         self.descriptor = descriptor
+
+    @property
+    def content(self) -> messages.ProducePartition:
+        """The batch as its request carries it."""
+        return messages.ProducePartition(
+            topic=self.partition.topic,
+            topic_id=self.batch.topic_id,
+            partition=self.partition.partition,
+            batch=self.descriptor,
+        )
+
+    def answered(self, error: ErrorCode) -> None:
+        """Adds the attempt to the batch; after an error that is not definite it may be in a log."""
+        self.batch.attempts.append(self.attempt(error.name))
+        self.batch.maybe_written |= not error.is_definite and error is not ErrorCode.NONE
+
+    def unanswered(self, outcome: str) -> None:
+        """Adds the attempt to the batch, which may be in a log."""
+        self.batch.attempts.append(self.attempt(outcome))
+        self.batch.maybe_written = True
 
     def attempt(self, outcome: str) -> Attempt:
         """Returns the attempt for the history."""

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, assert_never
 
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import TransactionResult
-from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
+from laststand.emulator.core.client.metadata import ClientMetadata
 from laststand.emulator.core.client.outcomes import Verdict, judge
 from laststand.emulator.core.client.producer_queue import Flight, PendingBatch
 from laststand.emulator.core.client.settings import ProducerSettings
@@ -28,7 +28,6 @@ from laststand.emulator.core.client.steps import (
     BatchContent,
     BatchEncoder,
     RecordsOffered,
-    SendRecorded,
     SessionRecorded,
     TransactionalProducerEffect,
     TransactionalProducerInput,
@@ -146,7 +145,6 @@ class TransactionalProducer:
         self._needs_session = True
         self._sequences: dict[TopicPartition, int] = {}
         self._batch: PendingBatch | None = None
-        self._partition = TopicPartition("", 0)  # of the batch
         self._flight: Flight | None = None
         self._asked: dict[CorrelationId, tuple[messages.Request, BrokerId]] = {}
         self._next_correlation = 0
@@ -229,19 +227,13 @@ class TransactionalProducer:
         self._record(OperationType.INVOKE, self._current)
 
     def _take_batch(self, transaction: _Transaction, offered: RecordsOffered, now_ms: int) -> None:
-        self._batch = PendingBatch(
-            operation_id=offered.cause_id,
-            first_record_id=offered.first_record_id,
-            record_count=offered.record_count,
-            deadline_ms=now_ms + self._settings.delivery_timeout_ms,
-        )
-        self._partition = offered.partition
+        self._batch = PendingBatch(offered, deadline_ms=now_ms + self._settings.delivery_timeout_ms)
         transaction.sends.append(offered.cause_id)
         self._timers.set(_DELIVERY, at_ms=self._batch.deadline_ms)
-        self._record_send(OperationType.INVOKE, self._batch)
+        self._effects.append(self._batch.recorded(OperationType.INVOKE, self.metadata))
 
     def _send_batch(self, transaction: _Transaction, batch: PendingBatch, now_ms: int) -> None:
-        partition = self._partition
+        partition = batch.partition
         if self._version < 2 and partition not in transaction.partitions:
             transaction.has_begun = True
             self._ask_coordinator(self._addition(partition), now_ms)
@@ -265,34 +257,16 @@ class TransactionalProducer:
                 )
             )
         transaction.has_begun = True
-        self._flight = self._flight_of(batch, leadership, leadership.leader)
+        self._flight = batch.fly(leadership.leader, leadership)
         request = messages.ProduceRequest(
             acks=Acks.ALL,
             timeout_ms=self._settings.request_timeout_ms,
-            partitions=(
-                messages.ProducePartition(
-                    topic=partition.topic,
-                    topic_id=leadership.topic_id,
-                    partition=partition.partition,
-                    batch=batch.descriptor,
-                ),
-            ),
+            partitions=(self._flight.content,),
             transactional_id=self._transactional_id,
             transaction_version=self._version,
             knows_abortable=self._version == 2,
         )
         self._send(leadership.leader, request, batch.operation_id)
-
-    def _flight_of(self, batch: PendingBatch, leadership: PartitionLeader, leader: BrokerId) -> Flight:
-        assert batch.descriptor is not None, "it is encoded before it is sent"
-        batch.topic_id = leadership.topic_id
-        return Flight(
-            partition=self._partition,
-            batch=batch,
-            node=NodeId(leader),
-            leader_epoch=leadership.leader_epoch,
-            descriptor=batch.descriptor,
-        )
 
     # --- Requests to the coordinator ------------------------------------------------------------------------------
 
@@ -389,7 +363,8 @@ class TransactionalProducer:
     def _added(self, error: ErrorCode, now_ms: int) -> None:
         transaction = self._transaction
         if error is ErrorCode.NONE:
-            transaction.partitions.add(self._partition)
+            assert self._batch is not None, "its partition was to be added"
+            transaction.partitions.add(self._batch.partition)
         elif error in _AGAIN:
             self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
         elif error is ErrorCode.TRANSACTION_ABORTABLE:
@@ -401,10 +376,9 @@ class TransactionalProducer:
         batch, flight, error = self._batch, self._flight, answer.error
         assert batch is not None, "its batch is under way"
         assert flight is not None, "it was sent"
-        batch.attempts.append(flight.attempt(error.name))
-        batch.maybe_written |= not error.is_definite and error is not ErrorCode.NONE
+        flight.answered(error)
         if error is ErrorCode.NONE:
-            self._sequences[self._partition] = (flight.descriptor.last_sequence + 1) & 0x7FFFFFFF
+            self._sequences[batch.partition] = (flight.descriptor.last_sequence + 1) & 0x7FFFFFFF
             self._finish_batch(OperationType.OK, base_offset=answer.base_offset)
         elif error in _ABORTABLE:
             self._give_up_batch(error.name)
@@ -439,8 +413,7 @@ class TransactionalProducer:
                 self._timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
                 return
             case messages.ProduceRequest() if self._batch is not None and self._flight is not None:
-                self._batch.attempts.append(self._flight.attempt(failure))
-                self._batch.maybe_written = True
+                self._flight.unanswered(failure)
             case EndTxnRequest(result=TransactionResult.COMMIT):
                 self._transaction.may_be_committed = True
             case _:
@@ -484,7 +457,7 @@ class TransactionalProducer:
     def _give_up_batch(self, error: str) -> None:
         """Ends a batch that cannot be written, and has its transaction aborted."""
         assert self._batch is not None, "its batch is under way"
-        self._finish_batch(OperationType.INFO if self._batch.maybe_written else OperationType.FAIL, error=error)
+        self._finish_batch(self._batch.given_up, error=error)
         self._abort(error)
 
     def _abort(self, error: str) -> None:
@@ -495,7 +468,7 @@ class TransactionalProducer:
     def _fail(self, error: str) -> None:
         """Ends the transaction as it is: this producer is fenced, and the next session aborts what is left of it."""
         if self._batch is not None:
-            self._finish_batch(OperationType.INFO if self._batch.maybe_written else OperationType.FAIL, error=error)
+            self._finish_batch(self._batch.given_up, error=error)
         transaction = self._transaction
         transaction.error = error
         self._identity = None
@@ -510,10 +483,8 @@ class TransactionalProducer:
         if self._batch is not None:
             is_under_way = any(isinstance(request, messages.ProduceRequest) for request, _ in self._asked.values())
             if is_under_way and self._flight is not None:
-                self._batch.attempts.append(self._flight.attempt("UNANSWERED"))
-                self._batch.maybe_written = True
-            is_open = self._batch.maybe_written
-            self._finish_batch(OperationType.INFO if is_open else OperationType.FAIL, error="ABANDONED")
+                self._flight.unanswered("UNANSWERED")
+            self._finish_batch(self._batch.given_up, error="ABANDONED")
         self._current.error = self._current.error or "ABANDONED"
         is_asked = any(isinstance(request, EndTxnRequest) for request, _ in self._asked.values())
         is_open = self._current.may_be_committed or (is_asked and self._current.result is TransactionResult.COMMIT)
@@ -528,7 +499,7 @@ class TransactionalProducer:
         self, type_: OperationType, *, base_offset: Offset | None = None, error: str | None = None
     ) -> None:
         assert self._batch is not None, "its batch is under way"
-        self._record_send(type_, self._batch, base_offset=base_offset, error=error)
+        self._effects.append(self._batch.recorded(type_, self.metadata, base_offset=base_offset, error=error))
         self._batch = self._flight = None
         self._timers.cancel(_DELIVERY)
 
@@ -543,31 +514,6 @@ class TransactionalProducer:
                 result=transaction.result,
                 sends=tuple(transaction.sends),
                 error=transaction.error,
-            )
-        )
-
-    def _record_send(
-        self,
-        type_: OperationType,
-        batch: PendingBatch,
-        *,
-        base_offset: Offset | None = None,
-        error: str | None = None,
-    ) -> None:
-        topic_id = batch.topic_id
-        if topic_id is None and (leadership := self.metadata.leader_of(self._partition)) is not None:
-            topic_id = leadership.topic_id
-        self._effects.append(
-            SendRecorded(
-                type=type_,
-                operation_id=batch.operation_id,
-                partition=self._partition,
-                topic_id=topic_id,
-                first_record_id=batch.first_record_id,
-                record_count=batch.record_count,
-                base_offset=base_offset,
-                attempts=tuple(batch.attempts),
-                error=error,
             )
         )
 

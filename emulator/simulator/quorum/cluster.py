@@ -317,12 +317,17 @@ class QuorumCluster:
                 inputs.LogSynced(cause_id=CauseId("sync"), end_offset=effect.end_offset, generation=effect.generation),
             )
 
-        channel = sync_channel(member.node_id)
-        if (held := self.network.held.get(channel)) is None:
-            self.queue.after(0, complete)
-        else:
-            self.network.intercept(channel, MessageFate.HELD)
-            held.append(complete)
+        complete_sync(member.node_id, complete, network=self.network, queue=self.queue)
+
+
+def complete_sync(node_id: NodeId, complete: Callable[[], None], *, network: Network, queue: EventQueue) -> None:
+    """Has an fsync of a node complete at once, or when completions are released that are held."""
+    channel = sync_channel(node_id)
+    if (held := network.held.get(channel)) is None:
+        queue.after(0, complete)
+    else:
+        network.intercept(channel, MessageFate.HELD)
+        held.append(complete)
 
 
 def sync_channel(node_id: NodeId) -> Channel[NodeId]:

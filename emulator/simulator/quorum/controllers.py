@@ -21,13 +21,13 @@ from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.values import decode_batch
-from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, MessageFate, MetadataOffset, NodeId
+from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.network.streams import MetadataStreams, Streams
 from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, BrokerNode, MetadataNode
-from laststand.emulator.simulator.quorum.cluster import sync_channel
+from laststand.emulator.simulator.quorum.cluster import complete_sync, sync_channel
 from laststand.emulator.simulator.quorum.controller_node import QuorumControllerNode
 from laststand.emulator.simulator.quorum.oracle import QuorumOracle
 
@@ -228,12 +228,7 @@ class ControllersCluster(SimulatedCluster):
             )
             self._step(node, cast(inputs.ControllerInput, synced))
 
-        held = self.network.held.get(sync_channel(node.node_id))
-        if held is None:
-            self.queue.after(0, complete)
-        else:
-            self.network.intercept(sync_channel(node.node_id), MessageFate.HELD)
-            held.append(complete)
+        complete_sync(node.node_id, complete, network=self.network, queue=self.queue)
 
     def _raise_finding(self) -> None:
         if self.quorum_oracle.findings:
