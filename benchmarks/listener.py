@@ -12,6 +12,7 @@ import asyncio
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +43,7 @@ _TOPIC: Final = "perf"
 _MEBIBYTE: Final = 1 << 20
 _LOAD_MB: Final = {"16k": 16, "100k": 64, "1m": 128}
 _WARM_UP_MB: Final = 16
+_COMPARED: Final = (("", "_kafka"), ("_wire_client", "_own_client"))
 _SINGLE_RECORDS: Final = 1_000
 _SINGLE_RECORDS_PER_S: Final = 100
 _OWN_WARM_UP_S: Final = 1.0
@@ -115,11 +117,12 @@ async def _compare(
     cluster: BenchmarkCluster, ours: Brokers, kafka: Brokers, name: str, batch_size: int
 ) -> list[Figure]:
     """Returns the throughput of each at one batch size, and that through the listener as a multiple of the others."""
-    rounds: dict[str, list[float]] = {"": [], "_kafka": [], "_own_client": []}
+    rounds: dict[str, list[float]] = {"": [], "_kafka": [], "_wire_client": [], "_own_client": []}
     for _ in range(REPETITIONS):
         rounds[""].append((await _play(ours, batch_size, megabytes=_LOAD_MB[name])).throughput)
         rounds["_kafka"].append((await _play(kafka, batch_size, megabytes=_LOAD_MB[name])).throughput)
         if name != "16k":
+            rounds["_wire_client"].append(await _wire_client(ours, records_that_fit(batch_size)))
             rounds["_own_client"].append(await _own_client(cluster, records_that_fit(batch_size)))
     measured = {who: values for who, values in rounds.items() if values}
     return [
@@ -128,9 +131,9 @@ async def _compare(
             for who, values in measured.items()
         ),
         *(
-            Figure(name=f"listener_over{who}_{name}", unit="x", values=_ratios(measured[""], values))
-            for who, values in measured.items()
-            if who
+            Figure(name=f"listener{one}_over{other}_{name}", unit="x", values=_ratios(measured[one], measured[other]))
+            for one, other in _COMPARED
+            if other in measured
         ),
     ]
 
@@ -178,6 +181,12 @@ async def _tool(brokers: Brokers, name: str, *arguments: str) -> str:
     client = ("-Xmx512m", "-XX:TieredStopAtLevel=4")
     place = options.index("-cp")
     return await _run(program, *options[:place], *client, *brokers.java_options, *options[place:])
+
+
+async def _wire_client(brokers: Brokers, batch_records: int) -> float:
+    """Returns the throughput of a producer that speaks Kafka's protocol and works as the project's own, in MB/s."""
+    servers = brokers.servers.split(",")
+    return float(await _run(sys.executable, "-m", "benchmarks.wire_producer", _TOPIC, str(batch_records), *servers))
 
 
 async def _own_client(cluster: BenchmarkCluster, batch_records: int) -> float:
