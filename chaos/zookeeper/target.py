@@ -15,7 +15,6 @@ from laststand.chaos.process.proxied_messages import ProxiedMessageFaults
 from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.zookeeper import depose_controller as _depose_controller  # noqa: F401 - enters its executor
 from laststand.chaos.zookeeper import expire_session as _expire_session  # noqa: F401 - enters its executor
-from laststand.chaos.zookeeper.administration import config_problem, described, placed_partitions, placed_topic
 from laststand.chaos.zookeeper.harness_client import HarnessClient, harness_client
 from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
 from laststand.chaos.zookeeper.server_events import ServerEvents
@@ -24,18 +23,13 @@ from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.cluster.link_messages import LinkMessages
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import admin_messages, messages
-from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.describe import describe_topic_partitions
 from laststand.emulator.core.eras import ZooKeeperSwitches, plain_switches
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId
-from laststand.emulator.core.zookeeper.administration import (
-    administrate,
-    described_cluster,
-    write_config,
-    write_partitions,
-    write_topic,
-)
+from laststand.emulator.core.zookeeper.admin_manager import AdminRequest, AdminSettings, administer
+from laststand.emulator.core.zookeeper.administration import described_cluster
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
 from laststand.emulator.rpc.channel import keepalive_for
@@ -65,7 +59,7 @@ class ZooKeeperTarget(ProcessTarget):
         return None if data is None else decode_controller(data)
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:
-        """Writes into ZooKeeper what administrators write there, and asks the elected controller for the rest.
+        """Carries out what brokers carry out beside the controller, and asks the elected controller for the rest.
 
         Raises:
             AdminError: nobody was elected in time, or did not answer.
@@ -76,21 +70,10 @@ class ZooKeeperTarget(ProcessTarget):
         if not isinstance(rules, ZooKeeperSwitches):
             raise InvariantError("a ZooKeeper server in a cluster with other rules")
         match request:
-            case admin_messages.CreateTopicsRequest():
-                return await self._create_topics(request, rules)
-            case admin_messages.CreatePartitionsRequest():
-                return await self._create_partitions(request, rules)
-            case admin_messages.IncrementalAlterConfigsRequest():
-                return await self._alter_configs(request, rules)
-            case admin_messages.DeleteTopicsRequest():
-                return await self.zookeeper.run(administrate(request, rules.zookeeper, rules.protocol))
-            case (
-                messages.DescribeTopicPartitionsRequest()
-                | admin_messages.DescribeConfigsRequest()
-                | admin_messages.ListPartitionReassignmentsRequest()
-            ):
+            case messages.DescribeTopicPartitionsRequest():
                 await self.committed_end()
-                return described(request, self._view(rules))
+                limit = self._settings(rules).properties.max_request_partition_size_limit
+                return describe_topic_partitions(self.image, request, partition_limit=limit)
             case admin_messages.DescribeClusterRequest():
                 await self.committed_end()
                 return described_cluster(
@@ -102,66 +85,21 @@ class ZooKeeperTarget(ProcessTarget):
                 )
             case admin_messages.ElectLeadersRequest() | admin_messages.AlterPartitionReassignmentsRequest():
                 return await self._ask_elected(request)
+            case _ if isinstance(request, AdminRequest):
+                return await self.zookeeper.run(administer(request, self._settings(rules)))
             case _:
                 name = type(request).__name__.removesuffix("Request")
                 reason = "no controller of a cluster with ZooKeeper has such a request"
                 raise AdminError(api=name, error=ErrorCode.UNSUPPORTED_VERSION, reason=reason)
 
-    async def _create_topics(
-        self, request: admin_messages.CreateTopicsRequest, rules: ZooKeeperSwitches
-    ) -> admin_messages.CreateTopicsResponse:
-        results: list[admin_messages.TopicResult] = []
-        for topic in request.topics:
-            await self.committed_end()
-            placed = placed_topic(topic, self._view(rules))
-            if isinstance(placed, admin_messages.TopicResult):
-                results.append(placed)
-            else:
-                results.append(await self.zookeeper.run(write_topic(placed, rules.zookeeper, rules.protocol)))
-        return admin_messages.CreateTopicsResponse(topics=tuple(results))
-
-    async def _create_partitions(
-        self, request: admin_messages.CreatePartitionsRequest, rules: ZooKeeperSwitches
-    ) -> admin_messages.CreatePartitionsResponse:
-        results: list[admin_messages.TopicResult] = []
-        for wanted in request.topics:
-            await self.committed_end()
-            placed = placed_partitions(wanted, self._view(rules))
-            if isinstance(placed, admin_messages.TopicResult):
-                results.append(placed)
-            elif request.validate_only:
-                results.append(admin_messages.TopicResult(name=wanted.name, error=ErrorCode.NONE))
-            else:
-                results.append(await self.zookeeper.run(write_partitions(placed, rules.zookeeper)))
-        return admin_messages.CreatePartitionsResponse(topics=tuple(results))
-
-    async def _alter_configs(
-        self, request: admin_messages.IncrementalAlterConfigsRequest, rules: ZooKeeperSwitches
-    ) -> admin_messages.IncrementalAlterConfigsResponse:
-        results: list[admin_messages.ConfigResourceResult] = []
-        for resource in request.resources:
-            await self.committed_end()
-            problem = config_problem(resource, self._view(rules))
-            if problem is not None:
-                results.append(problem)
-            elif request.validate_only:
-                name = resource.resource_name
-                results.append(
-                    admin_messages.ConfigResourceResult(
-                        resource=resource.resource, resource_name=name, error=ErrorCode.NONE
-                    )
-                )
-            else:
-                results.append(await self.zookeeper.run(write_config(resource)))
-        return admin_messages.IncrementalAlterConfigsResponse(resources=tuple(results))
-
-    def _view(self, rules: ZooKeeperSwitches) -> ClusterView:
+    def _settings(self, rules: ZooKeeperSwitches) -> AdminSettings:
         layout = self.cluster.layout
-        return ClusterView(
-            image=self.image,
+        return AdminSettings(
+            node_id=layout.controller_id,
             properties=node_properties(dict(layout.properties)),
             switches=plain_switches(rules),
-            node_id=layout.controller_id,
+            rules=rules.zookeeper,
+            ibp=rules.protocol,
         )
 
     async def _ask_elected(self, request: messages.Request) -> messages.Response:

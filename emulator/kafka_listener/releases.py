@@ -74,17 +74,11 @@ _FOR_KRAFT_ALONE: Final = frozenset(
     {
         "AlterClientQuotas",
         "CreateAcls",
-        "CreateTopics",
         "DeleteAcls",
-        "DeleteTopics",
-        "CreatePartitions",
         "DescribeClientQuotas",
-        "DescribeConfigs",
-        "IncrementalAlterConfigs",
-        "ListPartitionReassignments",
     }
 )
-"""Not served beside ZooKeeper: ``laststand topics`` and ``laststand configs`` write there, no broker does."""
+"""Not served beside ZooKeeper: access control lists and quotas are metadata records here."""
 
 
 def release_of(rules: Switches) -> Release:

@@ -95,7 +95,7 @@ def test_beside_zookeeper_a_client_meets_brokers_of_that_era(tmp_path: Path) -> 
         assert len(asyncio.run(consume(cluster.bootstrap_servers, 20))) == 20
         brokers = [Connection(host_and_port(address)) for address in cluster.bootstrap_servers.split(",")]
         offered = {api["apiKey"]: api["maxVersion"] for api in brokers[0].ask("ApiVersions", 3, SOFTWARE)["apiKeys"]}
-        assert (offered[FETCH], CREATE_TOPICS in offered, DESCRIBE_TOPIC_PARTITIONS in offered) == (11, False, False)
+        assert (offered[FETCH], offered[CREATE_TOPICS], DESCRIBE_TOPIC_PARTITIONS in offered) == (11, 5, False)
         # Every broker has a controller, which refuses unless it is elected; an administrator asks the one of Metadata.
         controller = brokers[0].ask("Metadata", 9, {"topics": []})["controllerId"]
         election = {"electionType": 0, "topicPartitions": [{"topic": "orders", "partitions": [0]}], "timeoutMs": 5000}
@@ -103,6 +103,10 @@ def test_beside_zookeeper_a_client_meets_brokers_of_that_era(tmp_path: Path) -> 
         assert [answer["errorCode"] == ErrorCode.NOT_CONTROLLER for answer in answers] == [
             broker_id != controller for broker_id in range(3)
         ]
+        topic = {"name": "more", "numPartitions": 2, "replicationFactor": 3, "assignments": [], "configs": []}
+        creation = {"topics": [topic], "timeoutMs": 5000, "validateOnly": False}
+        created = [broker.ask("CreateTopics", 5, creation)["topics"][0]["errorCode"] for broker in brokers]
+        assert created == [0 if each == controller else ErrorCode.NOT_CONTROLLER for each in range(3)]
         for broker in brokers:
             broker.close()
         report = cluster.verify()

@@ -1,10 +1,9 @@
-"""Writes that administrators make to ZooKeeper: topics, configurations, deletions (``kafka-topics --zookeeper``).
+"""Nodes that are written for administrators: topics, configurations, deletions (Kafka's ``AdminZkClient``).
 
-The nodes are those that Kafka's tools write, past every broker; the controller sees them by its watches. Elections and
-reassignments are asked of the controller instead. A topic is refused without replicas: nobody here places them.
+The controller sees them by its watches. Elections and reassignments are asked of the controller instead.
 """
 
-from typing import Final, TypeAlias
+from typing import Final
 
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.errors import ErrorCode
@@ -18,53 +17,7 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config, e
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
-AdministratorRequest: TypeAlias = (
-    admin_messages.CreateTopicsRequest
-    | admin_messages.DeleteTopicsRequest
-    | admin_messages.IncrementalAlterConfigsRequest
-)
-AdministratorResponse: TypeAlias = (
-    admin_messages.CreateTopicsResponse
-    | admin_messages.DeleteTopicsResponse
-    | admin_messages.IncrementalAlterConfigsResponse
-)
-
 _DEFAULT_BROKER: Final = "<default>"
-
-
-def administrate(
-    request: AdministratorRequest, rules: ZooKeeperRules, ibp: InterBrokerProtocol
-) -> operations.Program[AdministratorResponse]:
-    """Performs an administrator's request; returns the result for each subject, in order.
-
-    Args:
-        request: what to do.
-        rules: of the cluster, which decide how nodes are written.
-        ibp: of the brokers.
-    """
-    match request:
-        case admin_messages.CreateTopicsRequest(topics=topics, validate_only=True):
-            message = "topics are not validated alone in clusters with ZooKeeper"
-            refused = [
-                admin_messages.TopicResult(name=topic.name, error=ErrorCode.UNSUPPORTED_VERSION, error_message=message)
-                for topic in topics
-            ]
-            return admin_messages.CreateTopicsResponse(topics=tuple(refused))
-        case admin_messages.CreateTopicsRequest(topics=topics):
-            created = []
-            for topic in topics:
-                created.append((yield from write_topic(topic, rules, ibp)))  # noqa: PERF401 - one waits for the other
-            return admin_messages.CreateTopicsResponse(topics=tuple(created))
-        case admin_messages.DeleteTopicsRequest(topics=names):
-            deleted = []
-            for name in names:
-                deleted.append((yield from _delete(name)))  # noqa: PERF401
-            return admin_messages.DeleteTopicsResponse(topics=tuple(deleted))
-        case admin_messages.IncrementalAlterConfigsRequest(resources=resources):
-            configured = []
-            for resource in resources:
-                configured.append((yield from write_config(resource)))  # noqa: PERF401
-            return admin_messages.IncrementalAlterConfigsResponse(resources=tuple(configured))
 
 
 def described_cluster(
@@ -107,14 +60,10 @@ def _write(step: operations.Step) -> operations.Program[bool]:
 def write_topic(
     topic: admin_messages.CreatableTopic, rules: ZooKeeperRules, ibp: InterBrokerProtocol
 ) -> operations.Program[admin_messages.TopicResult]:
-    """Makes a topic's nodes; the controller's watch does the rest.
+    """Makes the nodes of a topic, whose replicas must be named; the controller's watch does the rest.
 
     Below 2.8 a topic is given no id, whatever the release knows.
     """
-    if not topic.assignments:
-        return admin_messages.TopicResult(
-            name=topic.name, error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, error_message="its replicas are not named"
-        )
     partitions = {number: ReplicaAssignment(replicas=replicas) for number, replicas in enumerate(topic.assignments)}
     content = TopicAssignment(topic_id=topic.topic_id if ibp.sends_topic_ids else None, partitions=partitions)
     data = encode_topic(content, topic_format=rules.topic_format)
@@ -128,7 +77,8 @@ def write_topic(
     )
 
 
-def _delete(topic: str) -> operations.Program[admin_messages.TopicResult]:
+def mark_deleted(topic: str) -> operations.Program[admin_messages.TopicResult]:
+    """Asks for the deletion of a topic, which the controller carries out."""
     if not (yield from _write(operations.Exists(path=paths.topic_node(topic)))):
         return admin_messages.TopicResult(name=topic, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     yield from _write(operations.Create(path=paths.delete_topic_node(topic)))  # asked for again, it is there already
@@ -156,14 +106,18 @@ def write_partitions(
     return admin_messages.TopicResult(name=wanted.name, error=ErrorCode.NONE)
 
 
+def config_node(resource: ConfigResource, resource_name: str) -> str:
+    """Returns the path of a resource's configuration; a broker without a name is the cluster default."""
+    if resource is ConfigResource.TOPIC:
+        return paths.topic_config_node(resource_name)
+    return paths.broker_config_node(resource_name or _DEFAULT_BROKER)
+
+
 def write_config(
     resource: admin_messages.AlterConfigsResource,
 ) -> operations.Program[admin_messages.ConfigResourceResult]:
     """Changes the node of a resource's configuration, which is made where there is none."""
-    if resource.resource is ConfigResource.TOPIC:
-        path = paths.topic_config_node(resource.resource_name)
-    else:
-        path = paths.broker_config_node(resource.resource_name or _DEFAULT_BROKER)
+    path = config_node(resource.resource, resource.resource_name)
     (found,) = yield (operations.GetData(path=path),)
     config = decode_config(found.data) if isinstance(found, operations.DataRead) else {}
     for change in resource.configs:

@@ -3,6 +3,7 @@
 There is no process that is only a controller: each hosts one, which acts while it is elected, so that killing or
 pausing the controller is killing or pausing a broker. The broker opens its logs, then the controller registers it and
 stands for election; both send to ZooKeeper, the controller under even correlation ids and the broker under odd ones.
+What is written for administrators has negative ones.
 """
 
 from typing import TypeAlias
@@ -20,6 +21,7 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
 )
 from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.zookeeper import exchange, operations
+from laststand.emulator.core.zookeeper.admin_manager import AdminAsked, AdminManager, AdminSettings
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.controller import ZooKeeperController
 from laststand.emulator.core.zookeeper.controller.exchange import (
@@ -37,7 +39,7 @@ from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerP
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
-ProcessInput: TypeAlias = ZooKeeperBrokerInput | ControllerInput | exchange.ZooKeeperInput
+ProcessInput: TypeAlias = ZooKeeperBrokerInput | ControllerInput | AdminAsked | exchange.ZooKeeperInput
 ProcessEffect: TypeAlias = (
     effects.BrokerEffect
     | exchange.ZooKeeperEffect
@@ -54,6 +56,7 @@ class ZooKeeperProcess:
     Attributes:
         broker: for reading only.
         controller: for reading only.
+        admin_manager: for reading only.
     """
 
     def __init__(
@@ -70,6 +73,16 @@ class ZooKeeperProcess:
                 leader_imbalance_check_interval_ms=1_000 * config.properties.leader_imbalance_check_interval_seconds,
             )
         )
+        self.admin_manager = AdminManager(
+            AdminSettings(
+                node_id=config.broker_id,
+                properties=config.properties,
+                switches=config.switches,
+                rules=rules,
+                ibp=ibp,
+            ),
+            is_controller=lambda: self.controller.is_active,
+        )
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
@@ -79,15 +92,20 @@ class ZooKeeperProcess:
     def step(self, incoming: ProcessInput, *, now_ms: int) -> list[ProcessEffect]:
         """Reacts to an input; returns what is to be done, in order."""
         match incoming:
+            case AdminAsked():
+                return self._step_admin_manager(incoming)
             case ControllerAsked() | ControlAnswered() | ControlFailed() | exchange.SessionEstablished():
                 return self._step_controller(incoming, now_ms=now_ms)
             case exchange.ZooKeeperAnswered(correlation_id=correlation_id):
+                if correlation_id < 0:
+                    return self._step_admin_manager(incoming)
                 if correlation_id % 2:
                     return self._step_broker(incoming, now_ms=now_ms)
                 return self._step_controller(incoming, now_ms=now_ms)
             case exchange.ZooKeeperConnectionLost() | exchange.ZooKeeperReconnected() | exchange.SessionExpired():
                 effects = self._step_broker(incoming, now_ms=now_ms)
-                return effects + self._step_controller(incoming, now_ms=now_ms)
+                effects += self._step_controller(incoming, now_ms=now_ms)
+                return effects + self._step_admin_manager(incoming)
             case inputs.TimerFired(cause_id=cause_id) | TimeCame(cause_id=cause_id):
                 effects = self._step_broker(inputs.TimerFired(cause_id=cause_id), now_ms=now_ms)
                 return effects + self._step_controller(TimeCame(cause_id), now_ms=now_ms)
@@ -103,6 +121,9 @@ class ZooKeeperProcess:
         if topic is not None:
             effects += self._step_broker(TopicConfigChanged(cause_id=fired.cause_id, topic=topic), now_ms=now_ms)
         return effects + self._step_controller(fired, now_ms=now_ms)
+
+    def _step_admin_manager(self, incoming: AdminAsked | exchange.ZooKeeperInput) -> list[ProcessEffect]:
+        return [*self.admin_manager.step(incoming)]
 
     def _step_broker(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ProcessEffect]:
         done: list[ProcessEffect] = []

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
-from laststand.emulator.core import admin_messages, effects, inputs, messages
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.broker.zookeeper.exchange import (
     AnswerControl,
     AskController,
@@ -22,11 +22,13 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import CauseId, CorrelationId, NodeId, RequestId
 from laststand.emulator.core.zookeeper import control_messages, exchange
+from laststand.emulator.core.zookeeper.admin_manager import AdminAsked, AdminRequest
 from laststand.emulator.core.zookeeper.controller.exchange import (
     AnswerController,
     ControlAnswered,
     ControlFailed,
     ControllerAsked,
+    ControllerRequest,
     ControllerResponse,
     SendControlRequest,
 )
@@ -40,14 +42,6 @@ CONTROL_TIMEOUT_MS: Final = 30_000
 
 CORRELATION_ID_STEP: Final = 2
 """Requests have even ids; odd ones are free for whoever keeps the session."""
-
-CONTROLLER_REQUESTS: Final = (
-    messages.AlterPartitionRequest,
-    control_messages.ControlledShutdownRequest,
-    admin_messages.ElectLeadersRequest,
-    admin_messages.AlterPartitionReassignmentsRequest,
-)
-"""Requests that a broker process passes to its controller (``ControllerRequest``)."""
 
 NetworkedInput: TypeAlias = inputs.BrokerInput | exchange.ZooKeeperInput
 NetworkedEffect: TypeAlias = effects.BrokerEffect | exchange.ZooKeeperEffect
@@ -171,7 +165,7 @@ class NetworkedProcess:
 
 
 def _received(incoming: inputs.RequestReceived) -> ProcessInput:
-    """Returns the request as an input of the process: one from a controller, one for its own, or one for its broker."""
+    """Returns a request as an input of the process: from a controller, to its own, from administrators, or else."""
     request_id, cause_id = incoming.request_id, incoming.cause_id
     request: object = incoming.request
     if isinstance(
@@ -181,6 +175,8 @@ def _received(incoming: inputs.RequestReceived) -> ProcessInput:
         | control_messages.StopReplicaRequest,
     ):
         return ControlReceived(cause_id=cause_id, request_id=request_id, request=request)
-    if isinstance(request, CONTROLLER_REQUESTS):
+    if isinstance(request, AdminRequest):
+        return AdminAsked(cause_id=cause_id, request_id=request_id, request=request)
+    if isinstance(request, ControllerRequest):
         return ControllerAsked(cause_id=cause_id, request_id=request_id, request=request)
     return incoming

@@ -1,12 +1,10 @@
-"""An administrator at the simulated server: ``core.zookeeper.administration`` by a client that needs no network."""
+"""An administrator at the simulated server: ``core.zookeeper.admin_manager`` by a client that needs no network."""
 
 from typing import Final
 
 from laststand.emulator.core.zookeeper import operations
-from laststand.emulator.core.zookeeper.administration import AdministratorRequest, AdministratorResponse, administrate
+from laststand.emulator.core.zookeeper.admin_manager import AdminRequest, AdminResponse, AdminSettings, administer
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
-from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 
 _ENDLESS_MS: Final = 1 << 60
@@ -17,25 +15,23 @@ class ZooKeeperAdministrator:
 
     Args:
         server: where it writes.
-        rules: of the cluster, which decide how nodes are written.
-        ibp: of the brokers.
+        settings: on which decisions depend.
     """
 
-    def __init__(self, server: ZooKeeperServer, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
+    def __init__(self, server: ZooKeeperServer, settings: AdminSettings) -> None:
         self._server = server
-        self._rules = rules
-        self._ibp = ibp
+        self._settings = settings
         self._session_id: SessionId = server.open_session(timeout_ms=_ENDLESS_MS, now_ms=0)
 
-    def handle(self, request: AdministratorRequest) -> AdministratorResponse:
-        """Performs an administrator's request; returns the result for each subject, in order."""
-        program = administrate(request, self._rules, self._ibp)
+    def handle(self, request: AdminRequest) -> AdminResponse:
+        """Carries out an administrator's request; returns the result for each subject, in order."""
+        program = administer(request, self._settings)
         try:
             steps = next(program)
             while True:
                 steps = program.send(self._server.execute(self._session_id, steps))
         except StopIteration as stop:
-            response: AdministratorResponse = stop.value
+            response: AdminResponse = stop.value
             return response
 
     def delete_node(self, path: str) -> None:

@@ -10,9 +10,10 @@ from typing import cast
 
 from laststand.emulator.core import admin_messages, effects, events, inputs, messages
 from laststand.emulator.core.broker.zookeeper.isr_notifier import LINGER_MS, LOOK_INTERVAL_MS
-from laststand.emulator.core.eras import ZooKeeperSwitches
+from laststand.emulator.core.eras import ZooKeeperSwitches, plain_switches
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.types import BrokerId, IncarnationId, NodeId, TopicPartition
+from laststand.emulator.core.zookeeper.admin_manager import AdminSettings
 from laststand.emulator.core.zookeeper.controller.controller import FIRST_BALANCE_MS
 from laststand.emulator.core.zookeeper.controller.term import Term
 from laststand.emulator.core.zookeeper.history import ZooKeeperHistory
@@ -20,6 +21,7 @@ from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol, ibp_level
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
+from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.network.streams import Streams
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, InputT, MetadataNode, Node
@@ -84,7 +86,14 @@ class ZooKeeperCluster(SimulatedCluster):
         switches = self.switches
         assert isinstance(switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
         history = ZooKeeperHistory(switches.zookeeper, self.properties, incarnation_of=self._incarnation_of)
-        self._store = ZooKeeperStore(history, switches.zookeeper, switches.protocol)
+        settings = AdminSettings(
+            node_id=CONTROLLER,
+            properties=self.properties,
+            switches=plain_switches(switches),
+            rules=switches.zookeeper,
+            ibp=switches.protocol,
+        )
+        self._store = ZooKeeperStore(history, settings)
 
         self.on_request: Callable[[BrokerNode, inputs.RequestReceived], None] = _unobserved
 

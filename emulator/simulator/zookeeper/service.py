@@ -19,13 +19,12 @@ from laststand.emulator.core.types import (
     TopicPartition,
 )
 from laststand.emulator.core.zookeeper import operations
+from laststand.emulator.core.zookeeper.admin_manager import AdminRequest, AdminSettings
 from laststand.emulator.core.zookeeper.administration import described_cluster
 from laststand.emulator.core.zookeeper.history import ZooKeeperHistory
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.network import session_messages
@@ -58,9 +57,9 @@ class ZooKeeperStore:
         ibp: of the brokers.
     """
 
-    def __init__(self, history: ZooKeeperHistory, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
+    def __init__(self, history: ZooKeeperHistory, settings: AdminSettings) -> None:
         self.server = ZooKeeperServer()
-        self.administrator = ZooKeeperAdministrator(self.server, rules, ibp)
+        self.administrator = ZooKeeperAdministrator(self.server, settings)
         self.history = history
         self.clients: dict[SessionId, _Client] = {}
         self._decided: dict[tuple[TopicPartition, LeaderEpoch, PartitionEpoch], MetadataOffset] = {}
@@ -172,12 +171,7 @@ class ZooKeeperService:
     def _handle(self, received: inputs.RequestReceived) -> None:
         request_id, cause_id = received.request_id, received.cause_id
         request = received.request
-        if isinstance(
-            request,
-            admin_messages.CreateTopicsRequest
-            | admin_messages.DeleteTopicsRequest
-            | admin_messages.IncrementalAlterConfigsRequest,
-        ):
+        if isinstance(request, AdminRequest):
             response = self._store.administrator.handle(request)
             self._effects.append(effects.SendResponse(request_id=request_id, response=response, cause_id=cause_id))
             return

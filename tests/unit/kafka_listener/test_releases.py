@@ -41,7 +41,7 @@ def test_each_era_has_its_release() -> None:
         ("ElectLeaders", {"kafka-0.11": None, "kafka-2.5-zk": 2, "kip-966": 2}),
         ("DescribeTopicPartitions", {"kafka-2.5-zk": None, "kafka-3.9-zk": None, "kip-966": 0}),
         ("DescribeQuorum", {"kafka-3.9-zk": None, "kafka-3.9": 2}),
-        ("CreateTopics", {"kafka-2.5-zk": None, "kafka-0.11": 3, "kip-966": 7}),
+        ("CreateTopics", {"kafka-2.5-zk": 5, "kafka-0.11": 3, "kip-966": 7}),
         ("InitProducerId", {"kip-966": 5}),
         ("ApiVersions", {"kafka-2.5-zk": 3, "kip-966": 4}),
     ],

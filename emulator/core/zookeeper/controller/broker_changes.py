@@ -27,9 +27,10 @@ from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_rack
 
 
-def read_brokers() -> operations.Program[dict[BrokerId, RegisteredBroker]]:
+def read_brokers(*, is_watched: bool = True) -> operations.Program[dict[BrokerId, RegisteredBroker]]:
     """Returns all registered brokers, and watches for others; a broker's epoch is the zxid that made its node."""
-    names = children_of((yield (operations.GetChildren(path=paths.BROKER_IDS, is_watched=True),)), paths.BROKER_IDS)
+    children = yield (operations.GetChildren(path=paths.BROKER_IDS, is_watched=is_watched),)
+    names = children_of(children, paths.BROKER_IDS)
     if not names:
         return {}
     broker_ids = sorted(BrokerId(NodeId(int(name))) for name in names)
