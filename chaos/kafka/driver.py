@@ -28,14 +28,13 @@ from laststand.emulator.rpc.interception import Interceptor
 class KafkaDriver(ProcessDriver):
     """``Driver`` of Apache Kafka's processes; arguments as of ``ProcessDriver``."""
 
-    wire = Wire.KAFKA
-
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
         self._witness = NodeWitness(order.layout)
         self._messages = LinkMessages(
             proxied_links(order.scenario), make_proxy=_proxy, record=self._witness.intercepted
         )
         super().__init__(order, logger=logger, on_problem=on_problem)
+        self.wire = Wire.KAFKA_WITH_LOGIN if order.layout.has_authorizer else Wire.KAFKA
         self._metadata = KafkaMetadata(order.layout, witness=self._witness, on_change=self._changes.change)
 
     def _make_cluster(self) -> ProcessCluster:

@@ -20,7 +20,8 @@ from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import MetadataOffset, NodeId
 from laststand.emulator.kafka.admin_calls import QUORUM_RESPONSE, ask_admin, fetched_ends, quorum_request
-from laststand.emulator.kafka.connection import connected
+from laststand.emulator.kafka.connection import Login, connected
+from laststand.emulator.rpc.certificates import HARNESS
 
 _ANSWERS_WITHIN_S: Final = 30.0
 """A controller that has just started answers later than it listens."""
@@ -54,7 +55,8 @@ class KafkaTarget(ProcessTarget):
 
     async def _ask(self, node_id: NodeId, request: messages.Request) -> messages.Response:
         address = self.cluster.direct_addresses()[node_id]
-        async with connected(address) as connection:
+        login = Login(HARNESS, self.cluster.token.text) if self.cluster.layout.has_authorizer else None
+        async with connected(address, login) as connection:
             if isinstance(request, admin_messages.DescribeClusterRequest):
                 return self._described(fetched_ends(await connection.ask(quorum_request(), QUORUM_RESPONSE)))
             return await ask_admin(connection, request)

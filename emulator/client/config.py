@@ -70,6 +70,9 @@ class Wire(Enum):
     KAFKA = "kafka"
     """Apache Kafka."""
 
+    KAFKA_WITH_LOGIN = "kafka-with-login"
+    """Apache Kafka where each process proves its name by the cluster's token (SASL/PLAIN)."""
+
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The whole process.

@@ -12,8 +12,10 @@ from laststand.emulator.client.config import Wire
 from laststand.emulator.client.history import History
 from laststand.emulator.client.records import parse_fetched
 from laststand.emulator.core import effects, inputs
+from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.types import CLIENT_ID, CauseId, NodeId
 from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.rpc.certificates import HARNESS
 from laststand.emulator.rpc.channel import Keepalive
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.rpc.outbound import Deliver, Outbound, Outcome
@@ -76,15 +78,18 @@ class Links:
 
     def outbound(self, deliver: Deliver) -> "Outbound | KafkaOutbound":
         """Returns the sender of a client's requests; ``deliver`` is called with every outcome."""
-        if self._wire is Wire.KAFKA:
+        if self._wire is not Wire.GRPC:
+            from laststand.emulator.kafka.connection import Login
             from laststand.emulator.kafka.outbound import KafkaOutbound
 
+            name = HARNESS if self._dialler is None else node_name(self._dialler)
             return KafkaOutbound(
                 addresses=self._addresses,
                 keepalive=self._keepalive,
                 tasks=self._tasks,
                 parse_fetched=parse_fetched,
                 deliver=deliver,
+                login=Login(name, self._token.text) if self._wire is Wire.KAFKA_WITH_LOGIN else None,
             )
         return Outbound(
             addresses=self._addresses,

@@ -8,6 +8,9 @@ that the node advertises::
     broker 2:  node-1 = 127.0.3.1    proxy of 2->1 at 127.0.3.1:P   -> broker 1 at 127.0.0.1:P
 
 The controller advertises such a name, too: otherwise brokers would learn its own port, and pass the proxies by.
+
+With an authorizer, everybody proves by SASL/PLAIN that it is the principal that it is on our own processes: by a name,
+and the cluster's token as its password, which nodes read from the token's own file (KIP-421).
 """
 
 import os
@@ -29,10 +32,12 @@ from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.sync_shim import sync_shim_environment
 from laststand.emulator.core.broker.kraft.lifecycle import rack_of
+from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.rpc.certificates import HARNESS
 from laststand.emulator.storage.meta_properties import META_PROPERTIES
 from laststand.emulator.storage.power_loss import count_as_durable
 
@@ -72,6 +77,16 @@ _FIXED: Final = {
 }
 """A JVM of 192 MB has no room for the default buffer. Without idle records, and with a batch for each decision, the
 metadata log is easier to read."""
+
+_LOGIN: Final = {
+    "config.providers": "directory",
+    "config.providers.directory.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "security.inter.broker.protocol": "SASL_PLAINTEXT",
+}
+"""Of nodes that want to know who dials them."""
 
 
 class KafkaHost(LocalHost):
@@ -223,7 +238,9 @@ class KafkaCluster(ProcessCluster):
 
     def _properties(self, node_id: NodeId) -> dict[str, str]:
         controller = self.layout.controller_id
-        role, listener = ("controller", "CONTROLLER") if node_id == controller else ("broker", "PLAINTEXT")
+        has_login = self.layout.has_authorizer
+        protocol = "SASL_PLAINTEXT" if has_login else "PLAINTEXT"
+        role, listener = ("controller", "CONTROLLER") if node_id == controller else ("broker", protocol)
         ports = self.ports()
         given = {name: value for name, value in self.layout.properties if name not in _OURS}
         if _CHECKPOINT_INTERVAL in given:
@@ -234,12 +251,32 @@ class KafkaCluster(ProcessCluster):
         return {
             **_FIXED,
             **given,
+            **(self._login(node_id) if has_login else {}),
             "node.id": str(node_id),
             "process.roles": role,
             "log.dirs": str(self.layout.data_directory(node_id)),
             "listeners": f"{listener}://{LOOPBACK}:{ports[node_id]}",
             "advertised.listeners": f"{listener}://{_host_name(node_id)}:{ports[node_id]}",
             "controller.quorum.voters": f"{controller}@{_host_name(controller)}:{ports[controller]}",
+        }
+
+
+    def _login(self, node_id: NodeId) -> dict[str, str]:
+        """Returns the properties by which a node logs in at others, and knows them, their clients and the harness."""
+        password = f"${{directory:{self.layout.directory}:{self.layout.token_file.name}}}"
+        names = {*map(node_name, (*self.layout.node_ids, CLIENT)), HARNESS}
+        users = " ".join(f'user_{name}="{password}"' for name in sorted(names))
+        jaas = (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f'username="{node_name(node_id)}" password="{password}" {users};'
+        )
+        super_users = dict(self.layout.properties).get("super.users", "")
+        return {
+            **_LOGIN,
+            "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+            "listener.name.controller.plain.sasl.jaas.config": jaas,
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas,
+            "super.users": ";".join(filter(None, (super_users, f"User:{HARNESS}"))),
         }
 
 

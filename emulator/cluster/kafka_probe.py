@@ -2,7 +2,10 @@
 
 ::
 
-    int32 size | int16 api key 18 | int16 version 0 | int32 correlation id | int16 length, client id
+    int32 size | int16 api key 18 | int16 version | int32 correlation id | int16 length, client id | no tagged fields
+
+The version is one that no node has. Where a login is wanted, a node answers one that it has once, and one that it has
+not, with UNSUPPORTED_VERSION, as often as it is asked (``SaslServerAuthenticator``).
 """
 
 import asyncio
@@ -12,6 +15,7 @@ from typing import Final
 from laststand.emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
 
 _API_VERSIONS: Final = 18
+_UNSUPPORTED: Final = 0x7FFF
 _CLIENT_ID_MAX: Final = 32_000
 _GREETING_ID: Final = 0
 _BALLAST_ID: Final = 1
@@ -22,7 +26,9 @@ _DIAL_AGAIN_S: Final = 0.05
 
 def _api_versions(correlation_id: int, *, client_id_bytes: int = 0) -> bytes:
     client_id = b"." * client_id_bytes
-    fields = struct.pack(f">hhih{client_id_bytes}s", _API_VERSIONS, 0, correlation_id, client_id_bytes, client_id)
+    fields = struct.pack(
+        f">hhih{client_id_bytes}sx", _API_VERSIONS, _UNSUPPORTED, correlation_id, client_id_bytes, client_id
+    )
     return len(fields).to_bytes(4, "big") + fields
 
 

@@ -124,6 +124,11 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return node_properties(dict(self.properties)).has_tls_between_nodes
 
     @property
+    def has_authorizer(self) -> bool:
+        """Nodes ask access control lists who may do what."""
+        return bool(node_properties(dict(self.properties)).authorizer_class_name)
+
+    @property
     def kafka_has_tls(self) -> bool:
         """Their listeners for clients of Kafka do."""
         return node_properties(dict(self.properties)).has_tls

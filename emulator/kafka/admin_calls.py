@@ -33,6 +33,7 @@ from kio.static.protocol import Entity
 
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.types import MetadataOffset, NodeId
+from laststand.emulator.kafka.acl_calls import create_acls_call, delete_acls_call
 from laststand.emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
 from laststand.emulator.kafka.connection import KafkaConnection
 from laststand.emulator.kafka.numbers import (
@@ -315,6 +316,8 @@ _CALLS: Final[dict[type, Callable[..., Call]]] = {
     admin_messages.AlterPartitionReassignmentsRequest: _reassign,
     admin_messages.UpdateFeaturesRequest: _update_features,
     admin_messages.UnregisterBrokerRequest: _unregister_broker,
+    admin_messages.CreateAclsRequest: create_acls_call,
+    admin_messages.DeleteAclsRequest: delete_acls_call,
     messages.DeleteRecordsRequest: _delete_records,
 }
 

@@ -4,7 +4,8 @@
 
     int32 size | header: api key, version, correlation id, client id | fields
 
-A connection begins with ApiVersions. Silence is noticed as on our own channels, where pings do it: while a request is
+A connection begins with ApiVersions, and where the node wants to know who dials, with a login by SASL/PLAIN (RFC 4616,
+KIP-43). Silence is noticed as on our own channels, where pings do it: while a request is
 unanswered, another connection is opened every so often, and if nothing is heard there in time, this one is given up.
 """
 
@@ -12,10 +13,15 @@ import asyncio
 import contextlib
 import io
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple, cast
 
 from kio.schema.api_versions.v3 import request as api_versions
 from kio.schema.api_versions.v3 import response as versions_response
+from kio.schema.errors import ErrorCode as KafkaError
+from kio.schema.sasl_authenticate.v2 import request as sasl_authenticate
+from kio.schema.sasl_authenticate.v2 import response as authenticated
+from kio.schema.sasl_handshake.v1 import request as sasl_handshake
+from kio.schema.sasl_handshake.v1 import response as hands_shaken
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.primitive import i32
@@ -26,20 +32,28 @@ from laststand.emulator.kafka.calls import Versions
 from laststand.emulator.rpc.channel import Keepalive
 
 _CLIENT: Final = "laststand"
+_MECHANISM: Final = "PLAIN"
 _SIZE_BYTES: Final = 4
 _DIAL_TIMEOUT_S: Final = 5.0
 _ANSWER_BYTES_MAX: Final = 1 << 28
 """More than any fetch asks for; what another protocol sends is mostly a larger number."""
 
 
+class Login(NamedTuple):
+    """A name, and the password that proves it."""
+
+    name: str
+    password: str
+
+
 @contextlib.asynccontextmanager
-async def connected(address: str) -> AsyncIterator["KafkaConnection"]:
+async def connected(address: str, login: Login | None = None) -> AsyncIterator["KafkaConnection"]:
     """Connects to a node for some requests, without looking whether it stays alive.
 
     Raises:
         OSError: there is no connection.
     """
-    connection = await KafkaConnection.dial(address, keepalive=None)
+    connection = await KafkaConnection.dial(address, keepalive=None, login=login)
     try:
         yield connection
     finally:
@@ -65,15 +79,18 @@ class KafkaConnection:
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    async def dial(cls, address: str, *, keepalive: Keepalive | None) -> "KafkaConnection":
+    async def dial(
+        cls, address: str, *, keepalive: Keepalive | None, login: Login | None = None
+    ) -> "KafkaConnection":
         """Opens a connection to ``host:port``.
 
         Args:
             address: of the node, or of a proxy before it.
             keepalive: how soon a silent node is given up; ``None`` if the caller waits no longer than it wants to.
+            login: of who dials; ``None`` where the node does not ask, or for ApiVersions alone.
 
         Raises:
-            OSError: nobody answers there.
+            OSError: nobody answers there, or the login is refused.
         """
         try:
             async with asyncio.timeout(_DIAL_TIMEOUT_S if keepalive is None else keepalive.timeout_ms / 1000):
@@ -81,6 +98,8 @@ class KafkaConnection:
                 connection = cls(reader, writer, address=address)
                 try:
                     await connection._begin()
+                    if login is not None:
+                        await connection._log_in(login)
                 except BaseException:
                     await connection.close()
                     raise
@@ -147,6 +166,27 @@ class KafkaConnection:
         assert isinstance(response, versions_response.ApiVersionsResponse)
         self.versions = {int(each.api_key): int(each.max_version) for each in response.api_keys}
         self.features = {each.name: int(each.max_version_level) for each in response.finalized_features}
+
+    async def _log_in(self, login: Login) -> None:
+        shaken = cast(
+            hands_shaken.SaslHandshakeResponse,
+            await self.ask(
+                sasl_handshake.SaslHandshakeRequest(mechanism=_MECHANISM), hands_shaken.SaslHandshakeResponse
+            ),
+        )
+        self._check_login(shaken.error_code, f"it has {', '.join(shaken.mechanisms)}")
+        proof = f"\0{login.name}\0{login.password}".encode()
+        answer = cast(
+            authenticated.SaslAuthenticateResponse,
+            await self.ask(
+                sasl_authenticate.SaslAuthenticateRequest(auth_bytes=proof), authenticated.SaslAuthenticateResponse
+            ),
+        )
+        self._check_login(answer.error_code, answer.error_message or "")
+
+    def _check_login(self, error: KafkaError, message: str) -> None:
+        if error is not KafkaError.none:
+            raise ConnectionError(f"{self._address} refuses the login: {error.name} ({message})")
 
     async def _read(self) -> None:
         try:

@@ -5,7 +5,7 @@ The value of a record of ``__cluster_metadata`` (``MetadataRecordSerde``)::
     unsigned varint frame version = 1 | unsigned varint api key | unsigned varint version | fields | tagged fields
 
 Fields are those of Kafka's ``metadata/src/main/resources/common/metadata/*.json``, all of them flexible. Records about
-what is not emulated (quotas, ACLs, tokens, controllers) are named and not decoded.
+what decides nothing about replicas (quotas, ACLs, tokens, controllers) are named and not decoded.
 """
 
 from collections.abc import Callable

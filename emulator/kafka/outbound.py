@@ -20,7 +20,7 @@ from laststand.emulator.kafka.client_calls import (
     metadata_call,
     produce_call,
 )
-from laststand.emulator.kafka.connection import KafkaConnection
+from laststand.emulator.kafka.connection import KafkaConnection, Login
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.channel import Keepalive
 from laststand.emulator.rpc.data_codec import Attachment, ParseFetched
@@ -38,6 +38,7 @@ class KafkaOutbound:
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
         deliver: called with every outcome, on the event loop, never from within ``send``.
+        login: of the client; ``None`` where nodes do not ask for one.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class KafkaOutbound:
         tasks: asyncio.TaskGroup,
         parse_fetched: ParseFetched,
         deliver: Deliver,
+        login: Login | None = None,
     ) -> None:
         self._addresses = addresses
         self._keepalive = keepalive
         self._tasks = tasks
         self._parse_fetched = parse_fetched
         self._deliver = deliver
+        self._login = login
         self._connections: dict[tuple[NodeId, type], KafkaConnection] = {}
         self._dialling: dict[tuple[NodeId, type], asyncio.Lock] = {}
         self._calls: set[asyncio.Task[None]] = set()
@@ -132,5 +135,7 @@ class KafkaOutbound:
             found = self._connections.get(key)
             if found is None or not found.is_open:
                 address = self._addresses.address_of(destination)
-                found = self._connections[key] = await KafkaConnection.dial(address, keepalive=self._keepalive)
+                found = self._connections[key] = await KafkaConnection.dial(
+                    address, keepalive=self._keepalive, login=self._login
+                )
             return found

@@ -9,7 +9,7 @@ from laststand.emulator.kafka.api_names import API_KEYS, FETCH
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, SYNC, Channel
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef
 
 _DISK: Final = "Kafka's processes use the machine's disk as it is"
 _CLOCK: Final = "Kafka's processes have the machine's clock"
@@ -18,8 +18,8 @@ _CONTROLLER_DIALS: Final = "Kafka's controller calls nobody"
 _FETCHED_METADATA: Final = f"what brokers fetch from the controller is {STREAM}"
 _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the controller"
 _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
-_NO_IDENTITY: Final = "Kafka's nodes are all User:ANONYMOUS here"
 NO_TLS: Final = "Kafka's nodes speak no TLS here"
+_ENDS_ITSELF: Final = "a broker of Kafka ends itself when its fetch of metadata is refused"
 _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
@@ -32,8 +32,6 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         actions.ClockJump: _CLOCK,
         actions.Transact: "clients of Kafka's brokers have no transactions here",
         actions.ExpireSession: _NO_ZOOKEEPER,
-        actions.Grant: _NO_IDENTITY,
-        actions.Revoke: _NO_IDENTITY,
         actions.ExpireCertificate: NO_TLS,
         actions.RenewCertificate: NO_TLS,
         actions.DeposeController: _NO_ZOOKEEPER,
@@ -45,6 +43,8 @@ def refusal_on_kafka(action: actions.ActionTemplate) -> str | None:
     """Returns why an action cannot be done to Apache Kafka; ``None`` if it can."""
     if isinstance(action, actions.ElectLeaders) and action.election > admin_messages.RequestedElection.UNCLEAN:
         return _ELECTION
+    if isinstance(action, actions.Revoke) and _ends_brokers(action):
+        return _ENDS_ITSELF
     if isinstance(action, actions.OnChannel) and (reason := _refused_messages(action.channel)) is not None:
         return reason
     return refused_kind(type(action)) or action.refused_by(DriverName.PROCESS)
@@ -53,6 +53,13 @@ def refusal_on_kafka(action: actions.ActionTemplate) -> str | None:
 def refused_kind(kind: type) -> str | None:
     """Returns why actions of a class cannot be done to Apache Kafka, whatever their arguments."""
     return _REFUSED.get(kind)
+
+
+def _ends_brokers(action: actions.Revoke[NodeRef]) -> bool:
+    """Returns whether brokers lose what they need to fetch metadata (``KafkaRaftClient.handleTopLevelError``)."""
+    if action.topic is not None or set(action.nodes) <= {CLIENT, CONTROLLER}:
+        return False
+    return action.operation in (actions.GrantedOperation.CLUSTER_ACTION, actions.GrantedOperation.ALL)
 
 
 def _refused_messages(channel: Channel[NodeRef]) -> str | None:

@@ -20,7 +20,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from laststand.emulator.cluster.kafka_probe import KafkaProbeConnection
 from laststand.emulator.core.properties import STANDARD_AUTHORIZER
+from laststand.emulator.kafka.connection import Login, connected
 from laststand.standing_cluster import StandingCluster
 from tests.certificates import Authority
 
@@ -121,6 +123,17 @@ def test_a_wrong_password_is_refused_once_with_the_reason(
     assert any(error.code() == KafkaError._AUTHENTICATION and reason in error.str() for error in errors)
     with pytest.raises(AioKafkaError):
         asyncio.run(send(cluster, "orders", user="alice", mechanism=mechanism, password="guessed"))
+
+
+async def test_our_own_connections_of_kafkas_protocol_log_in_or_are_refused(cluster: StandingCluster) -> None:
+    address = cluster.bootstrap_servers.split(",")[0]
+    async with connected(address, Login("alice", "alice-secret")) as connection:
+        assert connection.is_open
+    with pytest.raises(ConnectionError, match="refuses the login: sasl_authentication_failed"):
+        async with connected(address, Login("alice", "guessed")):
+            pass
+    async with KafkaProbeConnection(address) as connection:  # a probe needs none
+        assert await connection.round_trip() > 0
 
 
 def test_what_somebody_may_do_is_what_the_lists_say(cluster: StandingCluster) -> None:

@@ -43,6 +43,9 @@ PLAYED = {
         ("hold 0->1 Stream response", "controller"),
         ("hold 0->100 LeaderAndIsr request", "do not call"),
         ("hold 100->100 Sync response", "disk"),
+        ("revoke 0 operation=cluster_action", "ends itself"),
+        ("revoke 1000,0 operation=all", "ends itself"),
+        ("expire-certificate 0", "TLS"),
     ],
 )
 def test_an_action_is_refused_with_the_reason(line: str, word: str) -> None:
@@ -74,6 +77,10 @@ def test_elections_are_those_of_kafka(election: str, is_refused: bool) -> None: 
         "lose 0->1 Fetch response",
         "duplicate-next 0->100 AlterPartition request count=1",
         "delay 1->0 OffsetForLeaderEpoch request ms=50",
+        "grant 0 operation=cluster_action",
+        "revoke 0 operation=describe",
+        "revoke 100 operation=cluster_action",
+        "revoke 0 operation=all topic=orders",
     ],
 )
 def test_an_action_is_played(line: str) -> None:
