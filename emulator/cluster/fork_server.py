@@ -47,6 +47,9 @@ MALLOC: Final = {
     "MALLOC_TOP_PAD_": "67108864",
 }
 
+_QUIET_GRPC: Final = ("GRPC_VERBOSITY", "ERROR")
+"""Set by the command line for its own process; nodes learn from what gRPC prints which handshakes fail."""
+
 ANSWER_TIMEOUT_S = 30.0
 """Time for which the server may take to answer: it imports modules before it forks."""
 
@@ -111,6 +114,7 @@ class ForkServer:
         self._errors = open(os.memfd_create("errors of the fork server"), "rb")  # noqa: SIM115 - until close
         self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(ANSWER_TIMEOUT_S)
+        inherited = {name: value for name, value in os.environ.items() if (name, value) != _QUIET_GRPC}
         with control:
             # Copies of the server write their own command lines over this one, and need the room.
             room = " " * _COMMAND_LINE_BYTES
@@ -119,7 +123,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
-                env={**os.environ, **MALLOC, **source_environment()},
+                env={**inherited, **MALLOC, **source_environment()},
                 pass_fds=(control.fileno(),),
                 process_group=0,  # Ctrl-C is for the harness, which ends its children in order
             )

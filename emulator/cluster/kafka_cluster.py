@@ -260,7 +260,6 @@ class KafkaCluster(ProcessCluster):
             "controller.quorum.voters": f"{controller}@{_host_name(controller)}:{ports[controller]}",
         }
 
-
     def _login(self, node_id: NodeId) -> dict[str, str]:
         """Returns the properties by which a node logs in at others, and knows them, their clients and the harness."""
         password = f"${{directory:{self.layout.directory}:{self.layout.token_file.name}}}"

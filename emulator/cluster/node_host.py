@@ -16,6 +16,7 @@ from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
 from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
 from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.cluster.toxiproxy_build import check_asks_for_token
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.module_command import module_command
 from laststand.emulator.node.module_names import modules_of
@@ -139,6 +140,7 @@ class NodeHost(Protocol):
 
         Raises:
             ToxiproxyError: it does not answer.
+            MissingToolError: nodes speak TLS, and it takes orders from everybody.
         """
         ...
 
@@ -289,6 +291,8 @@ class LocalHost:
         # Imported where there are proxies: its HTTP client takes as long to import as gRPC.
         from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
+        if self._layout.has_tls:
+            check_asks_for_token(program)
         return await Toxiproxy.start(
             supervisor=self._supervisor,
             program=program,

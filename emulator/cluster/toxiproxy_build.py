@@ -69,6 +69,20 @@ def cached_program() -> Path:
     return cache / "laststand" / "toxiproxy" / folder / _PROGRAM
 
 
+def check_asks_for_token(program: Path) -> None:
+    """Checks that a server's API wants to see the cluster's token.
+
+    Raises:
+        MissingToolError: it is one from ``PATH``, which takes orders from everybody.
+    """
+    if program != cached_program():
+        expected = (
+            f"it at {cached_program()}, where laststand setup builds it: nodes speak TLS, and {program} takes orders "
+            "from every local user"
+        )
+        raise MissingToolError(tool=f"a {_PROGRAM} that asks for the cluster's token", expected=expected)
+
+
 def provide_toxiproxy(*, announce: Callable[[str], object]) -> Path:
     """Return the server that wants to see a token, built now if it must be; else the one on ``PATH``.
 

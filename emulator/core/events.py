@@ -391,12 +391,14 @@ class AuthorizationDenied(Event, frozen=True, kw_only=True):
 
 
 class AuthenticationFailed(Event, frozen=True, kw_only=True):
-    """A client of Kafka did not prove who it says it is, or speaks no TLS; its connection is closed.
+    """A client of Kafka did not prove who it says it is, or a caller of gRPC; it is refused, and told less.
+
+    Written the first time that a host fails by a mechanism for a reason; metrics count every time.
 
     Attributes:
-        address: of the client or of its proxy.
-        mechanism: of SASL, as the client named it, or ``SSL``.
-        reason: why, in words; the client is told less.
+        address: of the client or of its proxy; empty where gRPC does not say.
+        mechanism: of SASL, as the client named it, ``SSL``, or ``token`` for the cluster's token.
+        reason: why, in words.
     """
 
     address: str
@@ -1045,6 +1047,7 @@ ControllerEvent: TypeAlias = (
     | MessageIntercepted
     | OrderReceived
     | AuthorizationDenied
+    | AuthenticationFailed
 )
 
 HarnessEvent: TypeAlias = (

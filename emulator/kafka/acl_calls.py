@@ -1,4 +1,4 @@
-"""CreateAcls and DeleteAcls as calls in Kafka's protocol; types, patterns, operations and permissions have its numbers."""
+"""CreateAcls and DeleteAcls as calls in Kafka's protocol, whose numbers the core's enums have."""
 
 from typing import cast
 

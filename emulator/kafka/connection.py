@@ -79,9 +79,7 @@ class KafkaConnection:
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    async def dial(
-        cls, address: str, *, keepalive: Keepalive | None, login: Login | None = None
-    ) -> "KafkaConnection":
+    async def dial(cls, address: str, *, keepalive: Keepalive | None, login: Login | None = None) -> "KafkaConnection":
         """Opens a connection to ``host:port``.
 
         Args:

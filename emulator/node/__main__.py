@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from laststand.emulator.core.eras import rule_texts
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.events import NodeStarted, NodeStopped
-from laststand.emulator.core.types import IncarnationId, NodeRole
+from laststand.emulator.core.events import AuthenticationFailed, NodeStarted, NodeStopped
+from laststand.emulator.core.types import CauseId, IncarnationId, NodeRole
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.node.cause_ids import CauseIds
 from laststand.emulator.node.config import NodeConfig, read_config
@@ -94,17 +94,25 @@ def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_i
     )
 
 
+def _handshake_failed(reason: str) -> AuthenticationFailed:
+    return AuthenticationFailed(cause_id=CauseId("tls"), address="", mechanism="SSL", reason=reason)
+
+
 async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId) -> None:
     # Imported here, and only for the role of this process: the event log must exist before anything slow is imported.
     from laststand.emulator.node.handshake import report_ready
     from laststand.emulator.node.logging_setup import configure_logging
     from laststand.emulator.storage.os_filesystem import OsFileSystem
 
+    shell: ControllerShell | BrokerShell
+    if config.node_properties().has_tls_between_nodes:
+        from laststand.emulator.rpc.handshake_failures import watch_handshakes
+
+        watch_handshakes(lambda reason: shell.record_between_turns(_handshake_failed(reason)))
     configure_logging(role, config)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_stop_on_bug)
     filesystem = OsFileSystem(ledger_folder=config.ledger_dir)
-    shell: ControllerShell | BrokerShell
     if role is NodeRole.CONTROLLER:
         shell = _controller_shell(config, events, filesystem)
     else:

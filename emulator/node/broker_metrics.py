@@ -18,6 +18,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId
 from laststand.emulator.node.metric_families import counter, gauge, partition_gauge
 from laststand.emulator.node.produce_times import ProduceTimes
+from laststand.emulator.node.refusal_metrics import RefusalMetrics
 
 if TYPE_CHECKING:
     from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
@@ -45,8 +46,7 @@ class BrokerMetrics:
         self._expands = 0
         self._failures = 0
         self._records = 0
-        self._denials = 0
-        self._failed_authentications = 0
+        self._refusals = RefusalMetrics()
 
     def count(self, event: events.Event) -> None:
         """Counts an event, if a metric depends on it."""
@@ -64,12 +64,8 @@ class BrokerMetrics:
                     self._shrinks += 1
                 elif growth > 0:
                     self._expands += 1
-            case events.AuthorizationDenied():
-                self._denials += 1
-            case events.AuthenticationFailed():
-                self._failed_authentications += 1
             case _:
-                pass
+                self._refusals.count(event)
 
     def collect(self) -> Iterable[Metric]:
         """Yields every metric as it is now."""
@@ -84,16 +80,7 @@ class BrokerMetrics:
         yield counter(
             "kafka_server_brokertopicmetrics_messagesin", "records that producers brought to this leader", self._records
         )
-        yield counter(
-            "kafka_server_socketservermetrics_failed_authentication",
-            "clients that did not prove who they are",
-            self._failed_authentications,
-        )
-        yield counter(
-            "kafka_server_standardauthorizer_authorization_denied",
-            "denials, each principal's of an operation once until access control lists change",
-            self._denials,
-        )
+        yield from self._refusals.collect()
         yield self.produce_times.collect()
         yield from _led_partitions(led)
         yield from _logs(partitions)

@@ -28,6 +28,7 @@ from laststand.emulator.node.cause_ids import CauseIds
 from laststand.emulator.node.config import KafkaConfig, NodeConfig
 from laststand.emulator.node.event_log import log_event
 from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.node.known_failures import KnownFailures
 from laststand.emulator.node.log_maintenance import LogMaintenance
 from laststand.emulator.node.node_server import make_node_server
 from laststand.emulator.node.request_table import RequestTable
@@ -117,7 +118,7 @@ class BrokerShell:
             keepalive=self._keepalive,
             token=self._token,
             on_request=self._receive,
-            record=self._record_between_turns,
+            record=self.record_between_turns,
             clock=self._clock,
             rearm=self._loop.rearm,
             is_healthy=self._can_lead,
@@ -127,6 +128,7 @@ class BrokerShell:
         self._transactional: dict[RequestId, Arrival] = {}
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
+        self._failures = KnownFailures()
         self._produce_times: ProduceTimes | None = None
         self._kafka: KafkaListener | None = None
         self._logs_task: asyncio.Task[None] | None = None
@@ -173,7 +175,7 @@ class BrokerShell:
         from laststand.emulator.kafka_listener.listener import KafkaListener
 
         self._kafka = KafkaListener(
-            self._server.interceptor, self._config.node_properties(), record=self._record_between_turns
+            self._server.interceptor, self._config.node_properties(), record=self.record_between_turns
         )
         await self._kafka.start(self._config.host, {each.client_id: each.port for each in config.listeners})
 
@@ -220,13 +222,15 @@ class BrokerShell:
     def _enqueue_first(self, incoming: inputs.BrokerInput) -> None:
         self._loop.enqueue_first(Arrival(incoming=incoming))
 
-    def _record_between_turns(self, event: events.BrokerEvent) -> None:
-        # Nothing else waits for its write.
+    def record_between_turns(self, event: events.BrokerEvent) -> None:
+        """Puts an event on record at once: nothing else waits for its write."""
+        if self._metrics is not None:
+            self._metrics.count(event)
+        if self._failures.is_known(event):
+            return
         log_event(event)
         self._events.add(event)
         self._events.flush()
-        if self._metrics is not None:
-            self._metrics.count(event)
 
     def _receive(
         self, request: messages.Request, cause_id: CauseId, attachments: tuple[bytes, ...], responder: Responder
@@ -283,8 +287,8 @@ class BrokerShell:
             ),
             produced=QuotaUsage(PRODUCER_BYTE_RATE),
             fetched=QuotaUsage(CONSUMER_BYTE_RATE),
-            note_order=self._record_between_turns,
-            note_denial=self._record_between_turns,
+            note_order=self.record_between_turns,
+            note_denial=self.record_between_turns,
             sasl=sasl_config(self._core_config.properties),
             permissions=None if authorizer is None else RecordingAuthorizer(authorizer),
             transaction_version=self._core_config.transaction_version,
@@ -437,7 +441,7 @@ class BrokerShell:
             self._broker,
             self._config.node_properties(),
             enqueue_first=self._enqueue_first,
-            record=self._record_between_turns,
+            record=self.record_between_turns,
         )
         await maintenance.run(self._causes)
 

@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 from laststand.emulator.core import events
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.node.metric_families import counter, gauge, partition_gauge
+from laststand.emulator.node.refusal_metrics import RefusalMetrics
 
 _CONTROLLER = "kafka_controller_kafkacontroller"
 _STATS = "kafka_controller_controllerstats"
@@ -30,6 +31,7 @@ class ControllerMetrics:
         self._unclean_elections = 0
         self._elections_from_elr = 0
         self._leader_changes = 0
+        self._refusals = RefusalMetrics()
 
     def count(self, event: events.Event) -> None:
         """Counts an event, if a metric depends on it."""
@@ -39,7 +41,7 @@ class ControllerMetrics:
             case events.UncleanLeaderElected(method=events.UncleanMethod.LONGEST_LOG):
                 self._recoveries += 1
             case _:
-                pass
+                self._refusals.count(event)
 
     def _count_change(self, event: events.PartitionChanged) -> None:
         self._leader_changes += event.election is not events.Election.NONE
@@ -89,6 +91,7 @@ class ControllerMetrics:
         yield partition_gauge(
             f"{_KIP_966}_electable_leaders", "members of ISR and ELR together", health.electable_leaders.items()
         )
+        yield from self._refusals.collect()
         yield from self._cluster()
 
     def _cluster(self) -> Iterable[Metric]:

@@ -23,6 +23,7 @@ from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.controller_turn import ControllerTurns
 from laststand.emulator.node.event_log import log_event
 from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.node.known_failures import KnownFailures
 from laststand.emulator.node.metadata_hub import MetadataHub
 from laststand.emulator.node.metadata_journal import MetadataJournal
 from laststand.emulator.node.node_server import make_node_server
@@ -74,6 +75,7 @@ class ControllerShell:
         self._requests = RequestTable()
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
+        self._failures = KnownFailures()
         self._clock = NodeClock()
         self._clock.set_rate(config.clock_rate_ppm, now_ms=monotonic_ms())
         self._loop: TurnLoop[ControllerInput] = TurnLoop(
@@ -90,7 +92,7 @@ class ControllerShell:
             keepalive=self._keepalive,
             token=self._token,
             on_request=self._receive,
-            record=self._record_between_turns,
+            record=self.record_between_turns,
             clock=self._clock,
             rearm=self._loop.rearm,
             is_healthy=lambda: not self._stopped.is_set(),
@@ -140,8 +142,12 @@ class ControllerShell:
         """Asks the core to end in order."""
         self._loop.enqueue(ShutdownRequested(cause_id=self._causes.shutdown()))
 
-    def _record_between_turns(self, event: events.MessageIntercepted | events.OrderReceived) -> None:
-        # Nothing else waits for its write.
+    def record_between_turns(self, event: events.ControllerEvent) -> None:
+        """Puts an event on record at once: nothing else waits for its write."""
+        if self._metrics is not None:
+            self._metrics.count(event)
+        if self._failures.is_known(event):
+            return
         log_event(event)
         self._events.add(event)
         self._events.flush()

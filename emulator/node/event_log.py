@@ -12,6 +12,8 @@ _log: Final = logging.getLogger(__name__)
 
 _INFO: Final = frozenset(
     {
+        events.AuthenticationFailed,
+        events.AuthorizationDenied,
         events.BecameFollower,
         events.BecameLeader,
         events.BrokerFenced,

@@ -14,7 +14,7 @@ from laststand.emulator.rpc.inbound import NodeServer, OnRequest
 from laststand.emulator.rpc.interception import Interceptor
 from laststand.emulator.rpc.run_token import RunToken
 
-Record: TypeAlias = Callable[[events.MessageIntercepted | events.OrderReceived], None]
+Record: TypeAlias = Callable[[events.MessageIntercepted | events.OrderReceived | events.AuthenticationFailed], None]
 """Writes an event that belongs to no turn."""
 
 
@@ -36,7 +36,7 @@ def make_node_server(
         keepalive: of its connections.
         token: of the cluster, which callers must have.
         on_request: receives each request.
-        record: writes what happened to messages, and which orders came.
+        record: writes what happened to messages, which orders came, and who was refused.
         clock: that orders change.
         rearm: is called after the clock has changed, to set the timer again.
         is_healthy: answers health checks, where the configuration asks for them.
@@ -47,6 +47,7 @@ def make_node_server(
         on_request=on_request,
         interceptor=Interceptor(config.node_id, config.interceptions, record=record),
         on_order=record,
+        on_refusal=record,
         rules=PrincipalRules(config.node_properties().ssl_principal_mapping_rules),
     )
     server.add_clock(partial(change_clock, clock, rearm=rearm))

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import grpc
 
@@ -102,7 +102,7 @@ class Certificates:
         """Returns what the process is dialled with: everybody has to show a certificate."""
         return grpc.dynamic_ssl_server_credentials(
             self._server_configuration(),
-            _Renewals(self.server, self._server_configuration),
+            _Renewals(self.server, self._server_configuration),  # type: ignore[arg-type]  # the stubs lack None
             require_client_authentication=True,
         )
 
@@ -120,26 +120,37 @@ class Certificates:
         return context
 
     def dialled_context(self) -> ssl.SSLContext:
-        """Returns what the process is dialled with where it does not speak gRPC."""
+        """Returns what the process is dialled with where it does not speak gRPC; it shows renewed certificates, too."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_REQUIRED
         load_authorities(context, str(self.authority))
         load_keystore(context, str(self.server))
+        renewals, shown = _Renewals(self.server, self.dialled_context), context
+
+        def show_newest(connection: ssl.SSLObject, _name: str, _: ssl.SSLContext) -> None:
+            nonlocal shown
+            shown = renewals() or shown
+            connection.context = shown
+
+        context.sni_callback = show_newest
         return context
 
 
-class _Renewals:
-    """Asked by gRPC before each handshake: the configuration if it is another than before."""
+_ConfigurationT = TypeVar("_ConfigurationT")
 
-    def __init__(self, path: Path, read: Callable[[], grpc.ServerCertificateConfiguration]) -> None:
+
+class _Renewals(Generic[_ConfigurationT]):
+    """Asked before each handshake: the configuration if its certificate is another than before."""
+
+    def __init__(self, path: Path, read: Callable[[], _ConfigurationT]) -> None:
         self._path = path
         self._read = read
         self._version = path.stat().st_mtime_ns
 
-    def __call__(self) -> grpc.ServerCertificateConfiguration:
+    def __call__(self) -> _ConfigurationT | None:
         version = self._path.stat().st_mtime_ns
         if version == self._version:
-            return None  # type: ignore[return-value]  # the stubs lack it
+            return None
         self._version = version
         return self._read()
 

@@ -254,9 +254,14 @@ def open_channel(
 class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs only
     """Refuses calls that do not show the cluster's token; looks at each call once, a stream when it is opened."""
 
-    def __init__(self, token: RunToken) -> None:
-        """Lets calls with this token pass."""
+    def __init__(self, token: RunToken, *, on_refusal: Callable[[str], None]) -> None:
+        """Lets calls with this token pass; others are reported with the address that they come from."""
         self._token = token
+        self._on_refusal = on_refusal
+        # A stream, whatever was called: nothing is read before it is refused.
+        self._refusal = grpc.stream_stream_rpc_method_handler(
+            self._refuse, request_deserializer=as_is, response_serializer=as_is
+        )
 
     async def intercept_service(
         self,
@@ -266,17 +271,13 @@ class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # gener
         """Returns the method that was called, or one that refuses."""
         if self._token.is_in(handler_call_details.invocation_metadata):
             return await continuation(handler_call_details)
-        return _REFUSAL
+        return self._refusal
+
+    async def _refuse(self, _requests: object, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
+        self._on_refusal(context.peer())
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "this call does not show the cluster's token")
 
 
 def as_is(payload: bytes) -> bytes:
     """The serializer and deserializer of every method: the codecs do that work, outside gRPC."""
     return payload
-
-
-async def _refuse(_requests: object, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
-    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "this call does not show the cluster's token")
-
-
-# A stream, whatever was called: nothing is read before it is refused.
-_REFUSAL: Final = grpc.stream_stream_rpc_method_handler(_refuse, request_deserializer=as_is, response_serializer=as_is)

@@ -67,6 +67,7 @@ from laststand.emulator.rpc.run_token import RunToken
 from laststand.emulator.rpc.services import BROKER_SERVICE, CONTROLLER_SERVICE, ZOOKEEPER_BROKER_SERVICE
 
 _ORDER: Final = CauseId("order")
+_TOKEN: Final = CauseId("token")
 
 UNANSWERED_MAX: Final = 1024
 """Requests of one stream that may wait for their answers; then reading stops."""
@@ -188,6 +189,12 @@ def host_of(peer: str) -> str:
     """Returns the IP address in a peer as gRPC writes it: ``ipv4:127.0.0.1:4711``, ``ipv6:%5B::1%5D:4711``."""
     kind, _, rest = peer.partition(":")
     return unquote(rest).rpartition(":")[0].strip("[]") if kind in ("ipv4", "ipv6") else LOCAL_HOST
+
+
+def _without_token(peer: str) -> events.AuthenticationFailed:
+    address = unquote(peer.partition(":")[2])
+    reason = "the cluster's token is not shown"
+    return events.AuthenticationFailed(cause_id=_TOKEN, address=address, mechanism="token", reason=reason)
 
 
 class _UnaryResponder:
@@ -321,6 +328,7 @@ class NodeServer:
         on_request: takes every request, on the event loop; must return at once.
         interceptor: interferes with messages, those of other servers of the node, too; it takes its orders at this one.
         on_order: puts an order on record, before it is obeyed.
+        on_refusal: puts on record that a caller does not show the token.
         rules: by which certificates become principals, where nodes speak TLS.
 
     Attributes:
@@ -335,6 +343,7 @@ class NodeServer:
         on_request: OnRequest,
         interceptor: Interceptor,
         on_order: Callable[[events.OrderReceived], None],
+        on_refusal: Callable[[events.AuthenticationFailed], None],
         rules: PrincipalRules | None = None,
     ) -> None:
         self._certificates = token.certificates
@@ -343,7 +352,8 @@ class NodeServer:
         self._on_order = on_order
         self.interceptor = interceptor
         self._streams: set[_ServedStream[messages.ProduceRequest] | _ServedStream[messages.FetchRequest]] = set()
-        self._server = grpc.aio.server(interceptors=(TokenCheck(token),), options=server_options(keepalive))
+        check = TokenCheck(token, on_refusal=lambda peer: on_refusal(_without_token(peer)))
+        self._server = grpc.aio.server(interceptors=(check,), options=server_options(keepalive))
         self._add(
             INTERCEPTION_SERVICE, {INTERCEPTION_METHOD: self._order_handler(INTERCEPTION_METHOD, self._intercept)}
         )
@@ -428,6 +438,8 @@ class NodeServer:
         """Returns the handler of orders about messages, or about the clock."""
 
         async def behavior(payload: bytes, context: _Context) -> bytes:
+            if _Caller(context, self.interceptor, self._rules).requester is not None:
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, "orders are those of the harness")
             try:
                 with _bugs_stop_the_process():
                     order = payload.decode(errors="replace")

@@ -121,6 +121,7 @@ async def linked(*, keepalive: Keepalive, delay_s: float = 0.0) -> AsyncIterator
         on_request=peer.receive,
         interceptor=peer.interceptor,
         on_order=lambda _: None,
+        on_refusal=lambda _: None,
     )
     server.add_broker(parse_produced)
     forwarder = Forwarder(await server.start("127.0.0.1:0"), delay_s=delay_s)

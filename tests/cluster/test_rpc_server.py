@@ -1,14 +1,14 @@
 """Reactions of a node's gRPC server to bugs in its own process, to nonsense, and to callers that vanish."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import grpc
 import grpc.aio
 import pytest
 
-from laststand.emulator.core import messages
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.batch_bytes import parse_produced
 from laststand.emulator.rpc import inbound
@@ -43,17 +43,24 @@ class Bugs:
 
 
 @asynccontextmanager
-async def serving(on_request: OnRequest, *, shown: RunToken = TOKEN) -> AsyncIterator[Channel]:
+async def serving(
+    on_request: OnRequest,
+    *,
+    shown: RunToken = TOKEN,
+    dialler: NodeId | None = None,
+    refused: Callable[[events.AuthenticationFailed], None] = lambda _: None,
+) -> AsyncIterator[Channel]:
     server = NodeServer(
         keepalive=KEEPALIVE,
         on_request=on_request,
         interceptor=Interceptor(NodeId(0), record=lambda _: None),
         token=TOKEN,
         on_order=lambda _: None,
+        on_refusal=refused,
     )
     server.add_broker(parse_produced)
     port = await server.start("127.0.0.1:0")
-    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE, token=shown, peer=NodeId(0))
+    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE, token=shown, peer=NodeId(0), dialler=dialler)
     try:
         yield channel
     finally:
@@ -122,10 +129,19 @@ async def test_a_caller_that_vanishes_is_no_bug() -> None:
 
 
 async def test_without_the_token_every_call_is_refused_before_anything_is_read() -> None:
-    async with serving(stumble, shown=RunToken.draw()) as channel, asyncio.timeout(30):
+    refused: list[events.AuthenticationFailed] = []
+    async with serving(stumble, shown=RunToken.draw(), refused=refused.append) as channel, asyncio.timeout(30):
         for path in (METADATA, INTERCEPTION, "/no.such.Service/Method"):
             assert await code_of(channel.unary(path)(NONSENSE, None)) is grpc.StatusCode.UNAUTHENTICATED
         assert await channel.stream(FETCH_STREAM)().code() is grpc.StatusCode.UNAUTHENTICATED
+    assert [(each.mechanism, each.address.rpartition(":")[0]) for each in refused] == [("token", "127.0.0.1")] * 4
+
+
+async def test_an_order_about_messages_is_one_of_the_harness() -> None:
+    async with serving(stumble, dialler=NodeId(1)) as channel, asyncio.timeout(30):
+        assert await code_of(channel.unary(INTERCEPTION)(b"{}", None)) is grpc.StatusCode.PERMISSION_DENIED
+    async with serving(stumble) as channel, asyncio.timeout(30):
+        assert await code_of(channel.unary(INTERCEPTION)(b"{}", None)) is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_a_message_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

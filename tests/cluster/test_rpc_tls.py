@@ -65,6 +65,7 @@ class Cluster:
             interceptor=Interceptor(SERVER, record=lambda _: None),
             token=self.token(node_name(SERVER)),
             on_order=lambda _: None,
+            on_refusal=lambda _: None,
         )
         server.add_broker(parse_produced)
         self.port = await server.start("127.0.0.1:0")
@@ -153,6 +154,19 @@ async def test_certificates_that_are_renewed_are_shown_by_new_connections(cluste
         assert await cluster.certificate_shown() != before
         assert await cluster.outcome(channel.unary) == "OK"
         await channel.close()
+
+
+async def test_a_renewed_certificate_is_shown_by_what_is_no_grpc_too(cluster: Cluster) -> None:
+    files = cluster.certificates(node_name(SERVER))
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=files.dialled_context())
+    async with server, asyncio.timeout(30):
+        cluster.port = server.sockets[0].getsockname()[1]
+        before = await cluster.certificate_shown()
+        assert await cluster.certificate_shown() == before
+        cluster.authority.issue(node_name(SERVER))
+        renewed = await cluster.certificate_shown()
+        assert renewed != before
+        assert await cluster.certificate_shown() == renewed
 
 
 def test_certificates_that_do_not_fit_are_a_mistake_at_the_start(cluster: Cluster) -> None:

@@ -3,7 +3,10 @@
 import asyncio
 import json
 import os
+import ssl
 import time
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +17,9 @@ from aiokafka.helpers import create_ssl_context
 from confluent_kafka import KafkaError, Producer
 
 from laststand.emulator.cluster.layout import token_file
+from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.authority import Authority
-from laststand.emulator.rpc.certificates import FOLDER, Certificates
+from laststand.emulator.rpc.certificates import FOLDER, HARNESS, Certificates
 from tests.certificates import Authority as OtherAuthority
 from tests.cluster.test_standing import FAST, Terminal, open_terminal
 from tests.cluster.test_strangers import NEVER, listeners, outcomes
@@ -24,6 +28,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 TIMEOUT_S = 30
 DEADLINE_S = 60.0
+FAILED_AUTHENTICATION = "kafka_server_socketservermetrics_failed_authentication"
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +83,29 @@ async def send(servers: str, authority: Path, certificate: Path) -> None:
         await producer.stop()
 
 
-def failures(terminal: Terminal) -> list[str]:
-    """Returns the reasons for which clients of Kafka were refused so far."""
+def failures(terminal: Terminal) -> list[dict[str, object]]:
+    """Returns the events about clients of Kafka, and callers of gRPC, that were refused so far."""
     events = map(json.loads, terminal.type("events", str(terminal.latest)).splitlines())
-    return [event["reason"] for event in events if event["type"] == "AuthenticationFailed"]
+    return [event for event in events if event["type"] == "AuthenticationFailed"]
+
+
+def reasons(terminal: Terminal) -> set[object]:
+    return {event["reason"] for event in failures(terminal)}
+
+
+def failed_authentications(terminal: Terminal) -> float:
+    """Returns what the nodes' metrics count."""
+    nodes = terminal.status()["nodes"]
+    assert isinstance(nodes, list)
+    certificates = shown(terminal, HARNESS)
+    context = ssl.create_default_context(cafile=str(certificates.authority))
+    context.load_cert_chain(certificates.client)
+    found = 0.0
+    for node in nodes:
+        with urllib.request.urlopen(node["metrics_url"], context=context, timeout=TIMEOUT_S) as answer:
+            lines = answer.read().decode().splitlines()
+        found += sum(float(line.split()[1]) for line in lines if line.startswith(f"{FAILED_AUTHENTICATION}_total "))
+    return found
 
 
 def test_clients_that_are_certified_are_served_and_others_are_refused_with_the_reason(
@@ -103,7 +127,7 @@ def test_clients_that_are_certified_are_served_and_others_are_refused_with_the_r
     wrong_name = tmp_path / "foreign.pem"
     assert produced(servers, wrong_name, own.client) is not None, "a client that does not trust the brokers"
     deadline = time.monotonic() + DEADLINE_S
-    while not {"certificate has expired", "unable to get local issuer certificate"} <= set(failures(terminal)):
+    while not {"certificate has expired", "unable to get local issuer certificate"} <= reasons(terminal):
         assert time.monotonic() < deadline, failures(terminal)
     assert produced(servers, own.authority, own.client) is None
 
@@ -122,7 +146,7 @@ def test_certificates_are_renewed_while_nodes_and_clients_run(terminal: Terminal
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_another_user_can_neither_read_nor_move_anything(terminal: Terminal) -> None:
-    before, run = listeners(terminal.mark), terminal.latest
+    before, run, refused = listeners(terminal.mark), terminal.latest, failed_authentications(terminal)
     files = [*sorted((run / FOLDER).iterdir()), token_file(run), run / "events", run / "nodes"]
     found = outcomes(
         {
@@ -135,4 +159,10 @@ def test_another_user_can_neither_read_nor_move_anything(terminal: Terminal) -> 
     assert len(found) > len(before) * 10
     assert [each for each in found if each[2].startswith(NEVER) or each[2].endswith(NEVER)] == []
     assert listeners(terminal.mark) == before
+    # The controller, which has no listener for clients of Kafka: nobody says there where a stranger comes from.
+    by_grpc = {(each["reason"], each["address"]) for each in failures(terminal) if each["node"] == CONTROLLER}
+    assert ("peer did not return a certificate", "") in by_grpc
+    kinds = Counter((each["node"], each["mechanism"], each["reason"]) for each in failures(terminal))
+    assert max(kinds.values()) <= 2, "each is written once for a host, which gRPC does not know"
+    assert failed_authentications(terminal) - refused > sum(kinds.values())
     assert len(terminal.type("consume", "orders", "--from-beginning", "--max-messages", "2").splitlines()) == 2

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from laststand.emulator.cluster import toxiproxy_build
-from laststand.emulator.cluster.toxiproxy_build import BuildError, build_toxiproxy, cached_program, find_toxiproxy, main
+from laststand.emulator.cluster.toxiproxy_build import (
+    BuildError,
+    build_toxiproxy,
+    cached_program,
+    check_asks_for_token,
+    find_toxiproxy,
+    main,
+)
 from laststand.emulator.core.errors import ConfigError, MissingToolError
 
 
@@ -99,3 +106,9 @@ def test_without_go_there_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_go_of_the_wheel_is_used_where_the_system_has_none() -> None:
     assert toxiproxy_build.find_go().parts[-3:] == ("go", "bin", "go")
+
+
+def test_where_nodes_speak_tls_the_server_asks_for_the_token() -> None:
+    check_asks_for_token(cached_program())
+    with pytest.raises(MissingToolError, match="takes orders from every local user"):
+        check_asks_for_token(Path("/usr/bin/toxiproxy-server"))

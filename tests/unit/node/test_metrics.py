@@ -288,6 +288,25 @@ def test_a_finished_unclean_recovery_is_counted() -> None:
 # --- Served -------------------------------------------------------------------------------------------------------
 
 
+def test_refusals_are_counted_at_brokers_and_controllers() -> None:
+    observed = ObservedCluster()
+    denied = events.AuthorizationDenied(
+        cause_id=CAUSE,
+        api="AlterPartition",
+        principal="User:broker-0",
+        host="127.0.0.1",
+        operation="CLUSTER_ACTION",
+        resource="CLUSTER:kafka-cluster",
+    )
+    failed = events.AuthenticationFailed(cause_id=CAUSE, address="127.0.0.1:1", mechanism="token", reason="none")
+    for metrics in (observed.broker, observed.controller):
+        for event in (denied, failed, failed):
+            metrics.count(event)
+        found = samples(metrics.collect())
+        assert found["kafka_server_standardauthorizer_authorization_denied_total"] == 1
+        assert found["kafka_server_socketservermetrics_failed_authentication_total"] == 2
+
+
 class TwoMetrics:
     def __init__(self) -> None:
         self.events = 0

@@ -1,0 +1,69 @@
+"""TLS handshakes that fail at gRPC: it reports them, with the reason and without the address, on standard error alone.
+
+::
+
+    I1127 11:42:19.587903 18201 ssl_transport_security.cc:2563] Handshake failed with error SSL_ERROR_SSL:
+        error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired
+
+So the descriptor of standard error becomes a pipe that this process reads itself: such lines become calls, and all
+others go on to where standard error went. Python's own lines go there at once. The pipe waits for nobody: what is
+written while it is full, because somebody fails as often as he can, is dropped.
+"""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Callable
+from typing import Final
+
+_STANDARD_ERROR: Final = 2
+_READ_BYTES: Final = 65_536
+_FAILED: Final = re.compile(
+    rb"ssl_transport_security\S+ Handshake failed with error (?:.*OPENSSL_internal:)?(\w+): ?(.*)"
+)
+_NOT_VERIFIED: Final = b"CERTIFICATE_VERIFY_FAILED"
+
+
+def watch_handshakes(on_failure: Callable[[str], None]) -> None:
+    """Reports each handshake of this process that fails from now on, until the event loop ends.
+
+    Args:
+        on_failure: called with the reason, on the event loop.
+    """
+    reading, writing = os.pipe()
+    for end in (reading, writing):
+        os.set_blocking(end, False)
+    target = os.dup(_STANDARD_ERROR)
+    os.dup2(writing, _STANDARD_ERROR)
+    os.close(writing)
+    sys.stderr = open(target, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    lines = _Lines(target, on_failure)
+    asyncio.get_running_loop().add_reader(reading, lambda: lines.feed(os.read(reading, _READ_BYTES)))
+
+
+class _Lines:
+    """Sorts the lines of standard error; one that is not ended yet waits."""
+
+    def __init__(self, target: int, on_failure: Callable[[str], None]) -> None:
+        self._target = target
+        self._on_failure = on_failure
+        self._begun = b""
+
+    def feed(self, content: bytes) -> None:
+        *lines, self._begun = (self._begun + content).split(b"\n")
+        for line in lines:
+            reason = failure_in(line)
+            if reason is None:
+                os.write(self._target, line + b"\n")
+            else:
+                self._on_failure(reason)
+
+
+def failure_in(line: bytes) -> str | None:
+    """Returns the reason for which a handshake failed, if a line of standard error is about that."""
+    found = _FAILED.search(line)
+    if found is None:
+        return None
+    reason = found[2] if found[1] == _NOT_VERIFIED else found[1].lower().replace(b"_", b" ")
+    return reason.decode(errors="replace")
