@@ -31,8 +31,6 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
-import org.apache.kafka.common.test.KafkaClusterTestKit;
-import org.apache.kafka.common.test.TestKitNodes;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ControllerRequestContext;
 import org.apache.kafka.image.MetadataDelta;
@@ -73,6 +71,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 import static org.junit.jupiter.api.Assertions.fail;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 /**
  * One KRaft controller and some brokers of Apache Kafka in this JVM, with clients of their own, and what breaks them.
@@ -80,10 +79,9 @@ import static org.junit.jupiter.api.Assertions.fail;
  */
 final class Cluster implements AutoCloseable {
     static final String TOPIC = "orders";
-    private static final int CONTROLLER = 3000;
     private static final Duration DEADLINE = Duration.ofSeconds(60);
 
-    private final KafkaClusterTestKit kit;
+    private final Servers servers;
     private final Set<Integer> running = new HashSet<>();
     private final Map<Integer, Set<String>> acknowledged = new ConcurrentHashMap<>();
     private int sent = 0;
@@ -93,32 +91,32 @@ final class Cluster implements AutoCloseable {
     /** The metadata as the controller has it. */
     private volatile MetadataImage metadata = MetadataImage.EMPTY;
 
-    /** Starts a cluster whose topics track eligible leader replicas (KIP-966). */
+    /** Starts a cluster; its partitions have eligible leader replicas (KIP-966) where the release has them. */
     Cluster(int brokers) throws Exception {
         this(brokers, Map.of());
     }
 
     Cluster(int brokers, Map<String, String> properties) throws Exception {
-        TestKitNodes nodes = new TestKitNodes.Builder().setNumControllerNodes(1).setNumBrokerNodes(brokers).build();
-        KafkaClusterTestKit.Builder builder = new KafkaClusterTestKit.Builder(nodes)
-            .setConfigProp("broker.session.timeout.ms", "10000")
-            .setConfigProp("broker.heartbeat.interval.ms", "500")
-            .setConfigProp("replica.lag.time.max.ms", "20000")
-            .setConfigProp("auto.leader.rebalance.enable", "false")
-            .setConfigProp("num.network.threads", "1")
-            .setConfigProp("num.io.threads", "2");
-        properties.forEach(builder::setConfigProp);
-        kit = builder.build();
-        kit.format();
-        kit.startup();
-        kit.waitForReadyBrokers();
-        observe(kit.controllers().get(CONTROLLER).sharedServer().loader(), image -> metadata = image);
-        running.addAll(kit.brokers().keySet());
-        updateFeature("eligible.leader.replicas.version", (short) 1, FeatureUpdate.UpgradeType.UPGRADE);
+        Map<String, String> all = new HashMap<>(Map.of(
+            "broker.session.timeout.ms", "10000",
+            "broker.heartbeat.interval.ms", "500",
+            "replica.lag.time.max.ms", "20000",
+            "auto.leader.rebalance.enable", "false",
+            "num.network.threads", "1",
+            "num.io.threads", "2"));
+        all.putAll(properties);
+        servers = new Servers(brokers, all);
+        running.addAll(servers.brokers.keySet());
+        observe(servers.controller.sharedServer().loader(), image -> metadata = image);
+    }
+
+    /** Has a test end here where this release has no eligible leader replicas: it cannot have the hazard. */
+    static void assumeEligibleLeaderReplicas() {
+        assumeTrue(Servers.HAVE_ELR, "this release has no eligible leader replicas");
     }
 
     BrokerServer broker(int broker) {
-        return kit.brokers().get(broker);
+        return servers.brokers.get(broker);
     }
 
     // What an administrator asks for
@@ -153,7 +151,7 @@ final class Cluster implements AutoCloseable {
 
     void updateFeature(String feature, short level, FeatureUpdate.UpgradeType type) throws Exception {
         Properties properties = new Properties();
-        properties.put(AdminClientConfig.BOOTSTRAP_CONTROLLERS_CONFIG, kit.bootstrapControllers());
+        properties.put(AdminClientConfig.BOOTSTRAP_CONTROLLERS_CONFIG, servers.bootstrapControllers());
         try (Admin admin = Admin.create(properties)) {
             admin.updateFeatures(Map.of(feature, new FeatureUpdate(level, type)), new UpdateFeaturesOptions()).all().get();
         }
@@ -202,12 +200,10 @@ final class Cluster implements AutoCloseable {
 
     /** Leaves a broker that is down with a disk that has nothing but its identity. */
     void loseDisk(int broker) throws IOException {
-        for (String directory : kit.nodes().brokerNodes().get(broker).logDataDirectories()) {
-            try (var entries = Files.newDirectoryStream(Path.of(directory))) {
-                for (Path entry : entries) {
-                    if (!entry.endsWith("meta.properties") && !entry.getFileName().toString().startsWith("__cluster")) {
-                        delete(entry);
-                    }
+        try (var entries = Files.newDirectoryStream(servers.directory(broker))) {
+            for (Path entry : entries) {
+                if (!entry.endsWith("meta.properties") && !entry.getFileName().toString().startsWith("__cluster")) {
+                    delete(entry);
                 }
             }
         }
@@ -218,16 +214,11 @@ final class Cluster implements AutoCloseable {
      * A kill loses nothing of the page cache; what the broker had not written yet is not there.
      */
     void kill(int broker) throws Exception {
-        Map<String, Path> images = new HashMap<>();
-        for (String directory : kit.nodes().brokerNodes().get(broker).logDataDirectories()) {
-            images.put(directory, copy(Path.of(directory), Files.createTempDirectory("killed")));
-        }
+        Path image = copy(servers.directory(broker), Files.createTempDirectory("killed"));
         stop(broker);
-        for (Map.Entry<String, Path> image : images.entrySet()) {
-            loseDisk(broker);
-            copy(image.getValue(), Path.of(image.getKey()));
-            delete(image.getValue());
-        }
+        loseDisk(broker);
+        copy(image, servers.directory(broker));
+        delete(image);
     }
 
     /** Copies what a broker that is down has of a partition's segments. */
@@ -285,7 +276,7 @@ final class Cluster implements AutoCloseable {
         BrokerRegistration last = metadata.cluster().broker(broker);
         BrokerRegistrationRequestData request = new BrokerRegistrationRequestData()
             .setBrokerId(broker)
-            .setClusterId(kit.nodes().clusterId())
+            .setClusterId(servers.clusterId)
             .setIncarnationId(Uuid.randomUuid())
             .setPreviousBrokerEpoch(previousBrokerEpoch)
             .setLogDirs(last.directories());
@@ -351,7 +342,7 @@ final class Cluster implements AutoCloseable {
     /** Sends records once each, and returns what completes once all are acknowledged. */
     CompletableFuture<Void> send(int partition, int records, String acks) {
         Properties properties = new Properties();
-        properties.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, kit.bootstrapServers());
+        properties.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, servers.bootstrapServers(running));
         properties.put(ProducerConfig.ACKS_CONFIG, acks);
         properties.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "false");
         properties.put(ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, "240000"); // no record is sent again
@@ -407,7 +398,7 @@ final class Cluster implements AutoCloseable {
 
     private List<String> read(int partition) {
         Properties properties = new Properties();
-        properties.put(ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, kit.bootstrapServers());
+        properties.put(ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, servers.bootstrapServers(running));
         List<String> values = new ArrayList<>();
         try (KafkaConsumer<String, String> consumer =
                  new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer())) {
@@ -486,7 +477,7 @@ final class Cluster implements AutoCloseable {
         for (int broker : running) {
             broker(broker).shutdown(Duration.ofSeconds(1));
         }
-        kit.close();
+        servers.close();
     }
 
     private boolean isFenced(int broker) {
@@ -494,8 +485,8 @@ final class Cluster implements AutoCloseable {
         return registration == null || registration.fenced();
     }
 
-    private Controller controller() throws InterruptedException {
-        return kit.waitForActiveController();
+    private Controller controller() {
+        return servers.controller.controller();
     }
 
     private static ControllerRequestContext context(ApiKeys request) {
@@ -528,13 +519,12 @@ final class Cluster implements AutoCloseable {
 
     private Admin admin() {
         Properties properties = new Properties();
-        properties.put(AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, kit.bootstrapServers());
+        properties.put(AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, servers.bootstrapServers(running));
         return Admin.create(properties);
     }
 
     private Path log(int broker, int partition) {
-        String directory = kit.nodes().brokerNodes().get(broker).logDataDirectories().iterator().next();
-        return Path.of(directory, TOPIC + "-" + partition);
+        return servers.directory(broker).resolve(TOPIC + "-" + partition);
     }
 
     static TopicPartition at(int partition) {
@@ -577,7 +567,7 @@ final class Cluster implements AutoCloseable {
         return to;
     }
 
-    private static void delete(Path path) throws IOException {
+    static void delete(Path path) throws IOException {
         Files.walkFileTree(path, new SimpleFileVisitor<>() {
             @Override
             public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {

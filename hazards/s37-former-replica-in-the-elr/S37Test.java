@@ -9,6 +9,7 @@ import java.util.Map;
 class S37Test {
     @Test
     void aFormerReplicaIsNotElected() throws Exception {
+        Cluster.assumeEligibleLeaderReplicas();
         try (Cluster cluster = new Cluster(3)) {
             cluster.createTopic(3, Map.of(0, List.of(0, 1, 2), 1, List.of(0, 1, 2)));
             cluster.produce(1, 100, "all");

@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 class S38Test {
     @Test
     void anAnswerWaitsForTheMetadataThatItGoesBy() throws Exception {
+        Cluster.assumeEligibleLeaderReplicas();
         try (Cluster cluster = new Cluster(2, Map.of("replica.lag.time.max.ms", "5000"))) {
             cluster.createTopic(1, Map.of(0, List.of(0, 1)));
             cluster.produce(0, 50, "all");
