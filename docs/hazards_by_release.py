@@ -19,12 +19,13 @@ HAZARDS: Final = ROOT / "hazards"
 PAGE: Final = Path(__file__).parent / "hazards-by-release.md"
 LOSES: Final = "still loses"
 SAFE: Final = "loses nothing"
+NEVER: Final = "never"
 _HEADER: Final = """\
 # Hazards by release of Apache Kafka
 
 `make hazards` writes this page: it runs the tests of [hazards/](../hazards/README.md) on Kafka's published jars.
 *{loses}*: the test fails, and its message says which records are gone. *fixed in*: it passes, and failed on an older
-release.
+release. *never*: it passes, or the release has not what the hazard is about, and no older one lost.
 
 """
 
@@ -46,10 +47,19 @@ def outcome(report: Path) -> str:
         return "not testable here: the test did not run"
     if case.find("failure") is not None:
         return LOSES
+    skipped = case.find("skipped")
+    if skipped is not None:
+        return f"{NEVER}: {_first_line(skipped).removeprefix('Assumption failed: ')}"
     error = case.find("error")
     if error is not None:
-        return f"not testable here: {(error.get('message') or error.get('type') or 'an error').splitlines()[0]}"
+        return f"not testable here: {_first_line(error)}"
     return SAFE
+
+
+def _first_line(problem: ElementTree.Element) -> str:
+    """Returns the message of an exception in a report, which Surefire has as an attribute or before the stack trace."""
+    text = problem.get("message") or (problem.text or "").removeprefix(f"{problem.get('type')}: ") or problem.get("type")
+    return (text or "an error").splitlines()[0]
 
 
 def outcomes(releases: Sequence[str], target: Path) -> dict[str, dict[str, str]]:
@@ -83,7 +93,7 @@ def page(found: Mapping[str, Mapping[str, str]]) -> str:
                 lost_before = True
                 cells.append(said)
             elif said == SAFE:
-                cells.append("fixed in" if lost_before else SAFE)
+                cells.append("fixed in" if lost_before else NEVER)
             else:
                 kind, _, why = said.partition(": ")
                 cells.append(f"{kind} ({notes.setdefault(why, len(notes) + 1)})")

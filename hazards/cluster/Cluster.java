@@ -134,6 +134,15 @@ final class Cluster implements AutoCloseable {
         }
     }
 
+    /** Deletes the topic; nothing that was acknowledged for it is a promise any more. */
+    void deleteTopic() throws Exception {
+        try (Admin admin = admin()) {
+            admin.deleteTopics(Set.of(TOPIC)).all().get();
+        }
+        await("the topic is deleted", () -> metadata.topics().getTopic(TOPIC) == null);
+        acknowledged.clear();
+    }
+
     /** Sets min ISR, and waits for the brokers that get metadata. */
     void setMinInSyncReplicas(int minInSyncReplicas) throws Exception {
         String value = String.valueOf(minInSyncReplicas);
@@ -214,14 +223,27 @@ final class Cluster implements AutoCloseable {
      * A kill loses nothing of the page cache; what the broker had not written yet is not there.
      */
     void kill(int broker) throws Exception {
+        endAsKilled(broker, () -> stop(broker));
+    }
+
+    /** Ends a broker as {@link #kill} does, and without a word to the controller, which will not miss it before its session ends. */
+    void vanish(int broker) throws Exception {
+        endAsKilled(broker, () -> {
+            broker(broker).lifecycleManager().close(); // no heartbeat, and no wish for a controlled shutdown
+            broker(broker).shutdown();
+            running.remove(broker);
+        });
+    }
+
+    private void endAsKilled(int broker, ThrowingRunnable end) throws Exception {
         Path image = copy(servers.directory(broker), Files.createTempDirectory("killed"));
-        stop(broker);
+        end.run();
         loseDisk(broker);
         copy(image, servers.directory(broker));
         delete(image);
     }
 
-    /** Copies what a broker that is down has of a partition's segments. */
+    /** Copies what a broker has of a partition's segments; it is down, or nothing is written. */
     Path copySegments(int broker, int partition) throws IOException {
         Path copy = Files.createTempDirectory("segments");
         replaceSegments(log(broker, partition), copy);
@@ -341,11 +363,21 @@ final class Cluster implements AutoCloseable {
 
     /** Sends records once each, and returns what completes once all are acknowledged. */
     CompletableFuture<Void> send(int partition, int records, String acks) {
+        return send(partition, records, acks, running, Integer.MAX_VALUE);
+    }
+
+    /** Sends records by the metadata that one broker has; what is refused is not sent again. */
+    CompletableFuture<Void> sendByMetadataOf(int broker, int partition, int records, String acks) {
+        return send(partition, records, acks, Set.of(broker), 0);
+    }
+
+    private CompletableFuture<Void> send(int partition, int records, String acks, Set<Integer> bootstrapBrokers, int retries) {
         Properties properties = new Properties();
-        properties.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, servers.bootstrapServers(running));
+        properties.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, servers.bootstrapServers(bootstrapBrokers));
         properties.put(ProducerConfig.ACKS_CONFIG, acks);
         properties.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "false");
-        properties.put(ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, "240000"); // no record is sent again
+        properties.put(ProducerConfig.RETRIES_CONFIG, String.valueOf(retries));
+        properties.put(ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, "240000"); // nothing is sent again that may have been appended
         properties.put(ProducerConfig.DELIVERY_TIMEOUT_MS_CONFIG, "250000");
         KafkaProducer<String, String> producer =
             new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer());
@@ -441,6 +473,12 @@ final class Cluster implements AutoCloseable {
         });
     }
 
+    /** Waits until a broker has the topic as the controller has it. */
+    void awaitTopicOn(int broker) throws Exception {
+        await("broker " + broker + " has the topic", () ->
+            broker(broker).metadataCache().getTopicId(TOPIC).equals(metadata.topics().getTopic(TOPIC).id()));
+    }
+
     /** Waits until a broker has no log of a partition, or has one. */
     void awaitLog(int broker, int partition, boolean exists) throws Exception {
         await("broker " + broker + (exists ? " has a" : " has no") + " log of partition " + partition, () ->
@@ -493,6 +531,10 @@ final class Cluster implements AutoCloseable {
         RequestHeaderData header = new RequestHeaderData()
             .setRequestApiKey(request.id).setRequestApiVersion(request.latestVersion());
         return new ControllerRequestContext(header, KafkaPrincipal.ANONYMOUS, OptionalLong.empty());
+    }
+
+    private interface ThrowingRunnable {
+        void run() throws Exception;
     }
 
     private static void awaitQuietly(CountDownLatch latch) {
