@@ -18,7 +18,7 @@ WORKERS ?= $(shell expr $(JOBS) \* 2)
 VECTORS ?= tests/conformance/vectors
 GALLERY_ERAS := kafka-0.10 kafka-0.11 kafka-3.9 kafka-4.2 kip-966
 # Of Apache Kafka, oldest first; a new release is one more.
-RELEASES ?= 3.9.1 4.0.1 4.1.2 4.2.0 4.3.1 4.4.0
+RELEASES ?= 3.9.1 3.9.2 4.0.2 4.1.2 4.2.0 4.2.1 4.3.1 4.4.0
 SOURCES := emulator chaos laststand tests benchmarks proto docs
 # Types are checked under the names of imports: laststand has links to emulator and chaos.
 PACKAGES := $(filter-out emulator chaos,$(SOURCES))
@@ -151,7 +151,7 @@ gallery: develop ## play each known failure, and every bundled scenario under fi
 min-isr: develop ## measure what each min ISR protects from: docs/min-isr.md, with reports in build/min-isr/index.html
 	$(BIN)/python -m docs.min_isr build/min-isr
 
-hazards: develop ## run the tests of hazards/ on RELEASES="..." of Apache Kafka: docs/hazards-by-release.md; takes half an hour
+hazards: develop ## run the tests of hazards/ on RELEASES="..." of Apache Kafka: docs/hazards-by-release.md; takes an hour
 	$(BIN)/python -m docs.hazards_by_release $(RELEASES)
 
 bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|suites|kafka|listener|partitions|identity

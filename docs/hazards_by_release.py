@@ -58,7 +58,9 @@ def outcome(report: Path) -> str:
 
 def _first_line(problem: ElementTree.Element) -> str:
     """Returns the message of an exception in a report, which Surefire has as an attribute or before the stack trace."""
-    text = problem.get("message") or (problem.text or "").removeprefix(f"{problem.get('type')}: ") or problem.get("type")
+    text = (
+        problem.get("message") or (problem.text or "").removeprefix(f"{problem.get('type')}: ") or problem.get("type")
+    )
     return (text or "an error").splitlines()[0]
 
 

@@ -70,6 +70,9 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordingFile;
+
 import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -248,6 +251,27 @@ final class Cluster implements AutoCloseable {
         Path copy = Files.createTempDirectory("segments");
         replaceSegments(log(broker, partition), copy);
         return copy;
+    }
+
+    /** Begins to record what this JVM syncs, by its Flight Recorder. */
+    static Recording recordSyncs() {
+        Recording syncs = new Recording();
+        syncs.enable("jdk.FileForce").withThreshold(Duration.ZERO);
+        syncs.start();
+        return syncs;
+    }
+
+    /** Ends a recording, and returns whether it saw a sync of a segment of a broker's log. */
+    boolean hasSyncedSegments(Recording syncs, int broker, int partition) throws IOException {
+        Path file = Files.createTempFile("syncs", ".jfr");
+        try (syncs) {
+            syncs.stop();
+            syncs.dump(file);
+            return RecordingFile.readAllEvents(file).stream().map(event -> Path.of(event.getString("path")))
+                .anyMatch(synced -> synced.getParent().equals(log(broker, partition)) && synced.toString().endsWith(".log"));
+        } finally {
+            Files.delete(file);
+        }
     }
 
     /** Gives a broker that is down the segments of a copy; its checkpoints stay. */

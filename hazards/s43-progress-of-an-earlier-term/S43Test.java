@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 class S43Test {
     @Test
     void aLeaderForgetsWhatFollowersHadBeforeAnotherLeader() throws Exception {
-        try (Cluster cluster = new Cluster(3, Map.of("replica.lag.time.max.ms", "240000"))) {
+        try (Cluster cluster = new Cluster(3, Map.of("replica.lag.time.max.ms", "240000", "broker.session.timeout.ms", "60000"))) {
             cluster.createTopic(2, Map.of(0, List.of(0, 1, 2)));
             cluster.produce(0, 50, "all");
             cluster.awaitLogEnd(1, 0, 50);

@@ -54,7 +54,10 @@ def test_a_report_has_what_a_tracker_asks_for(hazard: str) -> None:
             "not testable here: not seen within 60 s: leader 1",
         ),
         ('<error type="java.lang.NoSuchMethodError"/>', "not testable here: java.lang.NoSuchMethodError"),
-        ('<skipped type="T"><![CDATA[T: Assumption failed: there is no ELR\n\tat S37]]></skipped>', "never: there is no ELR"),
+        (
+            '<skipped type="T"><![CDATA[T: Assumption failed: there is no ELR\n\tat S37]]></skipped>',
+            "never: there is no ELR",
+        ),
     ],
 )
 def test_a_surefire_report_is_an_outcome(case: str, said: str, tmp_path: Path) -> None:
