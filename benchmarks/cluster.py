@@ -64,7 +64,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             ClusterLayout(
                 run=directory.name,
                 directory=directory,
-                controller_id=CONTROLLER_ID,
+                controller_ids=(CONTROLLER_ID,),
                 broker_ids=BROKER_IDS,
                 switches=era_switches(DEFAULT_ERA),
                 properties=(("broker.session.timeout.ms", str(session_timeout_ms)), *properties),
@@ -103,9 +103,10 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         from laststand.chaos.process.metadata_observer import MetadataObserver
         from laststand.emulator.rpc.channel import keepalive_for
 
-        address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
+        addresses, token = self.processes.direct_addresses(), self.processes.token
+        controllers = {node_id: addresses[node_id] for node_id in self.processes.layout.controller_ids}
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
-        self._watch = MetadataObserver(address, keepalive=keepalive, token=token, on_change=self._changed.set)
+        self._watch = MetadataObserver(controllers, keepalive=keepalive, token=token, on_change=self._changed.set)
         await nodes
         self._watching = asyncio.create_task(self._watch.run())
         await self.wait_until(are_all_active, what="three active brokers")
@@ -118,7 +119,8 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         from laststand.emulator.plan.topics import PlannedTopic
         from laststand.emulator.rpc.channel import keepalive_for
 
-        address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
+        addresses, token = self.processes.direct_addresses(), self.processes.token
+        controllers = {node_id: addresses[node_id] for node_id in self.processes.layout.controller_ids}
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
         plan = PlannedTopic(name=name, replicas=replicas, properties=(("min.insync.replicas", str(MIN_ISR)),))
         await create_topics(

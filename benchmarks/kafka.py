@@ -69,7 +69,7 @@ async def running_kafka(kafka: KafkaProgram) -> AsyncIterator[KafkaCluster]:
         layout = ClusterLayout(
             run="kafka",
             directory=Path(directory),
-            controller_id=CONTROLLER_ID,
+            controller_ids=(CONTROLLER_ID,),
             broker_ids=BROKER_IDS,
             switches=era_switches(judged_as(kafka.distribution)),
             properties=(),

@@ -37,7 +37,7 @@ async def _launch(directory: Path) -> None:
     layout = ClusterLayout(
         run=directory.name,
         directory=directory,
-        controller_id=CONTROLLER_ID,
+        controller_ids=(CONTROLLER_ID,),
         broker_ids=BROKER_IDS,
         switches=rules,
         properties=(("broker.session.timeout.ms", str(SESSION_TIMEOUT_MS)),),

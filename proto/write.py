@@ -19,7 +19,10 @@ from typing import Final, TypeAlias
 import msgspec
 
 from laststand.emulator.core import admin_messages
+from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.message import Message
+from laststand.emulator.core.quorum.batches import ControlRecord, LogPosition
+from laststand.emulator.core.quorum.voter_set import ReplicaKey, VersionRange
 from laststand.emulator.core.struct_docs import field_meanings, first_paragraph
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -39,6 +42,7 @@ from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.rpc.services import (
     BROKER_SERVICE,
     CONTROLLER_SERVICE,
+    QUORUM_SERVICE,
     RESPONSE_OF,
     STREAMED,
     UNARY,
@@ -81,6 +85,8 @@ _NEGATIVE: Final[Mapping[tuple[str, str], str]] = {
     ("AlterPartitionData", "partition_epoch"): "sint32",
     ("AlterPartitionResult", "leader_epoch"): "sint32",
     ("AlterPartitionResult", "partition_epoch"): "sint32",
+    ("ReplicaProgress", "last_fetch_ms"): "int64",
+    ("ReplicaProgress", "last_caught_up_ms"): "int64",
 }
 """Fields that may be negative, or have 64 bits, although others of their type may not."""
 
@@ -93,8 +99,19 @@ _TUPLES: Final[Mapping[object, tuple[str, tuple[str, ...]]]] = {
     tuple[str, ...]: ("ConfigurationKeys", ("names",)),
     tuple[tuple[str, int], ...]: ("PartitionNames", ("names",)),
     tuple[admin_messages.ElectablePartition, ...]: ("ElectablePartitions", ("partitions",)),
+    ReplicaKey: ("ReplicaKey", ("node_id", "directory_id")),
+    LogPosition: ("LogPosition", ("leader_epoch", "end_offset")),
+    VersionRange: ("VersionRange", ("lowest", "highest")),
 }
 """Messages that stand for tuples, and their fields. Of one field: a list that may be absent, or is in a list."""
+
+_VARIANTS: Final[Mapping[object, tuple[str, Mapping[str, type[msgspec.Struct]]]]] = {
+    ControlRecord: (
+        "ControlRecord",
+        dict(zip(("leader_change", "kraft_version", "kraft_voters"), typing.get_args(ControlRecord), strict=True)),
+    ),
+}
+"""Messages that stand for one of several structs: a field for each, of which one is there."""
 
 _NAMES: Final[Mapping[object, str]] = {
     control_messages.PartitionError: "ControlPartitionError",
@@ -102,7 +119,7 @@ _NAMES: Final[Mapping[object, str]] = {
 }
 """Structs whose message has another name."""
 
-_RECORDS: Final = {"batch": "records", "span": "records", "batches": None}
+_RECORDS: Final = {"batch": "records", "span": "records"}
 """Fields that stand for record batches, and the one field of a message that has their bytes."""
 
 _FILES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -128,10 +145,19 @@ _FILES: Final[Mapping[str, tuple[str, ...]]] = {
         "A broker epoch is the zxid of the broker's node in ZooKeeper. `leader` and `leader_epoch` are negative where "
         "there is none, as in Kafka.",
     ),
+    "quorum": (
+        "What each of several controllers serves: the requests by which they agree on one metadata log, and those of "
+        "administrators about their quorum. FetchMetadata is Kafka's Fetch of `__cluster_metadata`.",
+    ),
 }
 """Every file, and the paragraphs above it."""
 
-_SERVICES: Final = {"broker": BROKER_SERVICE, "controller": CONTROLLER_SERVICE, "control": ZOOKEEPER_BROKER_SERVICE}
+_SERVICES: Final = {
+    "broker": BROKER_SERVICE,
+    "controller": CONTROLLER_SERVICE,
+    "control": ZOOKEEPER_BROKER_SERVICE,
+    "quorum": QUORUM_SERVICE,
+}
 _METADATA_STREAM_METHOD: Final = """\
   // First one message with the end offset alone, then committed batches in order, for as long as the caller keeps up.
   rpc MetadataStream(MetadataStreamRequest) returns (stream MetadataStreamResponse);
@@ -141,6 +167,8 @@ message MetadataStreamRequest {
   string cause_id = 1;
   // First offset wanted; the start of a batch, or the end of the log.
   int64 from_offset = 2;
+  // The highest that the caller has seen; a controller of a lower one ends the stream.
+  int32 controller_epoch = 3;
 }
 
 message CommittedBatch {
@@ -155,6 +183,8 @@ message MetadataStreamResponse {
   // Committed records ended here (exclusive) when the message was made.
   int64 end_offset = 2;
   repeated CommittedBatch batches = 3;
+  // Of the controller that serves the stream; 0 where it is the only one.
+  int32 controller_epoch = 4;
 }
 """
 
@@ -168,8 +198,15 @@ def proto_files() -> dict[str, str]:
         "broker": _without(used["broker"], common),
         "controller": _without(used["controller"], common),
         "control": _without(used["control"], used["controller"]),
+        "quorum": used["quorum"],
     }
-    imports = {"common": (), "broker": ("common",), "controller": ("common",), "control": ("common", "controller")}
+    imports = {
+        "common": (),
+        "broker": ("common",),
+        "controller": ("common",),
+        "control": ("common", "controller"),
+        "quorum": (),
+    }
     return {
         f"{name}.proto": "".join([*_head(name, imports[name]), *_service(name), *map(_message, own[name].values())])
         + (_METADATA_STREAM if name == "controller" else "")
@@ -250,19 +287,23 @@ def _fields(kind: Kind) -> Iterator[tuple[str, object]]:
         is_list = items[-1] is Ellipsis
         yield from ((names[0], kind),) if is_list else zip(names, items, strict=True)
         return
+    if kind in _VARIANTS:
+        yield from ((field, each | None) for field, each in _VARIANTS[kind][1].items())
+        return
     assert isinstance(kind, type)
     if issubclass(kind, Message):
         yield "cause_id", str
         if kind in _streamed():
             yield "correlation_id", Offset
     for field in msgspec.structs.fields(kind):
-        if _RECORDS.get(field.name, field.name) is not None:
+        if field.type != tuple[BatchDescriptor, ...]:
             yield field.name, bytes if field.name in _RECORDS else field.type
 
 
 def _name(kind: Kind) -> str:
-    if kind in _TUPLES:
-        return _TUPLES[kind][0]
+    for names in (_TUPLES, _VARIANTS):
+        if kind in names:
+            return names[kind][0]
     assert isinstance(kind, type)
     return _NAMES.get(kind, kind.__name__)
 
@@ -275,7 +316,9 @@ def _part(annotation: object) -> Kind | None:
     if typing.get_origin(annotation) is tuple and typing.get_args(annotation)[-1] is Ellipsis:
         item = typing.get_args(annotation)[0]
         return item if item in _TUPLES else _part(item)
-    is_message = annotation in _TUPLES or (isinstance(annotation, type) and issubclass(annotation, msgspec.Struct))
+    is_message = annotation in (*_TUPLES, *_VARIANTS) or (
+        isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+    )
     return annotation if is_message else None
 
 

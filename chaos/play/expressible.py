@@ -93,8 +93,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused += _timed_flushes(scenario, properties)
     if (no_tls := tls_refusal(dict(properties), driver)) is not None:
         refused.append(f"security.inter.broker.protocol: {no_tls}")
-    if scenario.controllers > 1 and driver is not DriverName.SIMULATOR:
-        refused.append(f"controllers: {scenario.controllers} of them play only with --driver simulator")
+    if scenario.controllers > 1 and driver not in (DriverName.SIMULATOR, DriverName.PROCESS):
+        refused.append(f"controllers: {scenario.controllers} of them play only with --driver process or simulator")
     if scenario.kafka_clients and driver is not DriverName.PROCESS:
         refused.append(f"{KAFKA_CLIENTS}: brokers serve clients of Kafka only with --driver process")
     return tuple(refused)

@@ -154,7 +154,7 @@ def write_cluster_file(
         "started": started.isoformat(timespec="milliseconds"),
         "switches": rule_texts(layout.switches),
         "properties": dict(layout.properties),
-        "controllers": [int(layout.controller_id)],
+        "controllers": [int(controller) for controller in layout.controller_ids],
         "brokers": [int(broker) for broker in layout.broker_ids],
         "proxied": layout.toxiproxy is not None,
     }

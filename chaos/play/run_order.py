@@ -14,7 +14,6 @@ from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.node.config import with_quick_shutdown
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import CONTROLLER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +79,7 @@ class RunOrder:
         return ClusterLayout(
             run=self.directory.name,
             directory=self.directory,
-            controller_id=CONTROLLER,
+            controller_ids=self.scenario.controller_ids,
             broker_ids=self.scenario.broker_ids,
             switches=self.switches,
             properties=tuple(properties.items()),

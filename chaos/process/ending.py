@@ -1,6 +1,7 @@
 """Ends of nodes: stopped in order, or unexpectedly."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.target import ProcessTarget
@@ -8,26 +9,33 @@ from laststand.emulator.client.history import complete_history
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import events
-from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.types import MetadataOffset, NodeId
 
 
 async def stop_nodes(target: ProcessTarget) -> None:
-    """Stops the brokers that run, then the controller, and records how each ended.
+    """Stops the brokers that run, then the controllers, and records how each ended.
 
     It completes what brokers that were killed had written of clients of Apache Kafka.
     """
-    cluster, controller = target.cluster, target.cluster.layout.controller_id
-    brokers = [broker for broker in cluster.layout.broker_ids if cluster.is_running(broker)]
-    ends = await asyncio.gather(*(cluster.stop_node(broker) for broker in brokers))
+    cluster = target.cluster
+    brokers = await _stop(target, cluster.layout.broker_ids)
     committed = await target.committed_end()
-    for broker, end in zip(brokers, ends, strict=True):
-        if end is not None:
-            target.note_end(broker, events.IncarnationEnd.STOPPED, end, committed)
-    controller_end = await cluster.stop_node(controller)
-    if controller_end is not None:
-        target.note_end(controller, events.IncarnationEnd.STOPPED, controller_end, committed)
+    _note_stopped(target, brokers, committed)
+    _note_stopped(target, await _stop(target, cluster.layout.controller_ids), committed)
     for path in cluster.layout.foreign_history_files():
         complete_history(path)
+
+
+async def _stop(target: ProcessTarget, nodes: Sequence[NodeId]) -> dict[NodeId, ProcessEnd | None]:
+    running = [node_id for node_id in nodes if target.cluster.is_running(node_id)]
+    ends = await asyncio.gather(*(target.cluster.stop_node(node_id) for node_id in running))
+    return dict(zip(running, ends, strict=True))
+
+
+def _note_stopped(target: ProcessTarget, ends: Mapping[NodeId, ProcessEnd | None], committed: MetadataOffset) -> None:
+    for node_id, end in ends.items():
+        if end is not None:
+            target.note_end(node_id, events.IncarnationEnd.STOPPED, end, committed)
 
 
 def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: ProcessEnd) -> str:

@@ -1,15 +1,15 @@
-"""The harness's view of the controller's committed state: the folded metadata stream, bypassing all proxies."""
+"""The harness's view of the committed metadata: the folded stream of whichever controller is active, past all proxies."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 from laststand.emulator.core import inputs
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.types import CauseId, MetadataOffset
-from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.rpc.channel import Keepalive, open_channel
+from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
+from laststand.emulator.rpc.channel import Channel, Keepalive, open_channel
 from laststand.emulator.rpc.metadata_stream import read_metadata
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -19,54 +19,76 @@ _COMMITTED_TIMEOUT_S: Final = 2.0
 
 
 class MetadataObserver:
-    """Subscribes until cancelled, and again whenever the connection to the controller is lost.
+    """Subscribes at every controller until cancelled, and again whenever a stream is lost: all but the active end it.
+
+    Args:
+        addresses: of the controllers.
+        keepalive: how soon a silent one is given up.
+        token: of the cluster.
+        on_change: is called when there is something new.
 
     Attributes:
         image: fold of all that was received.
     """
 
-    def __init__(self, address: str, *, keepalive: Keepalive, token: RunToken, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        addresses: Mapping[NodeId, str],
+        *,
+        keepalive: Keepalive,
+        token: RunToken,
+        on_change: Callable[[], None],
+    ) -> None:
         self.image = MetadataImage()
-        self._address = address
+        self._addresses = addresses
         self._keepalive = keepalive
         self._token = token
         self._on_change = on_change
 
     async def run(self) -> None:
-        """Follows the stream until cancelled."""
-        channel = open_channel(self._address, self._keepalive, token=self._token, peer=CONTROLLER)
-        try:
+        """Follows the streams until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for node_id in self._addresses:
+                tasks.create_task(self._follow(node_id))
+
+    async def _follow(self, node_id: NodeId) -> None:
+        async with self._channel(node_id) as channel:
             while True:
                 await read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=self._deliver)
                 await asyncio.sleep(_RETRY_S)
-        finally:
-            await channel.close()
 
     async def committed_end(self) -> MetadataOffset:
-        """Returns the controller's committed end offset; the last known one if the controller does not answer."""
-        is_changed = asyncio.Event()
-        ends: list[MetadataOffset] = []
+        """Returns the active controller's committed end offset; the last known one if no controller says it."""
+        ends = [self.image.next_offset]
 
         def deliver(seen: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost) -> None:
             if isinstance(seen, inputs.MetadataStreamOpened):
                 ends.append(seen.end_offset)
-            is_changed.set()
+                is_known.set()
 
-        channel = open_channel(self._address, self._keepalive, token=self._token, peer=CONTROLLER)
-        reader = asyncio.ensure_future(
-            read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=deliver)
-        )
+        async def ask(node_id: NodeId) -> None:
+            async with self._channel(node_id) as channel:
+                await read_metadata(channel, from_offset=ends[0], cause_id=_CAUSE, deliver=deliver)
+
+        is_known = asyncio.Event()
+        known = asyncio.ensure_future(is_known.wait())
+        asking = [asyncio.ensure_future(ask(node_id)) for node_id in self._addresses]
+        lost = asyncio.gather(*asking)
+        await asyncio.wait((known, lost), timeout=_COMMITTED_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        for task in (known, lost):
+            task.cancel()
+        await asyncio.gather(known, *asking, return_exceptions=True)
+        with contextlib.suppress(asyncio.CancelledError):
+            await lost
+        return max(ends)
+
+    @asynccontextmanager
+    async def _channel(self, node_id: NodeId) -> AsyncIterator[Channel]:
+        channel = open_channel(self._addresses[node_id], self._keepalive, token=self._token, peer=node_id)
         try:
-            async with asyncio.timeout(_COMMITTED_TIMEOUT_S):
-                await is_changed.wait()
-        except TimeoutError:
-            pass
+            yield channel
         finally:
-            reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reader
             await channel.close()
-        return max((*ends, self.image.next_offset))
 
     def _deliver(self, seen: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost) -> None:
         if not isinstance(seen, inputs.MetadataReceived):

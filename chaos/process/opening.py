@@ -20,9 +20,9 @@ from laststand.emulator.rpc.channel import keepalive_for
 async def open_target(
     cluster: ProcessCluster, *, client: ClientLink, log: HarnessLog, changes: ChangeSignal, session_timeout_ms: int
 ) -> AsyncIterator[ProcessTarget]:
-    """Follows what the controller of a started cluster commits, and yields the target that sees it."""
+    """Follows what the controllers of a started cluster commit, and yields the target that sees it."""
     metadata = MetadataObserver(
-        cluster.direct_addresses()[cluster.layout.controller_id],
+        {node_id: cluster.direct_addresses()[node_id] for node_id in cluster.layout.controller_ids},
         keepalive=keepalive_for(session_timeout_ms=session_timeout_ms),
         token=cluster.token,
         on_change=changes.change,

@@ -103,7 +103,7 @@ def _has_broken_links(target: ProcessTarget) -> bool:
 
 def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
     cluster = target.cluster
-    is_broker = node != cluster.layout.controller_id
+    is_broker = node in cluster.layout.broker_ids
     registration = target.image.brokers.get(BrokerId(node))
     is_fenced = is_broker and registration is not None and registration.fenced
     state = "paused" if cluster.is_paused(node) else "running"
@@ -136,7 +136,7 @@ def _actions_of_node(target: ProcessTarget, node: NodeId) -> Iterator[actions.Ac
         yield from (kind(nodes=(node,)) for kind in _OF_PROCESS)
         if cluster.has_sync_ledger(node):
             yield actions.PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE))
-        if node != cluster.layout.controller_id:
+        if node in cluster.layout.broker_ids:
             yield actions.ReplaceDisk(nodes=(BrokerId(node),))
     if links is not None:
         own = links.links_of(node)

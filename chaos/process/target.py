@@ -13,6 +13,7 @@ from laststand.chaos.process.client_link import ClientLink
 from laststand.chaos.process.controller_requests import ask
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.message_faults import MessageFaults
+from laststand.emulator.client.active_controller import ActiveController
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.client.control import ClientCounts
 from laststand.emulator.cluster.child import EndCause, ProcessEnd
@@ -178,8 +179,9 @@ class ProcessTarget:
         return outcome
 
     async def ask_controller(self, request: Request) -> Response:
-        """Asks at the controller's own port."""
-        return await self._ask_node(self.cluster.layout.controller_id, request)
+        """Asks the active controller at its own port."""
+        layout = self.cluster.layout
+        return await ActiveController(self._ask_node, layout.controller_ids).ask(layout.controller_id, request)
 
     async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
         """Asks at the broker's own port."""

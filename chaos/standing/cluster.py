@@ -413,7 +413,7 @@ class StandingCluster:
             running = tuple(node_id for node_id in layout.node_ids if self._cluster.is_running(node_id))
             tell("stop the nodes")
             await self._attempt("the orderly stop", lambda: stop_nodes(self._target))
-            for nodes in _brokers_then_controller(running, layout.controller_id):
+            for nodes in _brokers_then_controllers(running, layout.controller_ids):
                 self._record_step(PlayedStep(action=Stop(nodes=nodes), outcome=effective("in order")))
             self._ended = Ended.STOPPED
 
@@ -451,7 +451,9 @@ class StandingCluster:
         await client.stop()
 
 
-def _brokers_then_controller(nodes: tuple[NodeId, ...], controller_id: NodeId) -> tuple[tuple[NodeId, ...], ...]:
+def _brokers_then_controllers(
+    nodes: tuple[NodeId, ...], controller_ids: tuple[NodeId, ...]
+) -> tuple[tuple[NodeId, ...], ...]:
     """Returns the groups in which nodes stop in order; none of them is empty."""
-    brokers = tuple(node for node in nodes if node != controller_id)
-    return tuple(group for group in (brokers, tuple(node for node in nodes if node == controller_id)) if group)
+    brokers = tuple(node for node in nodes if node not in controller_ids)
+    return tuple(group for group in (brokers, tuple(node for node in nodes if node in controller_ids)) if group)

@@ -131,7 +131,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         return ClusterLayout(
             run=self.run or self.path.name,
             directory=self.path,
-            controller_id=CONTROLLER,
+            controller_ids=(CONTROLLER,),
             broker_ids=self.broker_ids,
             switches=self.rules(),
             properties=tuple(self._layout_properties().items()),

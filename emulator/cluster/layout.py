@@ -34,7 +34,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         run: the run's id.
         directory: the run's directory, absolute.
-        controller_id: the one controller.
+        controller_ids: the controllers, several of which are a quorum; or the ZooKeeper server in their place.
         broker_ids: all brokers.
         switches: the rules that every node follows.
         properties: of every node, by Kafka's names.
@@ -49,7 +49,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     directory: Path
-    controller_id: NodeId
+    controller_ids: tuple[NodeId, ...]
     broker_ids: tuple[BrokerId, ...]
     switches: Switches
     properties: tuple[tuple[str, str], ...]
@@ -62,13 +62,18 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     kafka_ports: Mapping[str, Mapping[int, int]] = MappingProxyType({})
 
     @property
+    def controller_id(self) -> NodeId:
+        """The only controller, or the first of several; or the ZooKeeper server."""
+        return self.controller_ids[0]
+
+    @property
     def kind(self) -> ClusterKind:
         """The owner of the cluster's metadata: the controller, or a ZooKeeper server in its place."""
         return self.switches.kind
 
     def role_of(self, node_id: NodeId) -> NodeRole:
         """Returns what a node is."""
-        return self.kind.metadata_role if node_id == self.controller_id else NodeRole.BROKER
+        return self.kind.metadata_role if node_id in self.controller_ids else NodeRole.BROKER
 
     def is_zookeeper(self, node_id: NodeId) -> bool:
         """Returns whether a node is a ZooKeeper server."""
@@ -76,8 +81,8 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def node_ids(self) -> tuple[NodeId, ...]:
-        """All nodes, the controller first."""
-        return (self.controller_id, *self.broker_ids)
+        """All nodes, the controllers first."""
+        return (*self.controller_ids, *self.broker_ids)
 
     @property
     def kafka_links(self) -> Iterator[Link[NodeId]]:

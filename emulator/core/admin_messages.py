@@ -423,12 +423,12 @@ class DescribedBroker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DescribeClusterResponse(Message, frozen=True, kw_only=True):
-    """Registered brokers by id; ``metadata_end_offset`` is the end of the committed metadata."""
+    """Registered brokers by id; ``metadata_end_offset`` is the end of the committed metadata. With an error, nothing."""
 
     error: ErrorCode
-    cluster_id: str
-    controller_id: NodeId
-    metadata_end_offset: MetadataOffset
+    cluster_id: str = ""
+    controller_id: NodeId = NodeId(0)
+    metadata_end_offset: MetadataOffset = MetadataOffset(0)
     brokers: tuple[DescribedBroker, ...] = ()
 
 

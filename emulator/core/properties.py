@@ -75,6 +75,12 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     broker_heartbeat_interval_ms: Positive = 2000
     broker_session_timeout_ms: Positive = 9000
     initial_broker_registration_timeout_ms: Positive = 60_000
+    controller_quorum_election_timeout_ms: Positive = 1000
+    controller_quorum_fetch_timeout_ms: Positive = 2000
+    controller_quorum_election_backoff_max_ms: Positive = 1000
+    controller_quorum_append_linger_ms: Natural = 25
+    controller_quorum_request_timeout_ms: Positive = 2000
+    controller_quorum_retry_backoff_ms: Natural = 20
     controlled_shutdown_enable: bool = True
     controlled_shutdown_retry_backoff_ms: Natural = 5000
     min_insync_replicas: Positive = 1

@@ -109,7 +109,7 @@ async def _describe_quorum(served: Served, request: ClientRequest) -> Message:
 
 
 def _controller(served: Served) -> Message:
-    host, port = served.controller_address
+    host, port = served.controllers[served.controller_id]
     return {"nodeId": served.controller_id, "listeners": [{"name": "CONTROLLER", "host": host, "port": port}]}
 
 

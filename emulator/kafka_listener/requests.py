@@ -111,8 +111,7 @@ class Served(NamedTuple):
     Attributes:
         broker_id: of the broker.
         cluster_id: of the cluster.
-        controller_id: where administrators' requests are forwarded to.
-        controller_address: of that node.
+        controllers: where administrators' requests are forwarded to, with their addresses.
         broker: its state.
         log_dir: where its logs are.
         properties: of the node.
@@ -133,8 +132,7 @@ class Served(NamedTuple):
 
     broker_id: BrokerId
     cluster_id: str
-    controller_id: NodeId
-    controller_address: Endpoint
+    controllers: Mapping[NodeId, Endpoint]
     broker: BrokerView
     log_dir: str
     properties: NodeProperties
@@ -151,6 +149,12 @@ class Served(NamedTuple):
     note_denial: Callable[[events.AuthorizationDenied | events.AuthenticationFailed], None] = lambda _: None
     permissions: RecordingAuthorizer | None = None
     sasl: SaslConfig | None = None
+
+    @property
+    def controller_id(self) -> NodeId:
+        """The controller that is active, as far as this broker knows."""
+        active = self.broker.image.controller_id
+        return next(iter(self.controllers)) if active is None else active
 
     async def ask(self, request: messages.Request, expected: type[ResponseT]) -> ResponseT:
         """Returns this broker's own answer to a request of the core."""

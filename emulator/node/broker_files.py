@@ -21,7 +21,7 @@ from laststand.emulator.storage.clean_shutdown import previous_broker_epoch
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
 from laststand.emulator.storage.log_directory import LogDirectory, make_log_directory
 from laststand.emulator.storage.log_scan import LogScan
-from laststand.emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from laststand.emulator.storage.meta_properties import MetaProperties, format_directory
 from laststand.emulator.storage.partition_log import FlushWork, LogSettings, PartitionLog, log_settings
 from laststand.emulator.storage.retention import retention_limits
 
@@ -71,7 +71,8 @@ class BrokerFiles:
             make_log_directory(filesystem, path)
             directory = LogDirectory.open(filesystem, path, memory=memory)
             self._directories.append(directory)
-            self._ids[directory] = _format(filesystem, path, cluster_id=cluster_id, node_id=node_id).directory_id
+            drawn = MetaProperties(cluster_id=cluster_id, node_id=node_id, directory_id=uuid_text(os.urandom(16)))
+            self._ids[directory] = format_directory(filesystem, path, drawn).directory_id
         self.directory_ids = tuple(sorted(self._ids.values()))
         """The identity that the broker registers with."""
 
@@ -234,14 +235,3 @@ class BrokerFiles:
 
     def _settings_of(self, topic: str) -> LogSettings:
         return log_settings(self._topic_properties_of(topic), self._switches)
-
-
-def _format(filesystem: FileSystem, path: str, *, cluster_id: str, node_id: NodeId) -> MetaProperties:
-    meta = read_meta_properties(filesystem, path)
-    if meta is None:
-        directory_id = uuid_text(os.urandom(16))
-        meta = MetaProperties(cluster_id=cluster_id, node_id=node_id, directory_id=directory_id)
-        write_meta_properties(filesystem, path, meta)
-    elif (meta.cluster_id, meta.node_id) != (cluster_id, node_id):
-        raise StorageError(path=path, reason=f"belongs to node {meta.node_id} of cluster {meta.cluster_id}")
-    return meta

@@ -92,7 +92,7 @@ class BrokerShell:
         )
         self._core_config = BrokerConfig(
             broker_id=BrokerId(config.node_id),
-            controller_ids=(config.controller_id,),
+            controller_ids=config.controller_ids,
             cluster_id=config.cluster_id,
             incarnation_id=incarnation_id,
             log_dirs=self._files.directory_ids,
@@ -270,8 +270,9 @@ class BrokerShell:
         served = Served(
             broker_id=BrokerId(self._config.node_id),
             cluster_id=self._config.cluster_id,
-            controller_id=self._config.controller_id,
-            controller_address=Endpoint.parse(self._config.addresses[self._config.controller_id]),
+            controllers={
+                node_id: Endpoint.parse(self._config.addresses[node_id]) for node_id in self._config.controller_ids
+            },
             broker=self._broker,
             log_dir=self._config.data_dirs[0],
             properties=self._config.node_properties(),
@@ -484,7 +485,11 @@ class BrokerShell:
         channel = self._outbound.channel(effect.destination, ChannelRole.METADATA)
         self._metadata_task = self._tasks.create_task(
             read_metadata(
-                channel, from_offset=effect.from_offset, cause_id=self._causes.stream(), deliver=self._enqueue
+                channel,
+                from_offset=effect.from_offset,
+                cause_id=self._causes.stream(),
+                controller_epoch=effect.controller_epoch,
+                deliver=self._enqueue,
             )
         )
 

@@ -103,7 +103,8 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         node_id: brokers are 0..N-1, controllers 100 and up.
         incarnation: counts the processes of this node in the run, from 0.
         cluster_id: a node refuses data of another cluster.
-        controller_id: where brokers register: the controller, or the ZooKeeper server.
+        controller_ids: where brokers register: the controllers, several of which are a quorum, or the ZooKeeper server.
+        directory_id: of a controller's disk that is not formatted yet; ``None`` for that of its first disk.
         data_dirs: log directories; a controller keeps its metadata log in the first. Created where missing.
         ledger_dir: what was synced; outside the data directories.
         event_file: this incarnation's event log; must not exist yet.
@@ -125,13 +126,14 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     node_id: NodeId
     incarnation: int
     cluster_id: str
-    controller_id: NodeId
+    controller_ids: tuple[NodeId, ...]
     data_dirs: tuple[str, ...]
     ledger_dir: str
     event_file: str
     token_file: str
     switches: Switches = Switches()
     zookeeper: ZooKeeperConfig | None = None
+    directory_id: str | None = None
     properties: dict[str, str] = {}
     host: str = "127.0.0.1"
     port: int = 0
@@ -141,6 +143,11 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     has_health_checks: bool = False
     clock_rate_ppm: int = NORMAL_RATE_PPM
     interceptions: tuple[InterceptionOrder, ...] = ()
+
+    @property
+    def controller_id(self) -> NodeId:
+        """The only controller, or the first of several; or the ZooKeeper server."""
+        return self.controller_ids[0]
 
     def node_properties(self) -> NodeProperties:
         """Returns the properties, every default resolved.

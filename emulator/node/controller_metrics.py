@@ -4,12 +4,13 @@ Gauges are computed from the committed state at each scrape; counters count the 
 the process, as KIP-966 specifies.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client.metrics_core import Metric
 
 from laststand.emulator.core import events
 from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.node.metric_families import counter, gauge, partition_gauge
 from laststand.emulator.node.refusal_metrics import RefusalMetrics
 
@@ -22,11 +23,11 @@ class ControllerMetrics:
     """Metrics of one controller.
 
     Args:
-        controller: read at each scrape.
+        active: returns the controller, at each scrape; ``None`` where another of several is active.
     """
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    def __init__(self, active: Callable[[], Controller | None]) -> None:
+        self._active = active
         self._recoveries = 0
         self._unclean_elections = 0
         self._elections_from_elr = 0
@@ -55,8 +56,12 @@ class ControllerMetrics:
 
     def collect(self) -> Iterable[Metric]:
         """Yields every metric as it is now."""
-        health = self._controller.health()
-        yield gauge(f"{_CONTROLLER}_activecontrollercount", "1: this controller decides", 1)
+        yield from self._refusals.collect()
+        controller = self._active()
+        yield gauge(f"{_CONTROLLER}_activecontrollercount", "1: this controller decides", int(controller is not None))
+        if controller is None:
+            return
+        health = controller.health()
         yield gauge(f"{_CONTROLLER}_activebrokercount", "brokers that may lead", health.active_brokers)
         yield gauge(f"{_CONTROLLER}_fencedbrokercount", "fenced brokers", health.fenced_brokers)
         yield gauge(f"{_CONTROLLER}_globaltopiccount", "topics", health.topics)
@@ -91,11 +96,9 @@ class ControllerMetrics:
         yield partition_gauge(
             f"{_KIP_966}_electable_leaders", "members of ISR and ELR together", health.electable_leaders.items()
         )
-        yield from self._refusals.collect()
-        yield from self._cluster()
+        yield from self._cluster(controller.image)
 
-    def _cluster(self) -> Iterable[Metric]:
-        image = self._controller.image
+    def _cluster(self, image: MetadataImage) -> Iterable[Metric]:
         states = sorted(image.partitions.items())
         yield gauge("kafka_brokers", "brokers that are not fenced", sum(not b.fenced for b in image.brokers.values()))
         yield partition_gauge(

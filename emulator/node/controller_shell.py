@@ -1,8 +1,9 @@
-"""The controller's process: receive, step, write and sync, record, send; repeat."""
+"""The process of a controller, the only one or one of several: receive, step, write and sync, record, send; repeat."""
 
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
 from laststand.emulator.core import effects, events, messages
@@ -16,6 +17,8 @@ from laststand.emulator.core.inputs import (
     TimerFired,
 )
 from laststand.emulator.core.node_clock import NodeClock
+from laststand.emulator.core.quorum_controller.effects import ServeMetadata
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.node.batch_bytes import parse_fetched
 from laststand.emulator.node.cause_ids import CauseIds
@@ -27,9 +30,10 @@ from laststand.emulator.node.known_failures import KnownFailures
 from laststand.emulator.node.metadata_hub import MetadataHub
 from laststand.emulator.node.metadata_journal import MetadataJournal
 from laststand.emulator.node.node_server import make_node_server
+from laststand.emulator.node.quorum_turn import QuorumTurns
 from laststand.emulator.node.request_table import RequestTable
 from laststand.emulator.node.turn_loop import TurnLoop, monotonic_ms
-from laststand.emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
+from laststand.emulator.node.unreported_events import event_files, read_reported, unreported_events
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.inbound import Responder
@@ -58,30 +62,32 @@ class ControllerShell:
 
     def __init__(self, config: NodeConfig, events: EventWriter, filesystem: FileSystem) -> None:
         properties = config.node_properties()
-        data_dir = config.data_dirs[0]
-        make_log_directory(filesystem, data_dir)
-        journal = MetadataJournal(filesystem, data_dir)
-        controller = Controller(properties, config.switches, config.cluster_id, config.node_id)
-        self._controller = controller
         self._config = config
         self._events = events
         self._causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
-        self._turns = ControllerTurns(controller, journal)
-        reported = read_reported(earlier_event_files(config.event_file, incarnation=config.incarnation))
-        self._unreported = unreported_events(journal.events, reported)
-        self._hub = MetadataHub(
-            journal.batches, cause_id=self._causes.start(), is_authorized=controller.may_read_metadata
-        )
+        self._clock = NodeClock()
+        self._clock.set_rate(config.clock_rate_ppm, now_ms=monotonic_ms())
+        self._turns: ControllerTurns | QuorumTurns
+        make_log_directory(filesystem, config.data_dirs[0])
+        if len(config.controller_ids) == 1:
+            journal = MetadataJournal(filesystem, config.data_dirs[0])
+            controller = Controller(properties, config.switches, config.cluster_id, config.node_id)
+            self._turns = ControllerTurns(controller, journal)
+            self._unreported = self._find_unreported(journal.events)
+            self._hub = MetadataHub(journal.batches, cause_id=self._causes.start(), is_authorized=self._may_read)
+        else:
+            now_ms = self._clock.local_ms(monotonic_ms())
+            self._turns = QuorumTurns(config, filesystem, now_ms=now_ms, unreported=self._find_unreported)
+            self._unreported = ()
+            self._hub = MetadataHub((), cause_id=self._causes.start(), is_authorized=self._may_read, served_epoch=None)
         self._requests = RequestTable()
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
         self._failures = KnownFailures()
-        self._clock = NodeClock()
-        self._clock.set_rate(config.clock_rate_ppm, now_ms=monotonic_ms())
         self._loop: TurnLoop[ControllerInput] = TurnLoop(
             clock=self._clock,
             run_turn=self._run_turn,
-            next_deadline_ms=controller.next_deadline_ms,
+            next_deadline_ms=self._turns.next_deadline_ms,
             timer_input=lambda: TimerFired(cause_id=self._causes.timer()),
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
@@ -98,6 +104,8 @@ class ControllerShell:
             is_healthy=lambda: not self._stopped.is_set(),
         )
         self._server.add_controller(self._hub.subscribe)
+        if isinstance(self._turns, QuorumTurns):
+            self._server.add_quorum()
 
     async def listen(self) -> int:
         """Binds the port and returns it; requests wait until ``run``."""
@@ -109,7 +117,7 @@ class ControllerShell:
         from laststand.emulator.node.controller_metrics import ControllerMetrics
         from laststand.emulator.node.metrics_server import ServedMetrics
 
-        self._metrics = ServedMetrics(ControllerMetrics(self._controller))
+        self._metrics = ServedMetrics(ControllerMetrics(lambda: self._turns.active))
         return await self._metrics.start(self._config.host, port, self._token.dialled_context)
 
     async def run(self) -> None:
@@ -141,6 +149,15 @@ class ControllerShell:
     def request_shutdown(self) -> None:
         """Asks the core to end in order."""
         self._loop.enqueue(ShutdownRequested(cause_id=self._causes.shutdown()))
+
+    def _may_read(self, requester: Requester | None) -> bool:
+        active = self._turns.active
+        return active is not None and active.may_read_metadata(requester)
+
+    def _find_unreported(self, kept: Sequence[events.ControllerEvent]) -> Sequence[events.ControllerEvent]:
+        """Returns the events that no controller has written to a file beside this process's own."""
+        files = event_files(self._config.event_file, self._config.controller_ids)
+        return unreported_events(kept, read_reported(files))
 
     def record_between_turns(self, event: events.ControllerEvent) -> None:
         """Puts an event on record at once: nothing else waits for its write."""
@@ -186,6 +203,8 @@ class ControllerShell:
                     self._requests.pop(request_id).answer(response, cause_id=cause_id, attachments=())
                 case effects.PublishMetadata(batch=batch, cause_id=cause_id):
                     self._hub.publish(batch, cause_id=cause_id)
+                case ServeMetadata(controller_epoch=controller_epoch):
+                    self._hub.serve(controller_epoch)
                 case effects.DrawNumber():
                     number = secrets.randbits(_DRAW_BITS)
                     self._loop.enqueue_first(NumberDrawn(cause_id=self._causes.draw(), number=number))

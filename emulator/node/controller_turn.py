@@ -12,25 +12,36 @@ from laststand.emulator.core import effects
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.events import Event
 from laststand.emulator.core.inputs import ControllerInput, MetadataCommitted
+from laststand.emulator.core.quorum_controller.effects import ServeMetadata
 from laststand.emulator.core.types import MetadataOffset
 from laststand.emulator.node.metadata_journal import MetadataJournal
 
 Departure: TypeAlias = (
-    effects.SendRequest | effects.SendResponse | effects.PublishMetadata | effects.DrawNumber | effects.StopNode
+    effects.SendRequest
+    | effects.SendResponse
+    | effects.PublishMetadata
+    | effects.DrawNumber
+    | effects.StopNode
+    | ServeMetadata
 )
 """A message that leaves the turn, after its events."""
 
 
 class ControllerTurns:
-    """A controller and its metadata log.
+    """The only controller and its metadata log.
 
     Args:
         controller: empty; the log's batches are replayed here.
         journal: just opened.
+
+    Attributes:
+        active: the controller.
+        next_deadline_ms: returns when a timer is due.
     """
 
     def __init__(self, controller: Controller, journal: MetadataJournal) -> None:
-        self._controller = controller
+        self.active = controller
+        self.next_deadline_ms = controller.next_deadline_ms
         self._journal = journal
         for batch in journal.batches:
             controller.replay(batch)
@@ -48,12 +59,12 @@ class ControllerTurns:
         departures: list[Departure] = []
         end_offset: MetadataOffset | None = None
         for incoming in inputs:
-            for effect in self._controller.step(incoming, now_ms=now_ms):
+            for effect in self.active.step(incoming, now_ms=now_ms):
                 end_offset = self._execute(effect, events, departures) or end_offset
         if end_offset is not None:
             self._journal.sync()
             synced = MetadataCommitted(cause_id=inputs[-1].cause_id, end_offset=end_offset)
-            for effect in self._controller.step(synced, now_ms=now_ms):
+            for effect in self.active.step(synced, now_ms=now_ms):
                 self._execute(effect, events, departures)
         return events, departures
 

@@ -102,7 +102,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         node_id=node_id,
         incarnation=incarnation,
         cluster_id=_text(given, "CLUSTER_ID"),
-        controller_id=_CONTROLLER,
+        controller_ids=(_CONTROLLER,),
         data_dirs=(str(node / "data"),),
         ledger_dir=str(node / "ledger"),
         event_file=str(directory / "events" / f"{node_id}-{incarnation}{suffix}"),

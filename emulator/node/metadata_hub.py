@@ -1,19 +1,20 @@
 """The subscribers of the committed metadata, and their positions.
 
 Every committed batch is kept in memory. A subscriber is a position in that history, so a slow one costs nothing, needs
-no queue and is never dropped: it reads larger messages. Only durable records get here.
+no queue and is never dropped: it reads larger messages. Only committed records get here. One of several controllers
+serves readers only while it is the active one.
 """
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from laststand.emulator.core import records
 from laststand.emulator.core.requester import Requester
-from laststand.emulator.core.types import CauseId, MetadataOffset
+from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset
 from laststand.emulator.rpc.inbound import StreamMessage, SubscriptionEndedError
-from laststand.emulator.rpc.metadata_codec import MetadataStreamRequest, encode_stream_response
+from laststand.emulator.rpc.metadata_codec import NO_EPOCH, MetadataStreamRequest, encode_stream_response
 
 BATCHES_MAX: Final = 256
 """Batches in one message of the stream."""
@@ -26,6 +27,8 @@ class MetadataHub:
         batches: what was durable at start.
         cause_id: of those batches, whose causes are not kept.
         is_authorized: whether somebody may read the next message, which is asked before each, as of Kafka's fetches.
+        served_epoch: the controller epoch in which streams are served, 0 of the only controller; ``None`` of one of
+            several that is not active.
     """
 
     def __init__(
@@ -34,8 +37,10 @@ class MetadataHub:
         *,
         cause_id: CauseId,
         is_authorized: Callable[[Requester | None], bool],
+        served_epoch: LeaderEpoch | None = NO_EPOCH,
     ) -> None:
         self.is_authorized = is_authorized
+        self.served_epoch = served_epoch
         self._batches = list(batches)
         self._causes = [cause_id] * len(self._batches)
         self._subscriptions: set[Subscription] = set()
@@ -56,11 +61,17 @@ class MetadataHub:
         """Returns a new reader, whose first message says where the history ends now."""
         position = bisect_left(self._batches, request.from_offset, key=lambda batch: batch.base_offset)
         starts = self._batches[position].base_offset if position < len(self._batches) else self.end_offset
+        is_served = self.served_epoch is not None and self.served_epoch >= request.controller_epoch
         subscription = Subscription(
-            self, None if starts != request.from_offset else position, request.cause_id, requester
+            self, position if is_served and starts == request.from_offset else None, request.cause_id, requester
         )
         self._subscriptions.add(subscription)
         return subscription
+
+    def serve(self, controller_epoch: LeaderEpoch | None) -> None:
+        """Serves readers from now on as the controller of an epoch, or none; ends the streams that are open."""
+        self.served_epoch = controller_epoch
+        self.close()
 
     def close(self) -> None:
         """Ends every reader's stream."""
@@ -74,7 +85,16 @@ class MetadataHub:
     def message(self, position: int, end: int) -> bytes:
         """Returns the encoded batches from one position to another, exclusive."""
         batches = self._batches[position:end]
-        return encode_stream_response(batches, end_offset=self.end_offset, cause_id=self._causes[end - 1])
+        return self.encode(batches, cause_id=self._causes[end - 1])
+
+    def encode(self, batches: Sequence[records.MetadataBatch], *, cause_id: CauseId) -> bytes:
+        """Returns a message of the stream as it is now."""
+        return encode_stream_response(
+            batches,
+            end_offset=self.end_offset,
+            cause_id=cause_id,
+            controller_epoch=self.served_epoch or NO_EPOCH,
+        )
 
     def cause_of(self, end: int) -> CauseId:
         """Returns the cause of the batch before a position."""
@@ -88,14 +108,14 @@ class Subscription:
     """One reader of the history; implements ``laststand.emulator.rpc.inbound.Subscriber``."""
 
     def __init__(self, hub: MetadataHub, position: int | None, cause_id: CauseId, requester: Requester | None) -> None:
-        """Starts at a position, or (``None``) at an offset where no batch starts, which ends the stream at once."""
+        """Starts at a position, or (``None``) at one that is not served, which ends the stream at once."""
         self.has_news = asyncio.Event()
         self._hub = hub
         self._position = position
         self._sent = position or 0
         self._cause_id = cause_id
         self._requester = requester
-        self._opening: bytes | None = encode_stream_response((), end_offset=hub.end_offset, cause_id=cause_id)
+        self._opening: bytes | None = hub.encode((), cause_id=cause_id)
 
     async def next_message(self) -> StreamMessage:
         """Returns the next message; see ``laststand.emulator.rpc.inbound.Subscriber``."""
@@ -108,7 +128,7 @@ class Subscription:
             self.has_news.clear()
             await self.has_news.wait()
         if self._position is None:
-            raise SubscriptionEndedError("no batch starts at the offset asked for, or the controller ends")
+            raise SubscriptionEndedError("no batch starts at the offset asked for, or the controller is not active")
         end = self._position = min(len(self._hub), self._position + BATCHES_MAX)
         return StreamMessage(lambda: self._up_to(end), self._hub.cause_of(end))
 

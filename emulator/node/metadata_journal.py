@@ -1,4 +1,4 @@
-"""The controller's metadata log: batches of records above, ``MetadataLog``'s opaque payloads below.
+"""The metadata log of the only controller: batches of records above, batches of the log's format below.
 
 A batch counts from the moment that ``sync`` returns; the batches found at opening are durable. The events of a batch
 are stored with it, because a process that is killed after the sync has made a decision that it has not reported.
@@ -11,20 +11,35 @@ import msgspec
 from laststand.emulator.core import records
 from laststand.emulator.core.errors import InvariantError, StorageError
 from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.quorum_controller.values import decode_batch, encode_values
+from laststand.emulator.core.types import CauseId, LeaderEpoch
 from laststand.emulator.storage.filesystem import FileSystem
 from laststand.emulator.storage.metadata_log import MetadataLog
 
 DIRECTORY: Final = "__cluster_metadata-0"
 """The folder of the log below the data directory, by Kafka's name of the partition."""
 
-
-class _Entry(msgspec.Struct, frozen=True, array_like=True):
-    records: bytes
-    events: tuple[ControllerEvent, ...]
+_NO_EPOCH: Final = LeaderEpoch(0)
+_RECOVERED: Final = CauseId("recovered")
 
 
-_ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(_Entry)
+def open_metadata_directory(filesystem: FileSystem, data_dir: str) -> str:
+    """Returns the folder of the log, which is durable: created where it is missing.
+
+    Args:
+        filesystem: where it is.
+        data_dir: an existing, durable directory.
+
+    Raises:
+        StorageError: it could not be made durable.
+    """
+    directory = f"{data_dir}/{DIRECTORY}"
+    if not filesystem.exists(directory):
+        filesystem.make_directory(directory)
+    # Also where it exists: whoever made it may have been killed before the name was durable.
+    filesystem.sync_directory(data_dir)
+    return directory
 
 
 class MetadataJournal:
@@ -39,24 +54,16 @@ class MetadataJournal:
     """
 
     def __init__(self, filesystem: FileSystem, data_dir: str) -> None:
-        directory = f"{data_dir}/{DIRECTORY}"
-        if not filesystem.exists(directory):
-            filesystem.make_directory(directory)
-        # Also where it exists: whoever made it may have been killed before the name was durable.
-        filesystem.sync_directory(data_dir)
+        directory = open_metadata_directory(filesystem, data_dir)
         self._log = MetadataLog(filesystem, directory)
-        found = self._log.pop_recovered()
         try:
-            entries = [_DECODER.decode(payload.payload) for payload in found]
-            self.batches = tuple(
-                records.MetadataBatch(base_offset=payload.base_offset, records=records.decode_records(entry.records))
-                for payload, entry in zip(found, entries, strict=True)
-            )
-            """The batches found at opening, in order."""
-            self.events = tuple(event for entry in entries for event in entry.events)
-            """The events of those batches, in order."""
+            found = [decode_batch(batch, cause_id=_RECOVERED) for batch in self._log.pop_recovered()]
         except msgspec.DecodeError as error:
             raise StorageError(path=directory, reason=str(error)) from error
+        self.batches = tuple(each.batch for each in found)
+        """The batches found at opening, in order."""
+        self.events = tuple(event for each in found for event in each.events)
+        """The events of those batches, in order."""
 
     def append(self, batch: records.MetadataBatch, events: tuple[ControllerEvent, ...]) -> None:
         """Writes a batch and its events; both are durable once ``sync`` has returned.
@@ -67,8 +74,8 @@ class MetadataJournal:
         """
         if batch.base_offset != self._log.end_offset:
             raise InvariantError(f"batch at {batch.base_offset} appended to a log that ends at {self._log.end_offset}")
-        entry = _Entry(records=records.encode_records(batch.records), events=events)
-        self._log.append(_ENCODER.encode(entry), record_count=len(batch.records))
+        values = encode_values(batch, events)
+        self._log.append(QuorumBatch(base_offset=batch.base_offset, leader_epoch=_NO_EPOCH, values=values))
 
     def sync(self) -> None:
         """Makes every appended batch durable.

@@ -1,19 +1,22 @@
 """Recovers events that an earlier process of a controller decided durably and was killed before writing.
 
-A kill between the sync of a record and the write of its event leaves a decision without an event. The metadata log
-keeps the events with their records; the next process first writes those that no earlier event file has.
+A kill between the commit of a record and the write of its event leaves a decision without an event. The metadata log
+keeps the events with their records; the next process, or the next of several controllers that leads, first writes those
+that no event file has.
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from laststand.emulator.core import events
+from laststand.emulator.core.types import NodeId
 from laststand.emulator.node.event_writer import encode_event, event_of_line
 
 
-def earlier_event_files(event_file: str, *, incarnation: int) -> list[str]:
-    """Returns the paths of the node's earlier event files, ``<node>-<incarnation>.jsonl`` beside this one."""
-    stem = event_file.removesuffix(f"{incarnation}.jsonl")
-    return [f"{stem}{earlier}.jsonl" for earlier in range(incarnation)]
+def event_files(event_file: str, node_ids: Iterable[NodeId]) -> list[str]:
+    """Returns the paths of the event files of nodes, ``<node>-<incarnation>.jsonl``, in the directory of this one."""
+    directory = Path(event_file).parent
+    return [str(path) for node_id in node_ids for path in sorted(directory.glob(f"{node_id}-*.jsonl"))]
 
 
 def read_reported(paths: Iterable[str]) -> frozenset[bytes]:

@@ -10,10 +10,11 @@ from typing import Final, cast
 from laststand.emulator.core import messages
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.types import CauseId, NodeId
-from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2
+from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2, quorum_pb2
 from laststand.emulator.rpc.services import (
     BROKER_SERVICE,
     CONTROLLER_SERVICE,
+    QUORUM_SERVICE,
     RESPONSE_OF,
     UNARY,
     ZOOKEEPER_BROKER_SERVICE,
@@ -44,7 +45,7 @@ class UnaryApi:
         self.request_type = request
         self.name = api_name(request)
         self.path = method_path(service, self.name)
-        modules = (controller_pb2, broker_pb2, common_pb2, control_pb2)
+        modules = (controller_pb2, broker_pb2, common_pb2, control_pb2, quorum_pb2)
         module = next(pb2 for pb2 in modules if hasattr(pb2, request.__name__))
         response = RESPONSE_OF[request]
         self._request = StructCodec(request, getattr(module, request.__name__), _TRANSPORT_FIELDS)
@@ -91,12 +92,13 @@ def _apis(service: str) -> tuple[UnaryApi, ...]:
 
 
 CONTROLLER_APIS: Final = _apis(CONTROLLER_SERVICE)
+QUORUM_APIS: Final = _apis(QUORUM_SERVICE)
 BROKER_APIS: Final = _apis(BROKER_SERVICE)
 ZOOKEEPER_BROKER_APIS: Final = _apis(ZOOKEEPER_BROKER_SERVICE)
 
 _FIRST_CONTROLLER_ID: Final = NodeId(100)
 
-CONTROLLER_API_OF: Final = MappingProxyType({api.request_type: api for api in CONTROLLER_APIS})
+CONTROLLER_API_OF: Final = MappingProxyType({api.request_type: api for api in (*CONTROLLER_APIS, *QUORUM_APIS)})
 """The controller's API of a type of request."""
 
 BROKER_API_OF: Final = MappingProxyType({api.request_type: api for api in (*BROKER_APIS, *ZOOKEEPER_BROKER_APIS)})

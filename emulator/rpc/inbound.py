@@ -24,6 +24,7 @@ from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, 
 from laststand.emulator.rpc.apis import (
     BROKER_APIS,
     CONTROLLER_APIS,
+    QUORUM_APIS,
     ZOOKEEPER_BROKER_APIS,
     UnaryApi,
 )
@@ -64,7 +65,12 @@ from laststand.emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStrea
 from laststand.emulator.rpc.orders import is_order, order_received
 from laststand.emulator.rpc.request_stream import FRAME_BYTES_MAX
 from laststand.emulator.rpc.run_token import RunToken
-from laststand.emulator.rpc.services import BROKER_SERVICE, CONTROLLER_SERVICE, ZOOKEEPER_BROKER_SERVICE
+from laststand.emulator.rpc.services import (
+    BROKER_SERVICE,
+    CONTROLLER_SERVICE,
+    QUORUM_SERVICE,
+    ZOOKEEPER_BROKER_SERVICE,
+)
 
 _ORDER: Final = CauseId("order")
 _TOKEN: Final = CauseId("token")
@@ -365,6 +371,10 @@ class NodeServer:
             self._metadata_behavior(on_subscribe), request_deserializer=as_is, response_serializer=as_is
         )
         self._add(CONTROLLER_SERVICE, handlers)
+
+    def add_quorum(self) -> None:
+        """Serves what controllers ask of each other, and administrators of their quorum."""
+        self._add(QUORUM_SERVICE, {api.name: self._unary_handler(api) for api in QUORUM_APIS})
 
     def add_health(self, is_serving: Callable[[], bool]) -> None:
         """Serves health checks: whether the node can do its work."""

@@ -7,18 +7,28 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from laststand.emulator.core import records
-from laststand.emulator.core.types import CauseId, MetadataOffset
+from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.rpc.generated import controller_pb2
 
 METADATA_STREAM: Final = "MetadataStream"
 
+NO_EPOCH: Final = LeaderEpoch(0)
+"""The controller epoch where there is one controller."""
+
 
 class MetadataStreamRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Subscribes to committed batches from ``from_offset`` on, the start of a batch or the end of the log."""
+    """Subscribes to committed batches.
+
+    Attributes:
+        from_offset: of the first one; the start of a batch, or the end of the log.
+        cause_id: of the subscription.
+        controller_epoch: the highest that the caller has seen.
+    """
 
     from_offset: MetadataOffset
     cause_id: CauseId
+    controller_epoch: LeaderEpoch = NO_EPOCH
 
 
 class MetadataStreamResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,16 +38,20 @@ class MetadataStreamResponse(msgspec.Struct, frozen=True, kw_only=True):
         end_offset: end of the committed log when the message was made (exclusive).
         batches: consecutive batches.
         cause_id: what set the newest of them off.
+        controller_epoch: of the controller that serves the stream; 0 where it is the only one.
     """
 
     end_offset: MetadataOffset
     batches: tuple[records.MetadataBatch, ...]
     cause_id: CauseId
+    controller_epoch: LeaderEpoch = NO_EPOCH
 
 
 def encode_stream_request(request: MetadataStreamRequest) -> bytes:
     """Returns a subscription's bytes."""
-    message = controller_pb2.MetadataStreamRequest(cause_id=request.cause_id, from_offset=request.from_offset)
+    message = controller_pb2.MetadataStreamRequest(
+        cause_id=request.cause_id, from_offset=request.from_offset, controller_epoch=request.controller_epoch
+    )
     return message.SerializeToString()
 
 
@@ -51,14 +65,24 @@ def decode_stream_request(payload: bytes) -> MetadataStreamRequest:
         message = controller_pb2.MetadataStreamRequest.FromString(payload)
     except DecodeError as error:
         raise CodecError(message="MetadataStreamRequest", reason=str(error)) from error
-    return MetadataStreamRequest(from_offset=MetadataOffset(message.from_offset), cause_id=CauseId(message.cause_id))
+    return MetadataStreamRequest(
+        from_offset=MetadataOffset(message.from_offset),
+        cause_id=CauseId(message.cause_id),
+        controller_epoch=LeaderEpoch(message.controller_epoch),
+    )
 
 
 def encode_stream_response(
-    batches: Sequence[records.MetadataBatch], *, end_offset: MetadataOffset, cause_id: CauseId
+    batches: Sequence[records.MetadataBatch],
+    *,
+    end_offset: MetadataOffset,
+    cause_id: CauseId,
+    controller_epoch: LeaderEpoch = NO_EPOCH,
 ) -> bytes:
     """Returns the bytes of one message of the stream."""
-    message = controller_pb2.MetadataStreamResponse(cause_id=cause_id, end_offset=end_offset)
+    message = controller_pb2.MetadataStreamResponse(
+        cause_id=cause_id, end_offset=end_offset, controller_epoch=controller_epoch
+    )
     for batch in batches:
         message.batches.add(
             base_offset=batch.base_offset,
@@ -87,5 +111,8 @@ def decode_stream_response(payload: bytes) -> MetadataStreamResponse:
     except (DecodeError, msgspec.DecodeError) as error:
         raise CodecError(message="MetadataStreamResponse", reason=str(error)) from error
     return MetadataStreamResponse(
-        end_offset=MetadataOffset(message.end_offset), batches=batches, cause_id=CauseId(message.cause_id)
+        end_offset=MetadataOffset(message.end_offset),
+        batches=batches,
+        cause_id=CauseId(message.cause_id),
+        controller_epoch=LeaderEpoch(message.controller_epoch),
     )

@@ -9,15 +9,20 @@ from typing import Final, get_args
 
 from laststand.emulator.core import admin_messages, messages, transaction_messages
 from laststand.emulator.core.message import Message
+from laststand.emulator.core.quorum import messages as quorum_messages
 from laststand.emulator.core.zookeeper import control_messages
 
 CONTROLLER_SERVICE: Final = "laststand.Controller"
+QUORUM_SERVICE: Final = "laststand.Quorum"
+"""Served by each of several controllers, beside the controller's."""
+
 BROKER_SERVICE: Final = "laststand.Broker"
 ZOOKEEPER_BROKER_SERVICE: Final = "laststand.ZooKeeperBroker"
 """Served by brokers of clusters with ZooKeeper, beside the broker's: each hosts a controller."""
 
 RESPONSE_OF: Final[Mapping[type[Message], type[Message]]] = {
     **messages.RESPONSE_OF,
+    **quorum_messages.RESPONSE_OF,
     **dict(zip(get_args(control_messages.ControlMessage), get_args(control_messages.ControlAnswer), strict=True)),
     control_messages.ControlledShutdownRequest: control_messages.ControlledShutdownResponse,
 }
@@ -35,6 +40,7 @@ UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
         messages.DescribeTopicPartitionsRequest,
         *get_args(admin_messages.AdminRequest),
     ),
+    QUORUM_SERVICE: get_args(quorum_messages.QuorumRequest),
     BROKER_SERVICE: (
         messages.MetadataRequest,
         messages.InitProducerIdRequest,

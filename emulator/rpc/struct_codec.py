@@ -7,6 +7,7 @@ at import:
 - ``X | None`` is an ``optional`` field, absent for ``None``; of a tuple, an optional message with one repeated field;
 - ``tuple[X, ...]`` is a ``repeated`` field;
 - a number or else a reason why there is none, ``X | SomeEnum``, is one field: the enum's values are no such numbers;
+- one of several structs, ``A | B``, is a message with an ``optional`` field for each, of which one is present;
 - a struct or a named tuple is a message, and so is a tuple inside a tuple: ``tuple[tuple[A, B], ...]`` is a repeated
   message whose fields are A and B in order, ``tuple[tuple[A, ...], ...]`` one whose only field is a repeated A.
 
@@ -30,7 +31,7 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 _Write = Callable[[object, Message], None]
 _Read = Callable[[Message], object]
 
-_SCALARS: Final = (int, str, bool, float)
+_SCALARS: Final = (int, str, bool, float, bytes)
 
 
 class StructCodec(Generic[StructT]):
@@ -234,6 +235,8 @@ def _repeated(name: str, item: object, message: type[Message]) -> tuple[_Write, 
     plain = _without_new_types(item)
     if plain in _SCALARS:
         return _repeated_scalar(name)
+    if typing.get_origin(plain) is types.UnionType:
+        return _repeated_variants(name, typing.get_args(plain), _message_of(name, message))
     if typing.get_origin(plain) is tuple:
         return _repeated_tuple(name, typing.get_args(plain), _message_of(name, message))
     assert isinstance(plain, type)
@@ -257,6 +260,30 @@ def _repeated(name: str, item: object, message: type[Message]) -> tuple[_Write, 
         return tuple([read_item(member) for member in getattr(source, name)])
 
     return write, read
+
+
+def _repeated_variants(
+    name: str, kinds: tuple[type[msgspec.Struct], ...], message: type[Message]
+) -> tuple[_Write, _Read]:
+    """Returns the two conversions between a tuple whose members are of several structs, and messages."""
+    field_of = dict(zip(kinds, (field.name for field in message.DESCRIPTOR.fields), strict=True))
+    codecs = {kind: StructCodec(kind, _message_of(field, message)) for kind, field in field_of.items()}
+
+    def write(value: object, target: Message) -> None:
+        assert isinstance(value, tuple)
+        items = getattr(target, name)
+        for member in value:
+            inner = getattr(items.add(), field_of[type(member)])
+            inner.SetInParent()
+            codecs[type(member)].write(member, inner)
+
+    def read_one(source: Message) -> object:
+        for kind, field in field_of.items():
+            if source.HasField(field):
+                return codecs[kind].read(getattr(source, field))
+        raise CodecError(message=message.DESCRIPTOR.name, reason="none of its fields is there")
+
+    return write, lambda source: tuple([read_one(item) for item in getattr(source, name)])
 
 
 def _repeated_scalar(name: str) -> tuple[_Write, _Read]:

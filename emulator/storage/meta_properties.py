@@ -81,6 +81,21 @@ def write_meta_properties(filesystem: FileSystem, directory: str, meta: MetaProp
     write_atomically(filesystem, f"{directory}/{META_PROPERTIES}", text.encode())
 
 
+def format_directory(filesystem: FileSystem, directory: str, fresh: MetaProperties) -> MetaProperties:
+    """Returns a log directory's properties: those given, which are written, where it was never formatted.
+
+    Raises:
+        StorageError: it belongs to another node, or the write failed.
+    """
+    meta = read_meta_properties(filesystem, directory)
+    if meta is None:
+        write_meta_properties(filesystem, directory, fresh)
+        return fresh
+    if (meta.cluster_id, meta.node_id) != (fresh.cluster_id, fresh.node_id):
+        raise StorageError(path=directory, reason=f"belongs to node {meta.node_id} of cluster {meta.cluster_id}")
+    return meta
+
+
 def read_topic_id(filesystem: FileSystem, directory: str) -> TopicId | None:
     """Returns the topic id of a partition directory, or ``None`` where the file is missing.
 

@@ -37,7 +37,7 @@ async def fault_target(
     layout = ClusterLayout(
         run="test",
         directory=directory,
-        controller_id=CONTROLLER,
+        controller_ids=(CONTROLLER,),
         broker_ids=(BrokerId(ZERO), BrokerId(ONE)),
         switches=Switches(),
         properties=(
@@ -59,7 +59,7 @@ async def fault_target(
     ):
         await cluster.start()
         metadata = MetadataObserver(
-            cluster.direct_addresses()[CONTROLLER],
+            {CONTROLLER: cluster.direct_addresses()[CONTROLLER]},
             keepalive=keepalive_for(session_timeout_ms=SESSION_TIMEOUT_MS),
             token=cluster.token,
             on_change=changes.change,

@@ -143,7 +143,7 @@ async def running(
     layout = ClusterLayout(
         run="test",
         directory=directory,
-        controller_id=CONTROLLER,
+        controller_ids=(CONTROLLER,),
         broker_ids=brokers,
         switches=Switches(),
         properties=properties,

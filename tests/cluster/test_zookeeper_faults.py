@@ -68,7 +68,7 @@ class ServerAlone:
         self.layout = ClusterLayout(
             run="test",
             directory=directory,
-            controller_id=CONTROLLER,
+            controller_ids=(CONTROLLER,),
             broker_ids=(BrokerId(BROKER),),
             switches=era_rules(ERA),
             properties=(("broker.session.timeout.ms", "4000"),),

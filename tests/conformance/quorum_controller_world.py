@@ -5,7 +5,6 @@ from typing import Final
 
 from laststand.emulator.core import effects as node_effects
 from laststand.emulator.core import inputs, messages, records
-from laststand.emulator.core.effects import AppendMetadata
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.metadata_version import METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
@@ -101,7 +100,7 @@ class QuorumControllerWorld:
         start, taken = self.end_offset, tuple(first)
         while start < end_offset:
             batch = records.MetadataBatch(base_offset=start, records=taken or (_filler(start),))
-            values = encode_values(AppendMetadata(batch=batch, events=()))
+            values = encode_values(batch, ())
             batches.append(QuorumBatch(base_offset=start, leader_epoch=epoch, values=values))
             start, taken = batch.end_offset, ()
         fetch = self._pop_sent(quorum_messages.FetchMetadataRequest)

@@ -66,7 +66,7 @@ async def wire_cluster(directory: Path):  # type: ignore[no-untyped-def]
     layout = ClusterLayout(
         run="wire",
         directory=directory,
-        controller_id=_CONTROLLER,
+        controller_ids=(_CONTROLLER,),
         broker_ids=tuple(BrokerId(NodeId(node)) for node in _BROKERS),
         switches=era_rules("kip-966"),
         properties=_PROPERTIES,

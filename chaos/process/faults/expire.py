@@ -19,7 +19,8 @@ async def expire(target: ProcessTarget, action: actions.Expire[NodeId]) -> actio
     Raises:
         StepError: a broker was not fenced.
     """
-    links = [Link(node_id, target.cluster.layout.controller_id) for node_id in action.nodes]
+    controllers = target.cluster.layout.controller_ids
+    links = [Link(node_id, controller) for node_id in action.nodes for controller in controllers]
     broken = await break_links(target, links, proxies(target).cut)
 
     def fenced() -> Observation:

@@ -12,13 +12,14 @@ from typing import Final
 
 import msgspec
 
+from laststand.chaos.play.roles import resolve
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.cluster.toxiproxy import Link, Toxiproxy
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import BrokerId, BrokerState
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import is_client
+from laststand.emulator.plan.nodes import ActiveController
 from laststand.emulator.storage.line_file import read_texts
 
 SILENT_AFTER_S: Final = 0.3
@@ -116,13 +117,14 @@ async def passes(target: ProcessTarget, link: Link) -> bool:
 
 
 def _is_used(target: ProcessTarget, link: Link) -> bool:
-    if is_client(link.source) or not target.cluster.tells_of_peers or not target.cluster.is_running(link.source):
+    is_told = link.source in target.cluster.layout.broker_ids and target.cluster.tells_of_peers
+    if not is_told or not target.cluster.is_running(link.source):
         return False
     lines = read_texts(_event_file(target, link)).content
     if link.target in _unreachable(lines):
         return False
-    if link.target == target.cluster.layout.controller_id:
-        return True
+    if link.target in target.cluster.layout.controller_ids:
+        return link.target == resolve(ActiveController(), target.image, {})
     if _is_starting(lines):
         return False
     source, leader = BrokerId(link.source), BrokerId(link.target)

@@ -243,6 +243,10 @@ def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
             return messages.MetadataResponse(brokers=(), controller_id=None, topics=())
         case messages.DescribeTopicPartitionsRequest():
             return messages.DescribeTopicPartitionsResponse(error=error)
+        case admin_messages.DescribeFeaturesRequest():
+            return admin_messages.DescribeFeaturesResponse(error=error)
+        case admin_messages.DescribeClusterRequest():
+            return admin_messages.DescribeClusterResponse(error=error)
         case _ if REQUIREMENTS[type(request)].subject in (Subject.CLUSTER, Subject.TRANSACTIONAL_ID):
             return _response(request, error=error)
         case _:

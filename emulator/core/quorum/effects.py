@@ -106,7 +106,7 @@ class RefuseProposal(Effect, frozen=True, kw_only=True):
 
 
 class EndProcess(Effect, frozen=True, kw_only=True):
-    """An orderly stop is complete: another leads, or nobody else votes."""
+    """An orderly stop is complete: another leads, or none was found in time."""
 
 
 class RecordQuorumEvent(Effect, frozen=True, kw_only=True):

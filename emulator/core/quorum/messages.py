@@ -4,7 +4,8 @@
 FetchMetadata is Kafka's Fetch of ``__cluster_metadata``; brokers' Fetch of partitions is in ``core/messages.py``.
 """
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -257,3 +258,17 @@ QuorumAnswer: TypeAlias = (
     | ApiVersionsResponse
     | DescribeQuorumResponse
 )
+
+RESPONSE_OF: Final[Mapping[type[Message], type[Message]]] = {
+    VoteRequest: VoteResponse,
+    BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+    EndQuorumEpochRequest: EndQuorumEpochResponse,
+    FetchMetadataRequest: FetchMetadataResponse,
+    FetchSnapshotRequest: FetchSnapshotResponse,
+    AddRaftVoterRequest: VoterChangeResponse,
+    RemoveRaftVoterRequest: VoterChangeResponse,
+    UpdateRaftVoterRequest: UpdateRaftVoterResponse,
+    ApiVersionsRequest: ApiVersionsResponse,
+    DescribeQuorumRequest: DescribeQuorumResponse,
+}
+"""The response type of each request type."""

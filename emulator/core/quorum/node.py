@@ -108,6 +108,8 @@ class QuorumNode:
                 deadlines.append(state.election_deadline_ms)
             case _:
                 pass
+        if replica.stop_deadline_ms is not None:
+            deadlines.append(replica.stop_deadline_ms)
         # All that was due by the last turn was done in it, or waits for something other than time.
         return min((deadline for deadline in deadlines if deadline > replica.now_ms), default=None)
 
@@ -133,7 +135,7 @@ class QuorumNode:
             case inputs.SnapshotTaken():
                 take_snapshot(replica, incoming.position, incoming.content)
             case node_inputs.ShutdownRequested():
-                replica.is_stopping = True
+                replica.stop_deadline_ms = replica.now_ms + replica.settings.stop_timeout_ms
             case _:
                 assert_never(incoming)
 
@@ -241,6 +243,8 @@ class QuorumNode:
     def _poll(self) -> None:
         """Does what the state wants at this moment, until it wants nothing more."""
         replica = self.replica
+        if replica.stop_deadline_ms is not None and replica.now_ms >= replica.stop_deadline_ms:
+            replica.emit(effects.EndProcess())
         expire_parked(replica)
         before = None
         while replica.state is not before:

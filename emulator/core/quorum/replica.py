@@ -70,7 +70,7 @@ class Replica:
         parked: fetches that wait, in order.
         announced: epoch and leader that the state machine knows.
         committed_end_offset: that the state machine knows.
-        is_stopping: an orderly stop was asked for.
+        stop_deadline_ms: until when an orderly stop, which was asked for, waits for another leader; else ``None``.
         now_ms: of the turn.
         cause_id: of the turn.
     """
@@ -91,7 +91,7 @@ class Replica:
         self.parked: list[ParkedFetch] = []
         self.announced = (LeaderEpoch(0), cast(NodeId | None, None))
         self.committed_end_offset = MetadataOffset(0)
-        self.is_stopping = False
+        self.stop_deadline_ms: int | None = None
         self.now_ms = now_ms
         self.cause_id = CauseId("start")
         self.draws = Draws(loaded.seed)
@@ -126,10 +126,16 @@ class Replica:
             self._become(self._follower_of(election.leader_id, election.leader_epoch))
         else:
             self._become(self._unattached_at(election.leader_epoch, leader_id=election.leader_id, voted=election.voted))
-        if self.log.voters.has_only(self.key) and not isinstance(self.state, Leader):
+        is_fresh = self.settings.is_first and not self.leader_epoch and not self.log.end_offset
+        if (self.log.voters.has_only(self.key) or is_fresh) and not isinstance(self.state, Leader):
             self.begin_election()
 
     # --- What it knows ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_stopping(self) -> bool:
+        """An orderly stop was asked for."""
+        return self.stop_deadline_ms is not None
 
     @property
     def is_voter(self) -> bool:

@@ -1,19 +1,29 @@
 """Configuration of one node of the quorum, by Kafka's names without ``controller.quorum.``."""
 
 from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
 
 from laststand.emulator.core.quorum.rules import QuorumRules
-from laststand.emulator.core.quorum.voter_set import ReplicaKey, VersionRange, Voter, VoterSet
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, VersionRange, Voter, VoterSet
 from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.uuid_text import uuid_text
 
 CAUGHT_UP_MS: Final = 60 * 60 * 1000
 """Within which a replica must have fetched to count as caught up when it is added (``LeaderState``): an hour."""
 
 OBSERVER_SESSION_MS: Final = 5 * 60 * 1000
 """After which an observer that does not fetch is left out of DescribeQuorum."""
+
+
+def initial_directory_id(cluster_id: str, node_id: NodeId) -> DirectoryId:
+    """Returns the directory id of a controller's first disk, which every node can tell.
+
+    Kafka's ``format`` draws them, and is given those of all controllers (``--initial-controllers``).
+    """
+    return DirectoryId(uuid_text(blake2b(f"{cluster_id}/{node_id}".encode(), digest_size=16).digest()))
 
 
 def formatted(keys: Iterable[ReplicaKey], rules: QuorumRules) -> tuple[VoterSet, int]:
@@ -43,6 +53,8 @@ class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
         request_timeout_ms: after which a request counts as failed.
         retry_backoff_ms: pause after a failed request.
         election_backoff_max_ms: the longest that a leader's resignation lets a successor wait.
+        stop_timeout_ms: the longest that an orderly stop waits for another leader.
+        is_first: stands for election at once where nobody was elected yet, instead of after the election timeout.
         append_linger_ms: for which records are collected before they are appended.
         fetch_wait_ms: for which the leader may keep a fetch without anything new.
         fetch_batches_max: in one answer.
@@ -65,6 +77,8 @@ class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     election_backoff_max_ms: int = 1000
+    stop_timeout_ms: int = 5000
+    is_first: bool = False
     append_linger_ms: int = 25
     fetch_wait_ms: int = 500
     fetch_batches_max: int = 1000

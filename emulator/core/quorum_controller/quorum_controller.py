@@ -266,7 +266,7 @@ class QuorumController:
                     cause_id=_CONTROL,
                     proposal_id=0,
                     leader_epoch=self.controller_epoch,
-                    values=encode_values(effect),
+                    values=encode_values(effect.batch, effect.events),
                 )
                 self._step_quorum(proposed)
             case node_effects.SendResponse(request_id=request_id, response=response):

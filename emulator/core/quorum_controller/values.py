@@ -1,4 +1,4 @@
-"""Metadata records in the quorum's log: what the controller writes becomes values, what is committed is read back.
+"""Metadata records in the log of one or several controllers: what is written becomes values, and is read back.
 
 A value is a record; the last of a batch carries the events that describe the batch, so that a successor can write down
 what its predecessor decided and was killed before writing. Records of the quorum itself take offsets, too; to the
@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core import records
-from laststand.emulator.core.effects import AppendMetadata
 from laststand.emulator.core.events import ControllerEvent, OtherRecordCommitted
 from laststand.emulator.core.quorum.batches import ControlRecord, LeaderChange, QuorumBatch
 from laststand.emulator.core.types import CauseId, MetadataOffset
@@ -32,10 +31,10 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(_Value)
 
 
-def encode_values(effect: AppendMetadata) -> tuple[bytes, ...]:
-    """Returns the values to propose for a batch."""
-    *first, last = effect.batch.records
-    values = [*(_Value(record) for record in first), _Value(last, effect.events)]
+def encode_values(batch: records.MetadataBatch, events: tuple[ControllerEvent, ...]) -> tuple[bytes, ...]:
+    """Returns the values of a batch in the log, and of the events that describe it."""
+    *first, last = batch.records
+    values = [*(_Value(record) for record in first), _Value(last, events)]
     return tuple(_ENCODER.encode(value) for value in values)
 
 

@@ -311,7 +311,8 @@ def _about_metadata_logs(evidence: RunEvidence) -> Iterator[Doubt]:
     for node in _nodes_of(NodeRole.CONTROLLER, evidence.timeline):
         log = evidence.metadata_logs.get(node)
         if log is not None:
-            for sentence in contradictions_of_log(node, log, evidence.facts.cluster):
+            others = [other for each, other in evidence.metadata_logs.items() if each != node]
+            for sentence in contradictions_of_log(node, log, evidence.facts.cluster, others=others):
                 yield Doubt(about=Evidence.EVENTS, sentence=sentence, node=node)
         elif is_on_disk:
             yield Doubt(

@@ -52,7 +52,7 @@ _COLUMNS: Final = np.dtype(
 )
 _NO_MARKER: Final = -1
 _WITH_MARKER: Final = np.dtype([*((name, _COLUMNS[name]) for name in _COLUMNS.names or ()), ("marker", "i2")])
-_CONTROL_BIT: Final = 0x20
+CONTROL_BIT: Final = 0x20
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _CRC_START: Final = 21
 _WRONG_CRC: Final = "wrong CRC"
@@ -243,7 +243,7 @@ def _with_markers(content: memoryview, begins: Ints, headers: Headers) -> Header
     for name in _COLUMNS.names or ():
         found[name] = headers[name]
     found["marker"] = _NO_MARKER
-    for place in np.flatnonzero(headers["attributes"] & _CONTROL_BIT).tolist():
+    for place in np.flatnonzero(headers["attributes"] & CONTROL_BIT).tolist():
         found["marker"][place] = _control_type(content, int(begins[place]) + HEADER.size)
     return found
 

@@ -1,22 +1,36 @@
-"""Reads the controller's own log on disk, beside the controller's events.
+"""Reads controllers' logs on disk, beside controllers' events.
 
-The controller keeps its records in ``nodes/<id>/data/__cluster_metadata-0``, in Kafka's record batch format: a batch of
-the log per batch of records. The value of its first record is MessagePack: an array of the encoded records and of the
-events that record them, the same that the event files have once the records are durable.
+A controller keeps its records in ``nodes/<id>/data/__cluster_metadata-0``, in Kafka's record batch format: a batch of
+the log per batch of records, a record per metadata record. The value of a record is MessagePack: an array of the encoded
+record and, in the last one of a batch, of the events that record them, the same that the event files have once the
+records are committed. Batches of control records have none: several controllers agree by them on the rest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import ControllerEvent, Event, PartitionChanged, PartitionEvent
+from laststand.emulator.core.events import (
+    ControllerEvent,
+    Event,
+    OtherRecordCommitted,
+    PartitionChanged,
+    PartitionEvent,
+)
+from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.reading.logs import AFTER_LENGTH, HEADER, batch_problem
+from laststand.emulator.verification.reading.logs import AFTER_LENGTH, CONTROL_BIT, HEADER, batch_problem
 from laststand.emulator.verification.tables.vocabulary import COMMITTED
 
-_BEFORE_VALUE: Final = 4
-"""Attributes, two deltas of 0, and the length -1 of the key."""
+_BASE_OFFSET: Final = 0
+_LENGTH: Final = 1
+_ATTRIBUTES: Final = 5
+_RECORD_COUNT: Final = 12
+"""Places of fields in a header."""
+
+_BEFORE_DELTAS: Final = 1
+"""Bytes of a record's attributes."""
 _COMPARED: Final = frozenset(
     kind for kind in COMMITTED if kind is PartitionChanged or not issubclass(kind, PartitionEvent)
 )
@@ -24,12 +38,20 @@ _Key = tuple[int, str, str, int]
 """Metadata offset and type of an event; topic id and partition, where it has them."""
 
 
-class _Entry(msgspec.Struct, frozen=True, array_like=True):
-    records: bytes
-    events: tuple[ControllerEvent, ...]
+class _Value(msgspec.Struct, frozen=True, array_like=True):
+    record: msgspec.Raw
+    events: tuple[ControllerEvent, ...] = ()
 
 
-_ENTRY: Final = msgspec.msgpack.Decoder(_Entry)
+_VALUE: Final = msgspec.msgpack.Decoder(_Value)
+
+
+class _ControlRecord(msgspec.Struct, frozen=True):
+    type: str
+
+
+_CONTROL_RECORD: Final = msgspec.msgpack.Decoder(_ControlRecord)
+_NO_CAUSE: Final = CauseId("")
 
 
 class MetadataLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,44 +59,65 @@ class MetadataLog(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         events: of its records.
+        end_offset: of the log.
         problem: why reading ended early, if it did.
     """
 
     events: tuple[Event, ...]
+    end_offset: int
     problem: str | None
 
 
 def read_metadata_log(content: bytes) -> MetadataLog:
     """Returns the content of a controller's log file."""
     events: list[Event] = []
-    view, position = memoryview(content), 0
+    view, position, end_offset = memoryview(content), 0, 0
     while position < len(content):
         problem = batch_problem(view, position)
         if problem is None:
-            length = AFTER_LENGTH + HEADER.unpack_from(content, position)[1]
+            header = HEADER.unpack_from(content, position)
+            length = AFTER_LENGTH + header[_LENGTH]
             try:
-                events.extend(_ENTRY.decode(_value(view[position : position + length])).events)
+                events += _events(view[position : position + length])
             except (msgspec.DecodeError, IndexError):
                 problem = "no records of a controller"
+            end_offset = header[_BASE_OFFSET] + header[_RECORD_COUNT]
             position += length
         if problem is not None:
-            return MetadataLog(events=tuple(events), problem=f"{problem} at byte {position}")
-    return MetadataLog(events=tuple(events), problem=None)
+            return MetadataLog(events=tuple(events), end_offset=end_offset, problem=f"{problem} at byte {position}")
+    return MetadataLog(events=tuple(events), end_offset=end_offset, problem=None)
 
 
-def _value(batch: memoryview) -> memoryview:
-    """Returns the value of a batch's first record.
+def _events(batch: memoryview) -> Iterator[Event]:
+    header = HEADER.unpack_from(batch, 0)
+    for offset, value in enumerate(_values(batch, header[_RECORD_COUNT]), header[_BASE_OFFSET]):
+        if header[_ATTRIBUTES] & CONTROL_BIT:
+            record = _CONTROL_RECORD.decode(value).type
+            yield OtherRecordCommitted(cause_id=_NO_CAUSE, metadata_offset=MetadataOffset(offset), record=record)
+        else:
+            yield from _VALUE.decode(value).events
+
+
+def _values(batch: memoryview, record_count: int) -> Iterator[memoryview]:
+    """Yields the values of a batch's records.
 
     Raises:
-        IndexError: it has none.
+        IndexError: it has fewer records than it says.
     """
-    _, at = _varint(batch, HEADER.size)
-    size, start = _varint(batch, at + _BEFORE_VALUE)
-    return batch[start : start + size]
+    at = HEADER.size
+    for _ in range(record_count):
+        length, at = _varint(batch, at)
+        end = at + length
+        _, at = _varint(batch, at + _BEFORE_DELTAS)
+        _, at = _varint(batch, at)
+        key_size, at = _varint(batch, at)
+        size, at = _varint(batch, at + key_size)
+        yield batch[at : at + size]
+        at = end
 
 
 def _varint(content: memoryview, at: int) -> tuple[int, int]:
-    """Returns a zig-zag number that is not negative, and where it ends."""
+    """Returns a zig-zag number, and where it ends; 0 for the -1 of what is null."""
     value = shift = 0
     while True:
         byte = content[at]
@@ -85,13 +128,22 @@ def _varint(content: memoryview, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def contradictions_of_log(node: int, log: MetadataLog, cluster: ClusterFacts) -> Iterator[str]:
-    """Yields a sentence for each record of which a controller's log and its events say something else.
+def contradictions_of_log(
+    node: int, log: MetadataLog, cluster: ClusterFacts, *, others: Sequence[MetadataLog] = ()
+) -> Iterator[str]:
+    """Yields a sentence for each record of which a controller's log and all events say something else.
 
-    A controller that was killed may have written records that it did not live to record.
+    A controller that was killed may have written records that it did not live to record. One of several may lag behind
+    the others, and its log may end with records that were never committed.
+
+    Args:
+        node: the controller.
+        log: its log.
+        cluster: has the events.
+        others: the logs of all other controllers.
     """
-    reported = {_key(each.event): each.event for kind in _COMPARED for each in cluster.events.of(kind)}
-    kept = {_key(event): event for event in log.events if type(event) in _COMPARED}
+    reported = {_key(each.event): _comparable(each.event) for kind in _COMPARED for each in cluster.events.of(kind)}
+    kept = {_key(event): _comparable(event) for event in log.events if type(event) in _COMPARED}
     reported_up_to = max((key[0] for key in reported), default=-1)
     name = f"the log of controller {node} on disk"
     was_killed = (node, cluster.last_incarnation.get(node, 0)) in cluster.killed
@@ -101,12 +153,18 @@ def contradictions_of_log(node: int, log: MetadataLog, cluster: ClusterFacts) ->
     for key in sorted(reported.keys() | kept.keys()):
         offset, kind, _, _ = key
         if key not in kept:
-            yield f"{name} has no {kind} at metadata offset {offset}, and its events do"
+            if not (offset >= log.end_offset and any(other.end_offset > offset for other in others)):
+                yield f"{name} has no {kind} at metadata offset {offset}, and its events do"
         elif key not in reported:
-            if offset <= reported_up_to or not was_killed:
+            if offset <= reported_up_to or not (was_killed or others):
                 yield f"{name} has a {kind} at metadata offset {offset}, and its events do not"
         elif reported[key] != kept[key]:
             yield f"{name} and its events say different things of metadata offset {offset}"
+
+
+def _comparable(event: Event) -> Event:
+    """Returns an event without its cause where the log does not keep that: of the quorum's own records."""
+    return msgspec.structs.replace(event, cause_id=_NO_CAUSE) if isinstance(event, OtherRecordCommitted) else event
 
 
 def _key(event: Event) -> _Key:

@@ -17,7 +17,7 @@ def test_the_node_beside_the_brokers_is_a_controller_or_a_zookeeper_server(era: 
     layout = ClusterLayout(
         run="run",
         directory=Path("/run"),
-        controller_id=CONTROLLER,
+        controller_ids=(CONTROLLER,),
         broker_ids=BROKERS,
         switches=era_rules(era),
         properties=(),

@@ -27,7 +27,7 @@ def layout(tmp_path: Path) -> ClusterLayout:
     return ClusterLayout(
         run="run",
         directory=tmp_path,
-        controller_id=NodeId(100),
+        controller_ids=(NodeId(100),),
         broker_ids=(BrokerId(NodeId(0)),),
         switches=era_rules("kip-966"),
         properties=tuple(TLS_BETWEEN_NODES.items()),

@@ -77,8 +77,7 @@ def broker_with(records: bytes, history: ClientHistory) -> Served:
     return Served(
         broker_id=BROKER,
         cluster_id="",
-        controller_id=NodeId(100),
-        controller_address=Endpoint("127.0.0.1", 1),
+        controllers={NodeId(100): Endpoint("127.0.0.1", 1)},
         log_dir="",
         properties=unused,
         versions=served_versions(era_rules(DEFAULT_ERA)),

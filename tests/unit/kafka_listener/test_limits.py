@@ -70,8 +70,7 @@ def served() -> Served:
     return Served(
         broker_id=BrokerId(BROKER),
         cluster_id="c",
-        controller_id=NodeId(100),
-        controller_address=Endpoint("127.0.0.1", 1),
+        controllers={NodeId(100): Endpoint("127.0.0.1", 1)},
         log_dir="/logs",
         properties=properties,
         versions=served_versions(era_rules(DEFAULT_ERA)),

@@ -105,8 +105,7 @@ async def serving() -> AsyncIterator[Broker]:
     served = Served(
         broker_id=unused,
         cluster_id="",
-        controller_id=NodeId(100),
-        controller_address=unused,
+        controllers={NodeId(100): unused},
         note_order=unused,
         log_dir="",
         properties=unused,

@@ -49,7 +49,7 @@ def config_of(path: Path, *, node_id: int) -> NodeConfig:
         node_id=NodeId(node_id),
         incarnation=0,
         cluster_id="unit",
-        controller_id=NodeId(100),
+        controller_ids=(NodeId(100),),
         data_dirs=("/data",),
         ledger_dir="/ledger",
         event_file=str(path / "0-0.jsonl"),

@@ -66,7 +66,7 @@ class ObservedCluster(NullObserver):
         self.until(lambda: len(registered) == 3 and not any(broker.fenced for broker in registered.values()))
         self.cluster.clients.create_topic("orders", ((0, 1, 2),), {})
         self.cluster.run(300)
-        self.controller = ControllerMetrics(self.cluster.controller)
+        self.controller = ControllerMetrics(lambda: self.cluster.controller)
         self.broker = BrokerMetrics(self.core(BROKERS[0]), BROKERS[0])
         self.counts = {CONTROLLER: self.controller.count, BROKERS[0]: self.broker.count}
 
@@ -194,7 +194,7 @@ class Counted:
         self.driver.create_topic("orders", ids(0, 1, 2))
 
     def samples(self) -> dict[str, float]:
-        metrics = ControllerMetrics(self.driver.controller)
+        metrics = ControllerMetrics(lambda: self.driver.controller)
         for event in self.driver.events:
             metrics.count(event)
         return samples(metrics.collect())
@@ -261,7 +261,8 @@ def test_a_partition_without_candidates_waits_for_brokers_or_for_people(
 
 
 def test_a_finished_unclean_recovery_is_counted() -> None:
-    metrics = ControllerMetrics(Counted(NodeProperties()).driver.controller)
+    controller = Counted(NodeProperties()).driver.controller
+    metrics = ControllerMetrics(lambda: controller)
     for method in events.UncleanMethod:
         metrics.count(
             events.UncleanLeaderElected(
@@ -355,3 +356,9 @@ def test_anything_else_is_not_found(line: bytes) -> None:
     head, _ = asyncio.run(_answer(ServedMetrics(TwoMetrics()), line + b"\r\n\r\n"))
 
     assert head.startswith(b"HTTP/1.1 404")
+
+
+def test_a_controller_that_is_not_active_shows_that_alone() -> None:
+    assert samples(ControllerMetrics(lambda: None).collect()) == {
+        "kafka_controller_kafkacontroller_activecontrollercount": 0
+    }

@@ -5,7 +5,7 @@ from pathlib import Path
 from laststand.emulator.core.events import ControllerEvent, FeatureChanged
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
 from laststand.emulator.node.event_writer import EventWriter
-from laststand.emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
+from laststand.emulator.node.unreported_events import event_files, read_reported, unreported_events
 
 
 def events(count: int) -> list[ControllerEvent]:
@@ -28,8 +28,8 @@ def test_what_no_earlier_file_has_is_unreported(tmp_path: Path) -> None:
     kept = events(5)
     write(tmp_path / "100-0.jsonl", kept[:2], incarnation=0)
     write(tmp_path / "100-2.jsonl", kept[2:4], incarnation=2)
-    files = earlier_event_files(str(tmp_path / "100-3.jsonl"), incarnation=3)
-    assert [Path(file).name for file in files] == ["100-0.jsonl", "100-1.jsonl", "100-2.jsonl"]
+    files = event_files(str(tmp_path / "100-3.jsonl"), [NodeId(100)])
+    assert [Path(file).name for file in files] == ["100-0.jsonl", "100-2.jsonl"]
     assert unreported_events(kept, read_reported(files)) == kept[4:]
 
 
@@ -39,9 +39,13 @@ def test_an_event_on_a_torn_line_is_unreported(tmp_path: Path) -> None:
     write(path, kept, incarnation=0)
     whole = b"".join(path.read_bytes().splitlines(keepends=True)[:3])
     path.write_bytes(whole[:-2])
-    files = earlier_event_files(str(tmp_path / "100-1.jsonl"), incarnation=1)
+    files = event_files(str(tmp_path / "100-1.jsonl"), [NodeId(100)])
     assert unreported_events(kept, read_reported(files)) == kept[2:]
 
 
-def test_the_first_incarnation_looks_at_no_file(tmp_path: Path) -> None:
-    assert earlier_event_files(str(tmp_path / "100-0.jsonl"), incarnation=0) == []
+def test_another_controller_may_have_reported_it(tmp_path: Path) -> None:
+    kept = events(3)
+    write(tmp_path / "101-0.jsonl", kept[:2], incarnation=0)
+    files = event_files(str(tmp_path / "100-0.jsonl"), [NodeId(100), NodeId(101)])
+    assert unreported_events(kept, read_reported(files)) == kept[2:]
+    assert event_files(str(tmp_path / "100-0.jsonl"), [NodeId(100)]) == []

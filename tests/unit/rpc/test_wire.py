@@ -4,11 +4,11 @@ from hashlib import sha256
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2
+from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2, quorum_pb2
 from proto.write import FOLDER, proto_files
 
-MODULES = (broker_pb2, common_pb2, control_pb2, controller_pb2)
-WIRE = "ca0346dc2e2ce98fa456842ffbb80ad03e15bcbb8ae7db6791ce714a6d1111b7"
+MODULES = (broker_pb2, common_pb2, control_pb2, controller_pb2, quorum_pb2)
+WIRE = "649e24144fba50aa0636d9ec5a10385f480107055d718561a274b3c2a73a8fcb"
 
 
 def test_proto_files_are_those_that_the_structs_give() -> None:
@@ -23,7 +23,7 @@ def test_fields_keep_their_numbers_and_types() -> None:
         for name, message in module.DESCRIPTOR.message_types_by_name.items()
         for field in message.fields
     )
-    assert len(lines) == 540
+    assert len(lines) == 670
     assert sha256("\n".join(lines).encode()).hexdigest() == WIRE, "see git diff proto: only new fields may be different"
 
 

@@ -1,42 +1,57 @@
 """The metadata log against every crash: what was reported durable is replayed, and nothing that was not appended."""
 
+import msgspec
 import pytest
 
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, LeaderChange, QuorumBatch
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, Voter, VoterSet
+from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.storage.filesystem import OpenMode
 from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from laststand.emulator.storage.metadata_log import MetadataLog
 from tests.unit.storage.log_fixtures import durable_directory, overwrite
 
-PAYLOADS = [(b"first", 1), (b"", 3), (b"x" * 10_000, 2), (b"last", 1)]
+BATCHES = [
+    QuorumBatch(base_offset=MetadataOffset(0), leader_epoch=LeaderEpoch(0), values=(b"first",)),
+    QuorumBatch(
+        base_offset=MetadataOffset(1),
+        leader_epoch=LeaderEpoch(3),
+        control=(
+            LeaderChange(leader_id=NodeId(101), voters=(NodeId(100), NodeId(101)), granting_voters=(NodeId(101),)),
+            KRaftVersion(level=1),
+            KRaftVoters(voters=VoterSet.of([Voter(key=ReplicaKey(NodeId(100), DirectoryId("disk")))])),
+        ),
+    ),
+    QuorumBatch(base_offset=MetadataOffset(4), leader_epoch=LeaderEpoch(3), values=(b"", b"x" * 10_000)),
+    QuorumBatch(base_offset=MetadataOffset(6), leader_epoch=LeaderEpoch(7), values=(b"last",)),
+]
 LOG_FILE = "/meta/00000000000000000000.log"
 
 
-def _play(filesystem: MemoryFileSystem, acknowledged: list[bytes]) -> None:
-    """Appends every payload, syncing after each but the second; notes what was reported durable."""
+def _play(filesystem: MemoryFileSystem, acknowledged: list[QuorumBatch]) -> None:
+    """Appends every batch, syncing after each but the second; notes what was reported durable."""
     log = MetadataLog(filesystem, "/meta")
-    appended = [entry.payload for entry in log.pop_recovered()]
-    for number, (payload, count) in enumerate(PAYLOADS[len(appended) :], start=len(appended)):
-        log.append(payload, record_count=count)
-        appended.append(payload)
+    appended = list(log.pop_recovered())
+    for number, batch in enumerate(BATCHES[len(appended) :], start=len(appended)):
+        log.append(batch)
+        appended.append(batch)
         if number != 1:
             log.sync()
             acknowledged[:] = appended
     log.close()
 
 
-def _replayed(filesystem: MemoryFileSystem) -> list[bytes]:
-    return [entry.payload for entry in MetadataLog(filesystem, "/meta").pop_recovered()]
+def _replayed(filesystem: MemoryFileSystem) -> list[QuorumBatch]:
+    return list(MetadataLog(filesystem, "/meta").pop_recovered())
 
 
 def test_replay_returns_what_was_appended() -> None:
     filesystem = durable_directory("/meta")
     _play(filesystem, [])
     log = MetadataLog(filesystem, "/meta")
-    recovered = log.pop_recovered()
-    assert [(entry.payload, entry.record_count) for entry in recovered] == PAYLOADS
-    assert [entry.base_offset for entry in recovered] == [0, 1, 4, 6]
+    assert log.pop_recovered() == BATCHES
     assert log.end_offset == 7
     assert log.pop_recovered() == ()
 
@@ -49,7 +64,7 @@ def test_crash_at_every_operation(outcome: FaultOutcome, keep: Keep | None) -> N
         operation += 1
         filesystem = durable_directory("/meta")
         filesystem.restart(crash_at=CrashPoint(operation=operation, outcome=outcome))
-        acknowledged: list[bytes] = []
+        acknowledged: list[QuorumBatch] = []
         try:
             _play(filesystem, acknowledged)
         except SimulatedCrashError:
@@ -58,9 +73,9 @@ def test_crash_at_every_operation(outcome: FaultOutcome, keep: Keep | None) -> N
             filesystem.restart()
             replayed = _replayed(filesystem)
             assert replayed[: len(acknowledged)] == acknowledged
-            assert replayed == [payload for payload, _ in PAYLOADS][: len(replayed)]
+            assert replayed == BATCHES[: len(replayed)]
             _play(filesystem, acknowledged)
-            assert _replayed(filesystem) == [payload for payload, _ in PAYLOADS]
+            assert _replayed(filesystem) == BATCHES
             continue
         break
     assert operation > 8
@@ -69,12 +84,23 @@ def test_crash_at_every_operation(outcome: FaultOutcome, keep: Keep | None) -> N
 def test_what_was_replayed_survives_a_later_power_loss() -> None:
     filesystem = durable_directory("/meta")
     log = MetadataLog(filesystem, "/meta")
-    log.append(b"written, not synced", record_count=1)
+    log.append(BATCHES[0])
     filesystem.restart()
-    assert _replayed(filesystem) == [b"written, not synced"]
+    assert _replayed(filesystem) == BATCHES[:1]
     filesystem.lose_power(keep=Keep.NONE, seed=1)
     filesystem.restart()
-    assert _replayed(filesystem) == [b"written, not synced"]
+    assert _replayed(filesystem) == BATCHES[:1]
+
+
+@pytest.mark.parametrize(("end_offset", "kept"), [(7, 4), (6, 3), (5, 2), (4, 2), (1, 1), (0, 0)])
+def test_a_cut_is_durable_and_takes_batches_whole(end_offset: int, kept: int) -> None:
+    filesystem = durable_directory("/meta")
+    _play(filesystem, [])
+    log = MetadataLog(filesystem, "/meta")
+    log.truncate(MetadataOffset(end_offset))
+    filesystem.lose_power(keep=Keep.NONE, seed=1)
+    filesystem.restart()
+    assert _replayed(filesystem) == BATCHES[:kept]
 
 
 def test_torn_tail_is_cut_and_written_over() -> None:
@@ -83,9 +109,10 @@ def test_torn_tail_is_cut_and_written_over() -> None:
     file = filesystem.open(LOG_FILE, OpenMode.APPEND)
     file.truncate(file.size - 1)
     log = MetadataLog(filesystem, "/meta")
-    assert len(log.pop_recovered()) == len(PAYLOADS) - 1
-    log.append(b"again", record_count=1)
-    assert _replayed(filesystem)[-1] == b"again"
+    assert log.pop_recovered() == BATCHES[:-1]
+    again = msgspec.structs.replace(BATCHES[-1], values=(b"again",))
+    log.append(again)
+    assert _replayed(filesystem)[-1] == again
 
 
 def test_hole_between_batches_is_corruption() -> None:
@@ -107,11 +134,11 @@ def test_failure_poisons_the_log(failing: str) -> None:
     with pytest.raises(StorageError):
         _append_and_sync(log)
     with pytest.raises(StorageError):
-        log.append(b"later", record_count=1)
+        log.append(BATCHES[1])
     with pytest.raises(StorageError):
         log.sync()
 
 
 def _append_and_sync(log: MetadataLog) -> None:
-    log.append(b"payload", record_count=1)
+    log.append(BATCHES[0])
     log.sync()

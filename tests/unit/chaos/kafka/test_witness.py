@@ -27,7 +27,7 @@ def layout(tmp_path: Path) -> ClusterLayout:
     return ClusterLayout(
         run="unit",
         directory=tmp_path,
-        controller_id=CONTROLLER,
+        controller_ids=(CONTROLLER,),
         broker_ids=(BrokerId(BROKER),),
         switches=era_switches("kafka-4.2"),
         properties=(),

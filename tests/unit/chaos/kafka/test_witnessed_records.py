@@ -45,7 +45,7 @@ def controller_events(directory: Path, *records: Record | OtherRecord) -> list[A
     layout = ClusterLayout(
         run="test",
         directory=directory,
-        controller_id=CONTROLLER,
+        controller_ids=(CONTROLLER,),
         broker_ids=(ZERO,),
         switches=era_switches("kafka-4.2"),
         properties=(),

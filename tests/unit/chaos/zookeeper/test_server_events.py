@@ -27,7 +27,7 @@ def layout_in(directory: Path) -> ClusterLayout:
     layout = ClusterLayout(
         run="test",
         directory=directory,
-        controller_id=CONTROLLER,
+        controller_ids=(CONTROLLER,),
         broker_ids=(BROKER,),
         switches=era_rules("kafka-3.9-zk"),
         properties=(),

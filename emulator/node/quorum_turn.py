@@ -1,0 +1,164 @@
+"""A turn of one of several controllers without its network, and the disk that it works on.
+
+As in ``controller_turn``, the log is synced once for a turn, and messages leave after all that the turn did to files.
+What the quorum commits later than in the turn that appended it leaves with the turn that commits it.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
+
+from laststand.emulator.core import effects
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.events import ControllerEvent, Event
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.quorum import effects as quorum_effects
+from laststand.emulator.core.quorum.inputs import LoadedQuorum, LogSynced
+from laststand.emulator.core.quorum.rules import QuorumRules
+from laststand.emulator.core.quorum.settings import QuorumSettings, formatted, initial_directory_id
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
+from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
+from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
+from laststand.emulator.node.config import NodeConfig
+from laststand.emulator.node.controller_turn import Departure
+from laststand.emulator.node.metadata_journal import open_metadata_directory
+from laststand.emulator.storage.filesystem import FileSystem
+from laststand.emulator.storage.meta_properties import MetaProperties, format_directory
+from laststand.emulator.storage.metadata_log import MetadataLog
+from laststand.emulator.storage.quorum_state import read_quorum_state, write_quorum_state
+
+_log: Final = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_MS: Final = 500
+"""For the last controllers of a cluster that is stopped, which nobody succeeds. Another is elected within 0.1 s."""
+
+_SEED_BITS: Final = 62
+
+
+class QuorumTurns:
+    """One of several controllers, its metadata log and its file of epoch and vote.
+
+    Args:
+        config: of the node.
+        filesystem: of its disk.
+        now_ms: by the node's clock.
+        unreported: returns those events of committed records that no controller has written down yet.
+
+    Raises:
+        StorageError: the disk is another node's, or cannot be read.
+        IllegalQuorumState: what is on it does not belong together.
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        filesystem: FileSystem,
+        *,
+        now_ms: int,
+        unreported: Callable[[Sequence[ControllerEvent]], Sequence[ControllerEvent]],
+    ) -> None:
+        data_dir = config.data_dirs[0]
+        fresh = MetaProperties(
+            cluster_id=config.cluster_id,
+            node_id=config.node_id,
+            directory_id=config.directory_id or initial_directory_id(config.cluster_id, config.node_id),
+        )
+        directory_id = DirectoryId(format_directory(filesystem, data_dir, fresh).directory_id)
+        self._directory = open_metadata_directory(filesystem, data_dir)
+        self._filesystem = filesystem
+        self._log = MetadataLog(filesystem, self._directory)
+        self._unreported = unreported
+        loaded = LoadedQuorum(
+            election=read_quorum_state(filesystem, self._directory),
+            batches=tuple(self._log.pop_recovered()),
+            seed=secrets.randbits(_SEED_BITS),
+        )
+        properties = config.node_properties()
+        self._settings = _settings(config, properties, directory_id)
+        self._controller = QuorumController(self._settings, loaded, properties, config.switches, now_ms=now_ms)
+        self._unsynced: quorum_effects.SyncMetadata | None = None
+
+    @property
+    def active(self) -> Controller | None:
+        """The controller, while this node leads."""
+        return self._controller.active
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when a timer is due."""
+        return self._controller.next_deadline_ms()
+
+    def run(self, inputs: Sequence[QuorumControllerInput], *, now_ms: int) -> tuple[list[Event], list[Departure]]:
+        """Steps the inputs in order, and makes durable what they appended; see ``ControllerTurns.run``."""
+        events: list[Event] = []
+        departures: list[Departure] = []
+        for incoming in inputs:
+            self._step(incoming, events, departures, now_ms=now_ms)
+        while (due := self._unsynced) is not None:
+            self._unsynced = None
+            self._log.sync()
+            synced = LogSynced(cause_id=inputs[-1].cause_id, end_offset=due.end_offset, generation=due.generation)
+            self._step(synced, events, departures, now_ms=now_ms)
+        return events, departures
+
+    def _step(
+        self, incoming: QuorumControllerInput, events: list[Event], departures: list[Departure], *, now_ms: int
+    ) -> None:
+        for effect in self._controller.step(incoming, now_ms=now_ms):
+            self._execute(effect, events, departures)
+
+    def _execute(self, effect: QuorumControllerEffect, events: list[Event], departures: list[Departure]) -> None:
+        match effect:
+            case quorum_effects.WriteElection(election=election, kraft_version=kraft_version):
+                voters = self._settings.bootstrap_voters.node_ids
+                write_quorum_state(
+                    self._filesystem, self._directory, election, kraft_version=kraft_version, voters=voters
+                )
+            case quorum_effects.AppendBatches(batches=batches):
+                for batch in batches:
+                    self._log.append(batch)
+            case quorum_effects.SyncMetadata():
+                self._unsynced = effect
+            case quorum_effects.TruncateMetadata(end_offset=end_offset):
+                self._log.truncate(end_offset)
+            case quorum_effects.RecordQuorumEvent(event=event):
+                _log.debug("%s", event)
+            case effects.RecordEvent(event=event):
+                events.append(event)
+            case RecordFacts(events=facts):
+                events += self._unreported(facts)
+            case (
+                effects.SendRequest()
+                | effects.SendResponse()
+                | effects.PublishMetadata()
+                | effects.DrawNumber()
+                | effects.StopNode()
+                | ServeMetadata()
+            ):
+                departures.append(effect)
+            case _:
+                assert_never(effect)
+
+
+def _settings(config: NodeConfig, properties: NodeProperties, directory_id: DirectoryId) -> QuorumSettings:
+    rules = QuorumRules()
+    initial = (
+        ReplicaKey(node_id, initial_directory_id(config.cluster_id, node_id)) for node_id in config.controller_ids
+    )
+    voters, kraft_version = formatted(initial, rules)
+    return QuorumSettings(
+        key=ReplicaKey(config.node_id, directory_id),
+        cluster_id=config.cluster_id,
+        rules=rules,
+        bootstrap_voters=voters,
+        kraft_version=kraft_version,
+        is_first=config.node_id == min(config.controller_ids),
+        election_timeout_ms=properties.controller_quorum_election_timeout_ms,
+        election_jitter_ms=properties.controller_quorum_election_timeout_ms,
+        fetch_timeout_ms=properties.controller_quorum_fetch_timeout_ms,
+        request_timeout_ms=properties.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=properties.controller_quorum_retry_backoff_ms,
+        election_backoff_max_ms=properties.controller_quorum_election_backoff_max_ms,
+        append_linger_ms=properties.controller_quorum_append_linger_ms,
+        stop_timeout_ms=_STOP_TIMEOUT_MS,
+    )
