@@ -119,8 +119,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         from laststand.emulator.plan.topics import PlannedTopic
         from laststand.emulator.rpc.channel import keepalive_for
 
-        addresses, token = self.processes.direct_addresses(), self.processes.token
-        controllers = {node_id: addresses[node_id] for node_id in self.processes.layout.controller_ids}
+        address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
         plan = PlannedTopic(name=name, replicas=replicas, properties=(("min.insync.replicas", str(MIN_ISR)),))
         await create_topics(

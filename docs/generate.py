@@ -213,7 +213,7 @@ CLUSTER_KEYS: Final = (
         "controllers",
         "1, 3 or 5",
         "1",
-        "Ids are 100 and on. Several are a [quorum](quorum.md), in virtual time only.",
+        "Ids are 100 and on. Several are a [quorum](quorum.md).",
     ),
     ("properties", "mapping", "", "[Properties](properties.md) of every node."),
     (

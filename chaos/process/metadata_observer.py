@@ -1,4 +1,4 @@
-"""The harness's view of the committed metadata: the folded stream of whichever controller is active, past all proxies."""
+"""The harness's view of committed metadata: the folded stream of whichever controller is active, past all proxies."""
 
 import asyncio
 import contextlib

@@ -423,7 +423,7 @@ class DescribedBroker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DescribeClusterResponse(Message, frozen=True, kw_only=True):
-    """Registered brokers by id; ``metadata_end_offset`` is the end of the committed metadata. With an error, nothing."""
+    """Registered brokers by id; ``metadata_end_offset`` is the end of the committed metadata."""
 
     error: ErrorCode
     cluster_id: str = ""

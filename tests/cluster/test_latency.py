@@ -80,8 +80,10 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
         # The controller first: a node that is not up yet is unreachable, too.
         for node_id in layout.node_ids:
             await cluster.start_node(node_id)
-        direct = {CONTROLLER: cluster.direct_addresses()[CONTROLLER]}
-        watch = MetadataObserver(direct, keepalive=keepalive, token=cluster.token, on_change=lookout.change)
+        direct = cluster.direct_addresses()[CONTROLLER]
+        watch = MetadataObserver(
+            {CONTROLLER: direct}, keepalive=keepalive, token=cluster.token, on_change=lookout.change
+        )
         watching = tasks.create_task(watch.run())
 
         def active() -> Observation:

@@ -1,9 +1,9 @@
 """Reads controllers' logs on disk, beside controllers' events.
 
 A controller keeps its records in ``nodes/<id>/data/__cluster_metadata-0``, in Kafka's record batch format: a batch of
-the log per batch of records, a record per metadata record. The value of a record is MessagePack: an array of the encoded
-record and, in the last one of a batch, of the events that record them, the same that the event files have once the
-records are committed. Batches of control records have none: several controllers agree by them on the rest.
+the log per batch of records, a record per metadata record. The value of a record is MessagePack: an array of the record
+and, in the last one of a batch, of the events that record them, the same that the event files have once the records are
+committed. The values of control records, by which several controllers agree on the rest, are the records themselves.
 """
 
 from collections.abc import Iterator, Sequence
