@@ -10,6 +10,7 @@ from laststand.emulator.client.control import (
     AllRead,
     ClientCounts,
     Command,
+    Consume,
     ProduceBatch,
     ReadAll,
     Ready,
@@ -112,6 +113,14 @@ class ClientLink:
         """
         is_commit = action.end is actions.End.COMMIT
         self._send(Transact(partitions=action.partitions, records=action.records, is_commit=is_commit))
+
+    def consume(self, action: actions.Consume) -> None:
+        """Has the transactional producer read for a group.
+
+        Raises:
+            ClientLostError: the process is gone.
+        """
+        self._send(Consume(source=action.source, into=action.into, is_commit=action.end is actions.End.COMMIT))
 
     async def stop_work(self, *, timeout_ms: int) -> WorkStopped:
         """Stops them, and waits until every operation has its outcome.

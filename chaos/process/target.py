@@ -146,6 +146,9 @@ class ProcessTarget:
         if isinstance(action, actions.Transact):
             self.client.transact(action)
             return actions.effective("sent")
+        if isinstance(action, actions.Consume):
+            self.client.consume(action)
+            return actions.effective("sent")
         links = self.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()

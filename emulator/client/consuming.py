@@ -7,10 +7,10 @@ from typing import assert_never
 
 from laststand.emulator.client.config import ConsumerConfig
 from laststand.emulator.client.counters import Counters
+from laststand.emulator.client.fetches import Fetches
 from laststand.emulator.client.history import History
-from laststand.emulator.client.records import next_offset, polled_batches, polled_records
 from laststand.emulator.client.shell import Links, Shell
-from laststand.emulator.core import effects, inputs, messages
+from laststand.emulator.core import effects, inputs
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.steps import (
     Abandoned,
@@ -18,12 +18,9 @@ from laststand.emulator.core.client.steps import (
     ConsumerInput,
     FinalReadRecorded,
     PollRecorded,
-    RecordsReceived,
 )
-from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, Offset, TopicPartition
+from laststand.emulator.core.types import BrokerId, CauseId, Offset, TopicPartition
 from laststand.emulator.rpc.data_codec import Attachment
-from laststand.emulator.rpc.outbound import Outcome
 from laststand.emulator.storage.record_codec import StoredRecord
 
 
@@ -55,8 +52,7 @@ class RunningConsumer:
         self._phase = phase
         self._history = history
         self._counters = counters
-        self._on_records = on_records
-        self._asked: dict[CorrelationId, tuple[TopicPartition, Offset]] = {}
+        self._fetches = Fetches(is_committed_only=config.settings.is_committed_only, on_records=on_records)
         self._is_finished = asyncio.Event()
         self._core = Consumer(
             name=config.name,
@@ -70,7 +66,7 @@ class RunningConsumer:
             core=self._core,
             links=links,
             history=history,
-            to_input=self._outcome,
+            to_input=self._fetches.to_input,
             record=self._record,
             attachments=self._attachments,
         )
@@ -95,36 +91,8 @@ class RunningConsumer:
         await self._shell.close()
 
     def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
-        if isinstance(request.request, messages.FetchRequest):
-            target = request.request.partitions[0]
-            self._asked[request.correlation_id] = (target.topic_partition, target.fetch_offset)
+        self._fetches.note_request(request)
         return ()
-
-    def _outcome(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> ConsumerInput:
-        asked = self._asked.pop(outcome.correlation_id, None)
-        if not isinstance(outcome, inputs.ResponseReceived) or not isinstance(outcome.response, messages.FetchResponse):
-            return outcome
-        assert asked is not None, "an answer to a fetch that was never sent"
-        partition, position = asked
-        response = outcome.response
-        if response.error is not ErrorCode.NONE or not response.partitions:
-            answer = messages.FetchPartitionResponse(
-                topic=partition.topic, partition=partition.partition, error=response.error
-            )
-        else:
-            answer = response.partitions[0]
-        block = attachments[0] if attachments else b""
-        aborted = answer.aborted_transactions if self._config.settings.is_committed_only else None
-        polled = polled_batches(block, position=position, aborted=aborted) if block else ()
-        if block and self._on_records is not None:
-            self._on_records(partition, polled_records(block, position=position))
-        return RecordsReceived(
-            cause_id=outcome.cause_id,
-            correlation_id=outcome.correlation_id,
-            response=answer,
-            polled=polled,
-            next_position=next_offset(block),
-        )
 
     def _record(self, recorded: PollRecorded | CommittedReadRecorded | FinalReadRecorded) -> None:
         match recorded:

@@ -1,7 +1,7 @@
 """The protocol between the harness and the client process: one JSON line per message, over a loopback connection.
 
 The client dials the harness, sends the cluster's token on a line, then ``Ready``, and waits. ``StartWork`` brings
-addresses and starts producers and consumers; ``ProduceBatch`` and ``Transact`` have one send something;
+addresses and starts producers and consumers; ``ProduceBatch``, ``Transact`` and ``Consume`` have one do something;
 ``StopWork`` lets them finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers
 ``AllRead``; the end of the connection ends the process. ``ClientCounts`` comes by itself, whenever a count changed.
 """
@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from laststand.emulator.core.client.steps import Source
 from laststand.emulator.core.types import TopicPartition
 
 
@@ -37,6 +38,14 @@ class Transact(_Line, frozen=True, kw_only=True):
 
     partitions: tuple[TopicPartition, ...]
     records: int
+    is_commit: bool
+
+
+class Consume(_Line, frozen=True, kw_only=True):
+    """Have the transactional producer read for a group; ``into`` is where it writes of it, in a transaction."""
+
+    source: Source
+    into: TopicPartition | None
     is_commit: bool
 
 
@@ -101,7 +110,7 @@ class AllRead(_Line, frozen=True, kw_only=True):
     errors: dict[str, str]
 
 
-Command: TypeAlias = StartWork | ProduceBatch | Transact | StopWork | ReadAll
+Command: TypeAlias = StartWork | ProduceBatch | Transact | Consume | StopWork | ReadAll
 Report: TypeAlias = Ready | ClientCounts | WorkStopped | AllRead
 
 _ENCODER: Final = msgspec.json.Encoder()

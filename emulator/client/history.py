@@ -18,6 +18,8 @@ import msgspec
 from laststand.emulator.core.client.history_lines import (
     committed_read_line,
     final_read_line,
+    group_commit_line,
+    group_read_line,
     poll_line,
     send_line,
     session_line,
@@ -26,6 +28,8 @@ from laststand.emulator.core.client.history_lines import (
 from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
+    GroupCommitRecorded,
+    GroupReadRecorded,
     PollRecorded,
     SendRecorded,
     SessionRecorded,
@@ -95,6 +99,14 @@ class History:
     def add_committed_read(self, recorded: CommittedReadRecorded, *, process: str) -> None:
         """Adds a line about a fetch of a reader of committed records."""
         self._add(committed_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
+
+    def add_group_read(self, recorded: GroupReadRecorded, *, process: str) -> None:
+        """Adds a line about what was read for a group."""
+        self._add(group_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
+
+    def add_group_commit(self, recorded: GroupCommitRecorded, *, process: str) -> None:
+        """Adds a line about a position that was to be committed."""
+        self._add(group_commit_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
 
     def flush(self) -> None:
         """Writes the lines added since the last call."""

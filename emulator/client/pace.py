@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from laststand.emulator.client.config import ProducerConfig
 from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.producer import Producer
-from laststand.emulator.core.client.steps import RecordsOffered, TransactionOffered
+from laststand.emulator.core.client.steps import ConsumptionOffered, RecordsOffered, Source, TransactionOffered
 from laststand.emulator.core.types import CauseId, TopicPartition
 
 
@@ -60,31 +60,33 @@ class Pace:
 
 
 class TransactionMaker:
-    """Makes the transactions of one producer, and numbers their records."""
+    """Names the transactions and consumptions of one producer."""
 
     def __init__(self, producer: str) -> None:
         self._producer = producer
-        self._next_record_id = 0
-        self._made = 0
+        self._transactions = 0
+        self._consumptions = 0
 
-    def make(
-        self, partitions: tuple[TopicPartition, ...], *, records: int, result: TransactionResult
+    def transaction(
+        self,
+        partitions: tuple[TopicPartition, ...],
+        *,
+        records: int,
+        result: TransactionResult,
+        source: Source | None = None,
     ) -> TransactionOffered:
-        """Returns a transaction with a batch of so many records for each partition, in this order."""
-        batches: list[RecordsOffered] = []
-        for partition in partitions:
-            batches.append(
-                RecordsOffered(
-                    cause_id=operation_id(self._producer, self._next_record_id),
-                    partition=partition,
-                    first_record_id=self._next_record_id,
-                    record_count=records,
-                )
-            )
-            self._next_record_id += records
-        self._made += 1
-        cause_id = CauseId(f"{self._producer}:transaction:{self._made - 1}")
-        return TransactionOffered(cause_id=cause_id, batches=tuple(batches), result=result)
+        """Returns the next transaction; arguments are as of ``TransactionOffered``."""
+        cause_id = CauseId(f"{self._producer}:transaction:{self._transactions}")
+        self._transactions += 1
+        return TransactionOffered(
+            cause_id=cause_id, partitions=partitions, records=records, result=result, source=source
+        )
+
+    def consumption(self, source: Source) -> ConsumptionOffered:
+        """Returns the next consumption."""
+        cause_id = CauseId(f"{self._producer}:consumption:{self._consumptions}")
+        self._consumptions += 1
+        return ConsumptionOffered(cause_id=cause_id, source=source)
 
 
 def operation_id(producer: str, first_record_id: int) -> CauseId:

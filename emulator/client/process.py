@@ -10,6 +10,7 @@ from laststand.emulator.client.consuming import RunningConsumer
 from laststand.emulator.client.control import (
     AllRead,
     Command,
+    Consume,
     ProduceBatch,
     ReadAll,
     Ready,
@@ -88,6 +89,10 @@ class ClientProcess:
                 result = TransactionResult.COMMIT if is_commit else TransactionResult.ABORT
                 for transactional in self._transactional:
                     transactional.transact(partitions, records=records, result=result)
+            case Consume(source=source, into=into, is_commit=is_commit):
+                result = TransactionResult.COMMIT if is_commit else TransactionResult.ABORT
+                for transactional in self._transactional:
+                    transactional.consume(source, into=into, result=result)
             case StopWork(timeout_ms=timeout_ms):
                 abandoned = await self._stop_work(timeout_ms=timeout_ms)
                 self._send(self._counters.counts())

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import assert_never
 
 from laststand.emulator.client.config import TransactionsConfig
 from laststand.emulator.client.counters import Counters
+from laststand.emulator.client.fetches import Fetches
 from laststand.emulator.client.history import History
 from laststand.emulator.client.pace import TransactionMaker, operation_id
 from laststand.emulator.client.records import encode_batch
@@ -14,16 +16,19 @@ from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
 from laststand.emulator.core.client.steps import (
     Abandoned,
     BatchContent,
+    GroupCommitRecorded,
+    GroupReadRecorded,
     SendRecorded,
     SessionRecorded,
+    Source,
     TransactionalProducerInput,
+    TransactionalProducerRecord,
     TransactionRecorded,
 )
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, TopicPartition
 from laststand.emulator.rpc.data_codec import Attachment
-from laststand.emulator.rpc.outbound import Outcome
 
 
 class RunningTransactionalProducer:
@@ -53,11 +58,12 @@ class RunningTransactionalProducer:
             version=config.version,
             encode=self._encode,
         )
-        self._shell: Shell[TransactionalProducerInput, SendRecorded | TransactionRecorded | SessionRecorded] = Shell(
+        self._fetches = Fetches(is_committed_only=True)
+        self._shell: Shell[TransactionalProducerInput, TransactionalProducerRecord] = Shell(
             core=self._core,
             links=links,
             history=history,
-            to_input=_outcome,
+            to_input=self._fetches.to_input,
             record=self._record,
             attachments=self._attachments,
         )
@@ -69,7 +75,16 @@ class RunningTransactionalProducer:
     def transact(self, partitions: tuple[TopicPartition, ...], *, records: int, result: TransactionResult) -> None:
         """Carries out a transaction, after those before it."""
         self._is_idle.clear()
-        self._shell.step(self._maker.make(partitions, records=records, result=result))
+        self._shell.step(self._maker.transaction(partitions, records=records, result=result))
+
+    def consume(self, source: Source, *, into: TopicPartition | None, result: TransactionResult) -> None:
+        """Reads for a group, after what was offered before; arguments are as of ``control.Consume``."""
+        self._is_idle.clear()
+        if into is None:
+            self._shell.step(self._maker.consumption(source))
+        else:
+            offered = self._maker.transaction((into,), records=source.records, result=result, source=source)
+            self._shell.step(offered)
 
     async def finish(self, *, timeout_ms: int) -> None:
         """Waits until all transactions are over, and gives up those that are not in time."""
@@ -87,10 +102,11 @@ class RunningTransactionalProducer:
         return descriptor
 
     def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
+        self._fetches.note_request(request)
         is_produce = isinstance(request.request, messages.ProduceRequest)
         return (self._payloads[request.cause_id],) if is_produce else ()
 
-    def _record(self, recorded: SendRecorded | TransactionRecorded | SessionRecorded) -> None:
+    def _record(self, recorded: TransactionalProducerRecord) -> None:
         match recorded:
             case SendRecorded():
                 self._history.add_send(recorded, process=self._config.name, acks=Acks.ALL)
@@ -101,9 +117,11 @@ class RunningTransactionalProducer:
                 self._history.add_transaction(recorded, process=self._config.name)
             case SessionRecorded():
                 self._history.add_session(recorded, process=self._config.name)
+            case GroupReadRecorded():
+                self._history.add_group_read(recorded, process=self._config.name)
+            case GroupCommitRecorded():
+                self._history.add_group_commit(recorded, process=self._config.name)
+            case _:
+                assert_never(recorded)
         if not self._core.unfinished:
             self._is_idle.set()
-
-
-def _outcome(outcome: Outcome, _: tuple[bytes, ...]) -> TransactionalProducerInput:
-    return outcome

@@ -201,6 +201,52 @@ class TransactionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field=
     error: str | None = None
 
 
+class GroupReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_read"):
+    """Records that an operation read for a group, from the position on that the group had committed.
+
+    Attributes:
+        process: that read them.
+        operation_id: the transaction, or the operation that commits the position behind them by itself.
+        committed: the position as the group's coordinator answered; ``None`` if there was none.
+        position: where it began: elsewhere by ``auto.offset.reset`` only.
+        next_position: the position to be committed.
+        batches: that it was given, without markers and without what it was told to be aborted.
+    """
+
+    index: int
+    time_ns: int
+    process: str
+    operation_id: CauseId
+    group_id: str
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    node: NodeId
+    committed: Offset | None
+    position: Offset
+    next_position: Offset
+    batches: tuple[PolledBatch, ...] = ()
+
+
+class GroupCommitOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_commit"):
+    """A position that a group was to commit, by itself or with the transaction of the same operation.
+
+    ``ok`` says that a coordinator took it: for good, or for the case that its transaction is committed. ``info`` says
+    that it may have. A line for its outcome only.
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    group_id: str
+    topic: str
+    partition: int
+    offset: Offset
+    error: str | None = None
+
+
 class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="committed_read"):
     """The records that one fetch returned to a reader of committed records (``isolation.level=read_committed``).
 
@@ -229,6 +275,8 @@ Operation: TypeAlias = (
     | SessionOperation
     | TransactionOperation
     | CommittedReadOperation
+    | GroupReadOperation
+    | GroupCommitOperation
 )
 """The operations of clients."""
 

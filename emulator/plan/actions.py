@@ -16,6 +16,9 @@ from typing import Annotated, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from laststand.emulator.core import admin_messages, events
+from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.client.settings import OffsetReset
+from laststand.emulator.core.client.steps import Source
 from laststand.emulator.core.disk import DiskOperation
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
@@ -280,6 +283,11 @@ class End(Enum):
     COMMIT = "commit"
     ABORT = "abort"
 
+    @property
+    def result(self) -> TransactionResult:
+        """The end as coordinators know it."""
+        return TransactionResult.COMMIT if self is End.COMMIT else TransactionResult.ABORT
+
 
 @action_spec(
     "transact orders-0,refunds-0 records=2 end=abort",
@@ -294,6 +302,36 @@ class Transact(_Action, frozen=True, kw_only=True, tag="transact"):
     end: Annotated[End, field.Choice("end", End, help="Which end it is meant to have.", default=End.COMMIT)] = (
         End.COMMIT
     )
+
+
+@action_spec(
+    "consume orders-0 group=readers records=2 into=refunds-0 end=abort reset=latest",
+    "The client reads committed records of a partition for a group, from the position on that the group has committed, "
+    "and commits the position behind them. With `into` it writes one record for each to that partition, all in one "
+    "transaction with the position (`end` as of `transact`). Each time it knows no more than a client that has just "
+    "been started.",
+)
+class Consume(_Action, frozen=True, kw_only=True, tag="consume"):
+    """Have a client read for a group, and commit its position; ``into`` with what it writes of it."""
+
+    partition: Annotated[TopicPartition, field.PartitionField()]
+    group: Annotated[str, field.GroupOption("group", help="The consumer group.")]
+    records: Annotated[int, field.Whole("records", help="Records to read, in whole batches.", low=1, high=10_000)]
+    into: Annotated[
+        TopicPartition | None, field.OptionalPartition("into", help="Where to write what it makes of them.")
+    ] = None
+    end: Annotated[
+        End, field.Choice("end", End, help="Which end the transaction is meant to have.", default=End.COMMIT)
+    ] = End.COMMIT
+    reset: Annotated[
+        OffsetReset,
+        field.Choice("reset", OffsetReset, help="Where to begin without a position.", default=OffsetReset.EARLIEST),
+    ] = OffsetReset.EARLIEST
+
+    @property
+    def source(self) -> Source:
+        """The input that is read."""
+        return Source(group_id=self.group, partition=self.partition, records=self.records, reset=self.reset)
 
 
 # --- Processes and disks ------------------------------------------------------------------------------------------
@@ -1092,6 +1130,7 @@ _AnyAction: TypeAlias = (
     Wait
     | Produce
     | Transact
+    | Consume
     | Draw
     | DeposeController
     | ProcessAction[NodeT_co]

@@ -669,6 +669,41 @@ class PartitionOption(_Scalar[TopicPartition]):
         yield from names.partition_problems(value)
 
 
+class OptionalPartition(_Scalar[TopicPartition | None]):
+    """As ``PartitionOption``; ``None`` where there is none."""
+
+    def __init__(self, key: str, *, help: str) -> None:
+        super().__init__(key, help=help, default=None)
+
+    def value_at(self, cursor: Cursor, names: Names) -> TopicPartition:
+        return names.partition(cursor)
+
+    def from_word(self, word: str) -> TopicPartition:
+        topic, _, index = word.rpartition("-")
+        return TopicPartition(topic, int(index))
+
+    def problems(self, value: TopicPartition | None, names: Names) -> Iterator[str]:
+        if value is not None:
+            yield from names.partition_problems(value)
+
+
+class GroupOption(_Scalar[str]):
+    """A consumer group beside a subject of another kind."""
+
+    def value_at(self, cursor: Cursor, names: Names) -> str:
+        text = cursor.text()
+        if not _GROUP.fullmatch(text):
+            cursor.fail("expected a group: letters, digits, '.', '_' and '-'")
+        return text
+
+    def from_word(self, word: str) -> str:
+        return word
+
+    def problems(self, value: str, names: Names) -> Iterator[str]:
+        if not _GROUP.fullmatch(value):
+            yield "expected a group: letters, digits, '.', '_' and '-'"
+
+
 class TopicOption(_Scalar[str | None]):
     """A topic beside a subject of another kind; ``None`` where there is none."""
 
@@ -708,6 +743,8 @@ class TopicField:
 
 PRODUCER_ALL: Final = "producer-all"
 PRODUCER_LEADER: Final = "producer-leader"
+_GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
 TRANSACTIONAL: Final = "transactional"
 """The transactional producer of a plan that brings its own clients, and its transactional id."""
 

@@ -20,6 +20,7 @@ _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the control
 _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
 NO_TLS: Final = "Kafka's nodes speak no TLS here"
 _ENDS_ITSELF: Final = "a broker of Kafka ends itself when its fetch of metadata is refused"
+_NO_TRANSACTIONS: Final = "clients of Kafka's brokers have no transactions here"
 _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
@@ -30,7 +31,8 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         actions.DiskFull: _DISK,
         actions.ClockRate: _CLOCK,
         actions.ClockJump: _CLOCK,
-        actions.Transact: "clients of Kafka's brokers have no transactions here",
+        actions.Transact: _NO_TRANSACTIONS,
+        actions.Consume: _NO_TRANSACTIONS,
         actions.ExpireSession: _NO_ZOOKEEPER,
         actions.ExpireCertificate: NO_TLS,
         actions.RenewCertificate: NO_TLS,

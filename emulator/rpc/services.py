@@ -7,7 +7,7 @@ Every request has a method of its own, named like Kafka's API. All are unary but
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from laststand.emulator.core import admin_messages, messages, transaction_messages
+from laststand.emulator.core import admin_messages, group_messages, messages, transaction_messages
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.quorum import messages as quorum_messages
 from laststand.emulator.core.zookeeper import control_messages
@@ -53,6 +53,8 @@ UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
         transaction_messages.EndTxnRequest,
         transaction_messages.AddPartitionsToTxnRequest,
         transaction_messages.WriteTxnMarkersRequest,
+        group_messages.OffsetCommitRequest,
+        group_messages.OffsetFetchRequest,
     ),
     ZOOKEEPER_BROKER_SERVICE: (
         control_messages.LeaderAndIsrRequest,

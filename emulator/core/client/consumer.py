@@ -37,7 +37,7 @@ from laststand.emulator.core.types import (
     TopicPartition,
 )
 
-_TIMESTAMP: Final = {
+LIST_OFFSETS_TIMESTAMP: Final = {
     OffsetReset.EARLIEST: messages.EARLIEST_TIMESTAMP,
     OffsetReset.LATEST: messages.LATEST_TIMESTAMP,
 }
@@ -187,7 +187,7 @@ class Consumer:
         position = messages.ListOffsetsPosition(
             topic=partition.topic,
             partition=partition.partition,
-            timestamp=_TIMESTAMP[self._settings.auto_offset_reset],
+            timestamp=LIST_OFFSETS_TIMESTAMP[self._settings.auto_offset_reset],
             current_leader_epoch=leadership.leader_epoch,
         )
         return messages.ListOffsetsRequest(partitions=(position,))

@@ -7,6 +7,8 @@ from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
+    GroupCommitRecorded,
+    GroupReadRecorded,
     PollRecorded,
     SendRecorded,
     SessionRecorded,
@@ -15,6 +17,8 @@ from laststand.emulator.core.client.steps import (
 from laststand.emulator.core.history import (
     CommittedReadOperation,
     FinalReadOperation,
+    GroupCommitOperation,
+    GroupReadOperation,
     PollOperation,
     SendOperation,
     SessionOperation,
@@ -127,4 +131,39 @@ def committed_read_line(
         next_position=recorded.next_position,
         seek=recorded.seek,
         batches=recorded.batches,
+    )
+
+
+def group_read_line(recorded: GroupReadRecorded, *, index: int, time_ns: int, process: str) -> GroupReadOperation:
+    """Returns the line about what was read for a group."""
+    return GroupReadOperation(
+        index=index,
+        time_ns=time_ns,
+        process=process,
+        operation_id=recorded.operation_id,
+        group_id=recorded.group_id,
+        topic=recorded.partition.topic,
+        topic_id=recorded.topic_id,
+        partition=recorded.partition.partition,
+        node=recorded.node,
+        committed=recorded.committed,
+        position=recorded.position,
+        next_position=recorded.next_position,
+        batches=recorded.batches,
+    )
+
+
+def group_commit_line(recorded: GroupCommitRecorded, *, index: int, time_ns: int, process: str) -> GroupCommitOperation:
+    """Returns the line about a position that was to be committed."""
+    return GroupCommitOperation(
+        index=index,
+        time_ns=time_ns,
+        type=recorded.type,
+        process=process,
+        operation_id=recorded.operation_id,
+        group_id=recorded.group_id,
+        topic=recorded.partition.topic,
+        partition=recorded.partition.partition,
+        offset=recorded.offset,
+        error=recorded.error,
     )

@@ -11,6 +11,7 @@ import msgspec
 
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
+from laststand.emulator.core.client.settings import OffsetReset
 from laststand.emulator.core.history import Attempt, OperationType, PolledBatch
 from laststand.emulator.core.types import (
     CauseId,
@@ -56,11 +57,43 @@ class RecordsOffered(inputs.NodeInput, frozen=True, kw_only=True):
     record_count: int
 
 
-class TransactionOffered(inputs.NodeInput, frozen=True, kw_only=True):
-    """A transaction to carry out, its batches in order; ``cause_id`` is the operation's id."""
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """The input of an operation: records of a partition, from the position on that a group has committed there.
 
-    batches: tuple[RecordsOffered, ...]
+    Attributes:
+        group_id: of the group; nobody joins it, positions are all that it has.
+        partition: that is read.
+        records: as many as are wanted; whole batches are read, until they have as many.
+        reset: where to begin without a position, or with one that is out of range (``auto.offset.reset``).
+    """
+
+    group_id: str
+    partition: TopicPartition
+    records: int
+    reset: OffsetReset = OffsetReset.EARLIEST
+
+
+class TransactionOffered(inputs.NodeInput, frozen=True, kw_only=True):
+    """A transaction to carry out; ``cause_id`` is the operation's id.
+
+    Attributes:
+        partitions: that it writes to, in this order.
+        records: of the batch that each of them gets.
+        result: the end that it is meant to have.
+        source: where its records come from: then each batch that is read becomes one, the partitions in turn, and the
+            position behind them is committed with the transaction (KIP-98, consume-transform-produce).
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    records: int
     result: TransactionResult
+    source: Source | None = None
+
+
+class ConsumptionOffered(inputs.NodeInput, frozen=True, kw_only=True):
+    """Records to read, and a position to commit behind them; ``cause_id`` is the operation's id."""
+
+    source: Source
 
 
 class Abandoned(inputs.NodeInput, frozen=True, kw_only=True):
@@ -142,6 +175,31 @@ class SessionRecorded(effects.Effect, frozen=True, kw_only=True):
     producer_epoch: ProducerEpoch
 
 
+class GroupReadRecorded(effects.Effect, frozen=True, kw_only=True):
+    """A line of the history about what an operation read for a group: see ``GroupReadOperation`` for the fields."""
+
+    operation_id: CauseId
+    group_id: str
+    partition: TopicPartition
+    topic_id: TopicId | None
+    node: NodeId
+    committed: Offset | None
+    position: Offset
+    next_position: Offset
+    batches: tuple[PolledBatch, ...]
+
+
+class GroupCommitRecorded(effects.Effect, frozen=True, kw_only=True):
+    """A line of the history about a position that was to be committed: see ``GroupCommitOperation`` for the fields."""
+
+    type: OperationType
+    operation_id: CauseId
+    group_id: str
+    partition: TopicPartition
+    offset: Offset
+    error: str | None = None
+
+
 class CommittedReadRecorded(effects.Effect, frozen=True, kw_only=True):
     """A line of the history about what a reader of committed records was given: see ``CommittedReadOperation``."""
 
@@ -161,9 +219,19 @@ ProducerInput: TypeAlias = (
 ProducerEffect: TypeAlias = effects.SendRequest | SendRecorded
 
 TransactionalProducerInput: TypeAlias = (
-    inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | TransactionOffered | Abandoned
+    inputs.Started
+    | inputs.TimerFired
+    | inputs.ResponseReceived
+    | inputs.RequestFailed
+    | RecordsReceived
+    | TransactionOffered
+    | ConsumptionOffered
+    | Abandoned
 )
-TransactionalProducerEffect: TypeAlias = effects.SendRequest | SendRecorded | TransactionRecorded | SessionRecorded
+TransactionalProducerRecord: TypeAlias = (
+    SendRecorded | TransactionRecorded | SessionRecorded | GroupReadRecorded | GroupCommitRecorded
+)
+TransactionalProducerEffect: TypeAlias = effects.SendRequest | TransactionalProducerRecord
 
 ConsumerInput: TypeAlias = (
     inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | RecordsReceived | Abandoned

@@ -1,9 +1,9 @@
 r"""A transactional producer: transactions go in, each comes out as ``ok``, ``fail`` or ``info``.
 
-One request is out at a time: the batches of a transaction are sent in order, each to its partition, and its end after
-the last::
+One request is out at a time: what a transaction reads comes first, then its batches in order, each to its partition,
+then the position behind what it read, and its end after that::
 
-    (new session) -> READY -> SENDING -> ENDING -> READY
+    (new session) -> READY -> [READING ->] SENDING -> [COMMITTING OFFSETS ->] ENDING -> READY
                                   \\________/\
                               abortable error  fatal error -> (new session)
 
@@ -12,13 +12,18 @@ one the application is taken to start again with the same transactional id, whic
 nobody answered is asked for again until somebody does: its outcome is unknown till then. With transaction version 1
 the producer itself adds partitions to its transaction, and asks for another epoch after an abortable error (KIP-360);
 with version 2 leaders add them, and each end brings the next epoch (KIP-890).
+
+The application may also read for a group without a transaction: then it commits the position behind that by itself.
 """
 
 from collections import deque
+from collections.abc import Sequence
+from itertools import cycle
 from typing import Final, TypeAlias, assert_never
 
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import TransactionResult
+from laststand.emulator.core.client.group_reading import GroupReading
 from laststand.emulator.core.client.metadata import ClientMetadata
 from laststand.emulator.core.client.outcomes import Verdict, judge
 from laststand.emulator.core.client.producer_queue import Flight, PendingBatch
@@ -27,7 +32,10 @@ from laststand.emulator.core.client.steps import (
     Abandoned,
     BatchContent,
     BatchEncoder,
+    ConsumptionOffered,
+    GroupCommitRecorded,
     RecordsOffered,
+    RecordsReceived,
     SessionRecorded,
     TransactionalProducerEffect,
     TransactionalProducerInput,
@@ -36,9 +44,15 @@ from laststand.emulator.core.client.steps import (
 )
 from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.group_messages import (
+    CommittedOffset,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+)
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.timers import TimerQueue
-from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.transaction_messages import (
     AddPartitions,
     AddPartitionsToTxnRequest,
@@ -83,13 +97,22 @@ _ABORTABLE: Final = frozenset(
 )
 """Answers to records after which their transaction can only be aborted."""
 
+_OFFSETS_ABORTABLE: Final = frozenset(
+    {ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
+)
+"""Answers to a position after which its transaction can only be aborted."""
+
+_OFFSET_COMMIT_VERSION: Final = 9
+_NOTHING_READ: Final = "NOTHING_READ"
+
 
 class _Transaction:
     """The transaction that is under way.
 
     Attributes:
         result: the end that is wanted by now.
-        unsent: batches that are not finished, in order.
+        reading: what it reads, if it does.
+        unsent: batches that are not finished, in order; none of a transaction that still reads.
         sends: operations of all batches that were sent.
         partitions: that the producer has added itself.
         has_begun: a coordinator may know of it.
@@ -100,12 +123,30 @@ class _Transaction:
     def __init__(self, offered: TransactionOffered) -> None:
         self.operation_id = offered.cause_id
         self.result = offered.result
-        self.unsent = deque(offered.batches)
+        self.reading = None if offered.source is None else GroupReading(offered.source)
+        self.destinations = offered.partitions
+        self.unsent: deque[RecordsOffered] = deque()
         self.sends: list[CauseId] = []
         self.partitions: set[TopicPartition] = set()
         self.has_begun = False
+        self.has_committed_offsets = False
         self.may_be_committed = False
         self.error: str | None = None
+
+    @property
+    def offsets_to_commit(self) -> GroupReading | None:
+        """What was read, as long as the position behind it is not part of the transaction."""
+        is_due = self.error is None and not self.has_committed_offsets
+        return self.reading if is_due and self.reading is not None and self.reading.batches else None
+
+
+class _Consumption:
+    """What is read for a group without a transaction; ``may_be_committed`` is as of a transaction."""
+
+    def __init__(self, offered: ConsumptionOffered) -> None:
+        self.operation_id = offered.cause_id
+        self.reading = GroupReading(offered.source)
+        self.may_be_committed = False
 
 
 class TransactionalProducer:
@@ -136,11 +177,12 @@ class TransactionalProducer:
         self.metadata = ClientMetadata(bootstrap=bootstrap)
         self._transactional_id = transactional_id
         self._settings = settings
-        self._topics = (*topics, TRANSACTIONS_TOPIC)
+        self._topics = (*topics, TRANSACTIONS_TOPIC, OFFSETS_TOPIC)
         self._version = version
         self._encode = encode
-        self._offered: deque[TransactionOffered] = deque()
-        self._current: _Transaction | None = None
+        self._offered: deque[TransactionOffered | ConsumptionOffered] = deque()
+        self._current: _Transaction | _Consumption | None = None
+        self._next_record_id = 0
         self._identity: ProducerIdentity | None = None
         self._needs_session = True
         self._sequences: dict[TopicPartition, int] = {}
@@ -156,7 +198,7 @@ class TransactionalProducer:
 
     @property
     def unfinished(self) -> int:
-        """Transactions that were offered and are not over."""
+        """Transactions and consumptions that were offered and are not over."""
         return len(self._offered) + (self._current is not None)
 
     def next_deadline_ms(self) -> int | None:
@@ -168,10 +210,13 @@ class TransactionalProducer:
         match incoming:
             case inputs.Started():
                 self._want_metadata(now_ms)
-            case TransactionOffered():
+            case TransactionOffered() | ConsumptionOffered():
                 self._offered.append(incoming)
             case inputs.ResponseReceived():
                 self._answered(incoming, now_ms)
+            case RecordsReceived(correlation_id=correlation_id):
+                del self._asked[correlation_id]
+                self._read(self._reading.fetched(incoming), now_ms)
             case inputs.RequestFailed(correlation_id=correlation_id, failure=failure):
                 self._unanswered(correlation_id, failure.name, now_ms)
             case inputs.TimerFired():
@@ -201,18 +246,30 @@ class TransactionalProducer:
             return
         if self._current is None and self._offered:
             self._begin(self._offered.popleft())
-        transaction = self._current
-        while (
-            transaction is not None and transaction is self._current and not self._asked_anything(transaction, now_ms)
-        ):
+        current = self._current
+        while current is not None and current is self._current and not self._asked_anything(current, now_ms):
             pass
 
-    def _asked_anything(self, transaction: _Transaction, now_ms: int) -> bool:
-        """Sends what a transaction needs next; returns false where it came to its end without that."""
+    def _asked_anything(self, current: _Transaction | _Consumption, now_ms: int) -> bool:
+        """Sends what is needed next; returns false where the operation came to its end without that."""
+        if current.reading is not None and not current.reading.is_over:
+            self._send_reading(current.reading, now_ms)
+            return True
+        if isinstance(current, _Transaction):
+            return self._continued(current, now_ms)
+        if not current.reading.batches:
+            self._current = None
+            return False
+        self._commit_offsets(current.reading, None, now_ms)
+        return True
+
+    def _continued(self, transaction: _Transaction, now_ms: int) -> bool:
         if self._batch is None and transaction.unsent and transaction.error is None:
             self._take_batch(transaction, transaction.unsent.popleft(), now_ms)
         if self._batch is not None:
             self._send_batch(transaction, self._batch, now_ms)
+        elif (reading := transaction.offsets_to_commit) is not None:
+            self._send_offsets(transaction, reading, now_ms)
         elif transaction.has_begun:
             self._ask_coordinator(self._end_request(transaction), now_ms)
         else:
@@ -220,11 +277,30 @@ class TransactionalProducer:
             return False
         return True
 
-    def _begin(self, offered: TransactionOffered) -> None:
+    def _begin(self, offered: TransactionOffered | ConsumptionOffered) -> None:
+        if isinstance(offered, ConsumptionOffered):
+            self._current = _Consumption(offered)
+            return
         self._current = _Transaction(offered)
+        if offered.source is None:
+            self._fill(self._current, [offered.records] * len(offered.partitions))
         if self._version == 2:
             self._sequences.clear()
         self._record(OperationType.INVOKE, self._current)
+
+    def _fill(self, transaction: _Transaction, counts: Sequence[int]) -> None:
+        """Gives a transaction a batch of each of these numbers of records, the partitions in turn."""
+        for count, partition in zip(counts, cycle(transaction.destinations), strict=False):
+            first = self._next_record_id
+            self._next_record_id += count
+            transaction.unsent.append(
+                RecordsOffered(
+                    cause_id=CauseId(f"{self._transactional_id}:{first}"),
+                    partition=partition,
+                    first_record_id=first,
+                    record_count=count,
+                )
+            )
 
     def _take_batch(self, transaction: _Transaction, offered: RecordsOffered, now_ms: int) -> None:
         self._batch = PendingBatch(offered, deadline_ms=now_ms + self._settings.delivery_timeout_ms)
@@ -234,9 +310,7 @@ class TransactionalProducer:
 
     def _send_batch(self, transaction: _Transaction, batch: PendingBatch, now_ms: int) -> None:
         partition = batch.partition
-        if self._version < 2 and partition not in transaction.partitions:
-            transaction.has_begun = True
-            self._ask_coordinator(self._addition(partition), now_ms)
+        if self._has_to_add(transaction, partition, now_ms):
             return
         leadership = self.metadata.leader_of(partition)
         if leadership is None or leadership.leader is None:
@@ -299,16 +373,123 @@ class TransactionalProducer:
             client_version=2 if self._version == 2 else 0,
         )
 
+    def _has_to_add(self, transaction: _Transaction, partition: TopicPartition, now_ms: int) -> bool:
+        """Has a partition added to a transaction, where the producer does that itself; returns whether it was asked."""
+        if self._version == 2 or partition in transaction.partitions:
+            return False
+        transaction.has_begun = True
+        self._ask_coordinator(self._addition(partition), now_ms)
+        return True
+
     def _ask_coordinator(self, request: _ToCoordinator, now_ms: int) -> None:
-        count = self.metadata.partition_counts.get(TRANSACTIONS_TOPIC, 0)
-        leadership = None
-        if count:
-            leadership = self.metadata.leader_of(partition_of(self._transactional_id, TRANSACTIONS_TOPIC, count))
+        self._ask_leader(self._partition_of(self._transactional_id, TRANSACTIONS_TOPIC), request, now_ms)
+
+    def _partition_of(self, key: str, topic: str) -> TopicPartition | None:
+        """Returns the partition of an internal topic that a key belongs to, if the topic is known."""
+        count = self.metadata.partition_counts.get(topic, 0)
+        return partition_of(key, topic, count) if count else None
+
+    def _ask_leader(self, partition: TopicPartition | None, request: messages.Request, now_ms: int) -> None:
+        leadership = None if partition is None else self.metadata.leader_of(partition)
         if leadership is None or leadership.leader is None:
             self._retry(now_ms, wants_metadata=True)
             return
         cause_id = CauseId(self._transactional_id) if self._current is None else self._current.operation_id
         self._send(leadership.leader, request, cause_id)
+
+    # --- What is read for a group ---------------------------------------------------------------------------------
+
+    def _send_reading(self, reading: GroupReading, now_ms: int) -> None:
+        source = reading.source
+        if reading.wants_position:
+            group = self._partition_of(source.group_id, OFFSETS_TOPIC)
+            self._ask_leader(group, reading.position_request(), now_ms)
+            return
+        leadership = self.metadata.leader_of(source.partition)
+        if leadership is None or leadership.leader is None:
+            self._retry(now_ms, wants_metadata=True)
+            return
+        assert self._current is not None, "it reads"
+        self._send(leadership.leader, reading.request(leadership.leader, leadership), self._current.operation_id)
+
+    def _send_offsets(self, transaction: _Transaction, reading: GroupReading, now_ms: int) -> None:
+        group = self._partition_of(reading.source.group_id, OFFSETS_TOPIC)
+        if group is not None and self._has_to_add(transaction, group, now_ms):
+            return
+        transaction.has_begun = True
+        self._commit_offsets(reading, self._identity, now_ms)
+
+    def _commit_offsets(self, reading: GroupReading, producer: ProducerIdentity | None, now_ms: int) -> None:
+        source = reading.source
+        offset = CommittedOffset(
+            partition=source.partition,
+            offset=reading.next_position,
+            leader_epoch=reading.batches[-1].leader_epoch,
+        )
+        request = OffsetCommitRequest(
+            api_version=_OFFSET_COMMIT_VERSION,
+            group_id=source.group_id,
+            member_id="",
+            instance_id=None,
+            generation_id=-1,
+            offsets=(offset,),
+            producer=producer,
+            transactional_id="" if producer is None else self._transactional_id,
+            adds_partition=producer is not None and self._version == 2,
+        )
+        self._ask_leader(self._partition_of(source.group_id, OFFSETS_TOPIC), request, now_ms)
+
+    @property
+    def _reading(self) -> GroupReading:
+        if self._current is None or self._current.reading is None:
+            raise InvariantError("nothing is read")
+        return self._current.reading
+
+    def _read(self, error: ErrorCode, now_ms: int) -> None:
+        """Goes on after an answer to a reading; once it is over, its batches become those of the transaction."""
+        if error is not ErrorCode.NONE:
+            self._retry(now_ms, wants_metadata=True)
+            return
+        current, reading = self._current, self._reading
+        if current is None or not reading.is_over:
+            return
+        self._effects.append(reading.recorded(current.operation_id))
+        if isinstance(current, _Transaction):
+            current.error = None if reading.batches else _NOTHING_READ
+            self._fill(current, [batch.record_count for batch in reading.batches])
+
+    def _offsets_answered(self, error: ErrorCode, now_ms: int) -> None:
+        current = self._current
+        if error in _AGAIN:
+            if isinstance(current, _Consumption):
+                current.may_be_committed |= error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+            return
+        is_ok = error is ErrorCode.NONE
+        self._record_offsets(OperationType.OK if is_ok else OperationType.FAIL, None if is_ok else error.name)
+        if isinstance(current, _Consumption):
+            self._current = None
+        elif current is not None and is_ok:
+            current.has_committed_offsets = True
+        elif error in _OFFSETS_ABORTABLE:
+            self._abort(error.name)
+        else:
+            self._fail(error.name)
+
+    def _record_offsets(self, type_: OperationType, error: str | None) -> None:
+        assert self._current is not None, "it reads"
+        if isinstance(self._current, _Consumption) and type_ is OperationType.FAIL and self._current.may_be_committed:
+            type_ = OperationType.INFO
+        self._effects.append(
+            GroupCommitRecorded(
+                type=type_,
+                operation_id=self._current.operation_id,
+                group_id=self._reading.source.group_id,
+                partition=self._reading.source.partition,
+                offset=self._reading.next_position,
+                error=error,
+            )
+        )
 
     def _send(self, destination: BrokerId, request: messages.Request, cause_id: CauseId) -> None:
         self._next_correlation += 1
@@ -333,8 +514,16 @@ class TransactionalProducer:
                 self._learn(response, now_ms)
             case InitTransactionResponse() as response:
                 self._begin_session(response, now_ms)
-            case AddPartitionsToTxnResponse(error=error, transactions=transactions):
-                self._added(error or transactions[0].errors[0], now_ms)
+            case AddPartitionsToTxnResponse(error=error, transactions=transactions) if isinstance(
+                request, AddPartitionsToTxnRequest
+            ):
+                self._added(request.transactions[0].partitions, error or transactions[0].errors[0], now_ms)
+            case OffsetFetchResponse() as response:
+                self._read(self._reading.positioned(response), now_ms)
+            case messages.ListOffsetsResponse(partitions=partitions):
+                self._read(self._reading.listed(partitions[0]), now_ms)
+            case OffsetCommitResponse(errors=errors):
+                self._offsets_answered(errors[0], now_ms)
             case messages.ProduceResponse(partitions=partitions):
                 self._produced(partitions[0], now_ms)
             case EndTxnResponse() as response if isinstance(request, EndTxnRequest):
@@ -360,15 +549,16 @@ class TransactionalProducer:
                 )
             )
 
-    def _added(self, error: ErrorCode, now_ms: int) -> None:
+    def _added(self, partitions: tuple[TopicPartition, ...], error: ErrorCode, now_ms: int) -> None:
         transaction = self._transaction
         if error is ErrorCode.NONE:
-            assert self._batch is not None, "its partition was to be added"
-            transaction.partitions.add(self._batch.partition)
+            transaction.partitions.update(partitions)
         elif error in _AGAIN:
             self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
-        elif error is ErrorCode.TRANSACTION_ABORTABLE:
+        elif error is ErrorCode.TRANSACTION_ABORTABLE and self._batch is not None:
             self._give_up_batch(error.name)
+        elif error is ErrorCode.TRANSACTION_ABORTABLE:
+            self._abort(error.name)
         else:
             self._fail(error.name)
 
@@ -416,6 +606,8 @@ class TransactionalProducer:
                 self._flight.unanswered(failure)
             case EndTxnRequest(result=TransactionResult.COMMIT):
                 self._transaction.may_be_committed = True
+            case OffsetCommitRequest() if isinstance(self._current, _Consumption):
+                self._current.may_be_committed = True
             case _:
                 pass
         self._retry(now_ms, wants_metadata=True)
@@ -446,7 +638,7 @@ class TransactionalProducer:
 
     @property
     def _transaction(self) -> _Transaction:
-        if self._current is None:
+        if not isinstance(self._current, _Transaction):
             raise InvariantError("no transaction is under way")
         return self._current
 
@@ -478,7 +670,8 @@ class TransactionalProducer:
     def _abandon(self) -> None:
         self._is_abandoned = True
         self._offered.clear()
-        if self._current is None:
+        if not isinstance(self._current, _Transaction):
+            self._abandon_consumption()
             return
         if self._batch is not None:
             is_under_way = any(isinstance(request, messages.ProduceRequest) for request, _ in self._asked.values())
@@ -489,6 +682,12 @@ class TransactionalProducer:
         is_asked = any(isinstance(request, EndTxnRequest) for request, _ in self._asked.values())
         is_open = self._current.may_be_committed or (is_asked and self._current.result is TransactionResult.COMMIT)
         self._finish(OperationType.INFO if is_open else OperationType.FAIL)
+
+    def _abandon_consumption(self) -> None:
+        is_asked = any(isinstance(request, OffsetCommitRequest) for request, _ in self._asked.values())
+        if isinstance(self._current, _Consumption) and (is_asked or self._current.may_be_committed):
+            self._record_offsets(OperationType.INFO, "ABANDONED")
+        self._current = None
 
     def _finish(self, type_: OperationType) -> None:
         transaction = self._transaction

@@ -8,7 +8,6 @@ ran, or an open link to a running node.
 from typing import Final, assert_never
 
 from laststand.emulator.core import events
-from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
@@ -71,6 +70,8 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return actions.effective(f"{duration_ms} ms have passed")
         case actions.Produce():
             return _produce(cluster, action)
+        case actions.Consume():
+            return _consume(cluster, action)
         case actions.Transact():
             return _transact(cluster, action)
         case actions.Kill(nodes=nodes):
@@ -174,15 +175,34 @@ def _produce(cluster: SimulatedCluster, action: actions.Produce) -> actions.Outc
     return actions.effective(f"offered as {cluster.clients.produce(producer, action.partition, action.records)}")
 
 
+_NO_PRODUCER: Final = actions.no_op("there is no transactional producer, as there is no topic __transaction_state")
+
+
 def _transact(cluster: SimulatedCluster, action: actions.Transact) -> actions.Outcome:
     producer = cluster.clients.transactional.get(TRANSACTIONAL)
     if producer is None:
-        return actions.no_op("there is no transactional producer, as there is no topic __transaction_state")
+        return _NO_PRODUCER
     missing = [name for name in action.partitions if cluster.state(name) is None]
     if missing:
         return actions.no_op(f"{missing[0]} does not exist")
-    result = TransactionResult.COMMIT if action.end is actions.End.COMMIT else TransactionResult.ABORT
-    offered = cluster.clients.transact(producer, action.partitions, records=action.records, result=result)
+    offered = cluster.clients.transact(producer, action.partitions, records=action.records, result=action.end.result)
+    return actions.effective(f"offered as {offered}")
+
+
+def _consume(cluster: SimulatedCluster, action: actions.Consume) -> actions.Outcome:
+    producer = cluster.clients.transactional.get(TRANSACTIONAL)
+    if producer is None:
+        return _NO_PRODUCER
+    named = (action.partition,) if action.into is None else (action.partition, action.into)
+    missing = [name for name in named if cluster.state(name) is None]
+    if missing:
+        return actions.no_op(f"{missing[0]} does not exist")
+    if action.into is None:
+        offered = cluster.clients.consume(producer, action.source)
+    else:
+        offered = cluster.clients.transact(
+            producer, (action.into,), records=action.records, result=action.end.result, source=action.source
+        )
     return actions.effective(f"offered as {offered}")
 
 

@@ -7,7 +7,7 @@ from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
-from laststand.emulator.core.client.steps import Abandoned, RecordsOffered
+from laststand.emulator.core.client.steps import Abandoned, RecordsOffered, Source
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
@@ -151,7 +151,7 @@ class ClientSet:
             version=self._transaction_version,
             encode=self._batches.encoder(name),
         )
-        node = self.transactional[name] = TransactionalProducerNode(name, core)
+        node = self.transactional[name] = TransactionalProducerNode(name, core, self._batches)
         self.producer_acks[name] = Acks.ALL
         self._step(node, inputs.Started(cause_id=CauseId(name)))
         return node
@@ -163,9 +163,16 @@ class ClientSet:
         *,
         records: int,
         result: TransactionResult,
+        source: Source | None = None,
     ) -> CauseId:
         """Offers a transaction to a producer; returns the name of the operation."""
-        offered = producer.maker.make(partitions, records=records, result=result)
+        offered = producer.maker.transaction(partitions, records=records, result=result, source=source)
+        self._step(producer, offered)
+        return offered.cause_id
+
+    def consume(self, producer: TransactionalProducerNode, source: Source) -> CauseId:
+        """Offers a consumption without a transaction; returns the name of the operation."""
+        offered = producer.maker.consumption(source)
         self._step(producer, offered)
         return offered.cause_id
 

@@ -13,6 +13,8 @@ from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
+    GroupCommitRecorded,
+    GroupReadRecorded,
     PollRecorded,
     SendRecorded,
     SessionRecorded,
@@ -418,8 +420,8 @@ class SimulatedCluster:
             case effects.RecordEvent(event=event):
                 self.event_log.write(node, event)
             case effects.SendRequest():
-                if isinstance(node, ConsumerNode):
-                    node.note_request(effect)
+                if isinstance(node, ConsumerNode | TransactionalProducerNode):
+                    node.fetches.note_request(effect)
                 self.wire.ask(NodeAsker(node, self._step), effect)
             case effects.SendResponse():
                 if isinstance(node, BrokerNode):
@@ -434,6 +436,8 @@ class SimulatedCluster:
                 | SessionRecorded()
                 | TransactionRecorded()
                 | CommittedReadRecorded()
+                | GroupReadRecorded()
+                | GroupCommitRecorded()
             ):
                 assert isinstance(node, ProducerNode | TransactionalProducerNode | ConsumerNode)
                 self._observer.recorded(node.name, effect, now_ms=self.queue.now_ms)

@@ -335,29 +335,41 @@ class ProducerNode(Node[ProducerInput]):
 class TransactionalProducerNode(Node[TransactionalProducerInput]):
     """A transactional producer of the client process; it lives as long as the run."""
 
-    def __init__(self, name: str, core: TransactionalProducer) -> None:
+    def __init__(self, name: str, core: TransactionalProducer, batches: BatchRegistry) -> None:
         super().__init__(CLIENT)
         self.name = name
         self.producer = core
         self.core = core
         self.maker = TransactionMaker(name)
+        self.fetches = Fetches(batches, is_committed_only=True)
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> TransactionalProducerInput:
-        """Returns the outcome as it is."""
-        return outcome
+        """Returns a fetch's answer with the records that it holds."""
+        return self.fetches.to_input(outcome)
 
 
 class ConsumerNode(Node[ConsumerInput]):
-    """A consumer; ``batches`` knows which records a batch holds, ``node_id`` is where its links begin."""
+    """A consumer; ``node_id`` is where its links begin."""
 
     def __init__(
         self, name: str, core: Consumer, batches: BatchRegistry, *, node_id: NodeId, is_committed_only: bool
     ) -> None:
         super().__init__(node_id)
-        self.is_committed_only = is_committed_only
         self.name = name
         self.consumer = core
         self.core = core
+        self.fetches = Fetches(batches, is_committed_only=is_committed_only)
+
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> ConsumerInput:
+        """Returns a fetch's answer with the records that it holds."""
+        return self.fetches.to_input(outcome)
+
+
+class Fetches:
+    """Fetches of one client that are out; ``batches`` knows which records a batch holds."""
+
+    def __init__(self, batches: BatchRegistry, *, is_committed_only: bool) -> None:
+        self._is_committed_only = is_committed_only
         self._batches = batches
         self._asked: dict[CorrelationId, messages.FetchPartition] = {}
 
@@ -366,8 +378,10 @@ class ConsumerNode(Node[ConsumerInput]):
         if isinstance(effect.request, messages.FetchRequest):
             self._asked[effect.correlation_id] = effect.request.partitions[0]
 
-    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> ConsumerInput:
-        """Returns a fetch's answer with the records that it holds."""
+    def to_input(
+        self, outcome: inputs.ResponseReceived | inputs.RequestFailed
+    ) -> inputs.ResponseReceived | inputs.RequestFailed | RecordsReceived:
+        """Returns a fetch's answer with the records that it holds, any other outcome as it is."""
         asked = self._asked.pop(outcome.correlation_id, None)
         if asked is None or not isinstance(outcome, inputs.ResponseReceived):
             return outcome
@@ -378,7 +392,7 @@ class ConsumerNode(Node[ConsumerInput]):
         else:
             answer = response.partitions[0]
         given = answer.batches
-        if self.is_committed_only:
+        if self._is_committed_only:
             given = tuple(committed_batches(given, answer.aborted_transactions))
         polled = tuple(part for batch in given if (part := self._batches.polled(batch, position=asked.fetch_offset)))
         return RecordsReceived(

@@ -7,15 +7,11 @@ from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
     PollRecorded,
-    SendRecorded,
-    SessionRecorded,
-    TransactionRecorded,
+    TransactionalProducerRecord,
 )
 from laststand.emulator.core.types import NodeId
 
-ClientRecord: TypeAlias = (
-    SendRecorded | PollRecorded | FinalReadRecorded | SessionRecorded | TransactionRecorded | CommittedReadRecorded
-)
+ClientRecord: TypeAlias = TransactionalProducerRecord | PollRecorded | FinalReadRecorded | CommittedReadRecorded
 """A record of a client in the history."""
 
 

@@ -22,6 +22,8 @@ from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.history_lines import (
     committed_read_line,
     final_read_line,
+    group_commit_line,
+    group_read_line,
     poll_line,
     send_line,
     session_line,
@@ -31,6 +33,8 @@ from laststand.emulator.core.client.steps import (
     BatchContent,
     CommittedReadRecorded,
     FinalReadRecorded,
+    GroupCommitRecorded,
+    GroupReadRecorded,
     PollRecorded,
     SendRecorded,
     SessionRecorded,
@@ -158,6 +162,10 @@ def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Ope
             return transaction_line(record, index=index, time_ns=time_ns, process=client)
         case CommittedReadRecorded():
             return committed_read_line(record, index=index, time_ns=time_ns, process=client)
+        case GroupReadRecorded():
+            return group_read_line(record, index=index, time_ns=time_ns, process=client)
+        case GroupCommitRecorded():
+            return group_commit_line(record, index=index, time_ns=time_ns, process=client)
 
 
 def _write_log(path: Path, log: StoredLog, by_crc: Mapping[int, bytes]) -> None:

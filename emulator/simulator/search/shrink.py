@@ -223,7 +223,9 @@ def _simpler(action: actions.Action) -> Iterator[actions.Action]:
             for shorter in _WAITS_MS:
                 if shorter < duration_ms:
                     yield actions.Wait(duration_ms=shorter)
-        case actions.Produce(records=records) | actions.Transact(records=records) if records > 1:
+        case (
+            actions.Produce(records=records) | actions.Transact(records=records) | actions.Consume(records=records)
+        ) if records > 1:
             yield msgspec.structs.replace(action, records=1)
         case actions.PowerLoss(loss=loss):
             for simpler in _simpler_losses(loss):

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.history import CommittedReadOperation, OperationType, TransactionOperation
+from laststand.emulator.core.history import (
+    CommittedReadOperation,
+    GroupCommitOperation,
+    GroupReadOperation,
+    OperationType,
+    TransactionOperation,
+)
 from laststand.emulator.verification.tables.client_history import SentBatch
 from laststand.emulator.verification.tables.final_logs import FinalBatch
 from laststand.emulator.verification.tables.rows import PartitionName
@@ -57,12 +63,16 @@ class TransactionFacts:
     Attributes:
         operations: by id, the last line of each.
         reads: what readers of committed records were given, in the order of their histories.
+        group_reads: what was read for groups, likewise.
+        group_commits: the positions that groups were to commit, likewise.
         stored: batches of transactions in settled logs, by partition and CRC; none of a partition without such a log.
     """
 
     def __init__(self) -> None:
         self.operations: dict[str, TransactionOperation] = {}
         self.reads: list[CommittedReadOperation] = []
+        self.group_reads: list[GroupReadOperation] = []
+        self.group_commits: list[GroupCommitOperation] = []
         self.stored: dict[PartitionName, Mapping[int, StoredBatch]] = {}
         self._sends: dict[str, SentBatch] = {}
 

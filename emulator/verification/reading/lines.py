@@ -18,6 +18,8 @@ from laststand.emulator.core import events as e
 from laststand.emulator.core.history import (
     CommittedReadOperation,
     FinalReadOperation,
+    GroupCommitOperation,
+    GroupReadOperation,
     HistoryLine,
     HistorySealed,
     Operation,
@@ -233,6 +235,10 @@ class LineReader:
                 self._facts.cluster.transactions.operations[operation.operation_id] = operation
             case CommittedReadOperation():
                 self._facts.cluster.transactions.reads.append(operation)
+            case GroupReadOperation():
+                self._facts.cluster.transactions.group_reads.append(operation)
+            case GroupCommitOperation():
+                self._facts.cluster.transactions.group_commits.append(operation)
             case SendOperation(type=OperationType.INVOKE):
                 self.history.add_invocation(operation)
             case SendOperation():

@@ -9,6 +9,8 @@ import numpy as np
 from laststand.emulator.core.history import (
     CommittedReadOperation,
     FinalReadOperation,
+    GroupCommitOperation,
+    GroupReadOperation,
     HistoryLine,
     OperationType,
     PollOperation,
@@ -88,7 +90,13 @@ class SliceTables:
                 case PollOperation():
                     self._polls[operation.topic, operation.partition].append(poll(operation))
                     self.tables.received.extend([received_batch(operation, batch) for batch in operation.batches])
-                case SessionOperation() | TransactionOperation() | CommittedReadOperation():
+                case (
+                    SessionOperation()
+                    | TransactionOperation()
+                    | CommittedReadOperation()
+                    | GroupReadOperation()
+                    | GroupCommitOperation()
+                ):
                     raise ValueError("transactions are of several partitions, which one process has to judge together")
                 case FinalReadOperation():
                     self._final_reads[operation.topic, operation.partition].append(operation)

@@ -171,6 +171,8 @@ class TransactionCoordinator:
     # --- Other brokers --------------------------------------------------------------------------------------------
 
     def _send_due(self, turn: Turn) -> bool:
+        if not self._sender.has_queued and not self._verifier.has_queued:
+            return False
         due: list[tuple[BrokerId, _BetweenBrokers]] = [*self._sender.pop_due(), *self._verifier.pop_due()]
         for broker_id, request in due:
             if broker_id == self.broker_id:
