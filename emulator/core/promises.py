@@ -265,6 +265,17 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "Once every fault is over, no transaction stays open for longer than its timeout and the coordinator's "
             "check for those that are late."
         ),
+        "X7": _outcome(
+            "Of the records that a group reads in transactions, each is read in one transaction that is committed: not "
+            "in two, and in none only while it is behind all that was read in committed ones."
+        ),
+        "X8": _outcome(
+            "The position of a group is one that it committed: not one that was refused, nor one of a transaction that "
+            "is aborted."
+        ),
+        "X9": _outcome(
+            "A group goes on where its last committed position is: it is given no record again, and leaves none out."
+        ),
         "X10": _outcome(
             "A reader of committed records goes from one position to the next, and past no committed record that it is "
             "not given."

@@ -241,14 +241,12 @@ class TransactionalProducer:
         if now_ms < self._retry_at_ms:
             self._timers.set(_RETRY, at_ms=self._retry_at_ms)
             return
-        if self._needs_session:
-            self._ask_coordinator(self._session_request(), now_ms)
-            return
-        if self._current is None and self._offered:
-            self._begin(self._offered.popleft())
-        current = self._current
-        while current is not None and current is self._current and not self._asked_anything(current, now_ms):
-            pass
+        while not self._needs_session:
+            if self._current is None and self._offered:
+                self._begin(self._offered.popleft())
+            if self._current is None or self._asked_anything(self._current, now_ms):
+                return
+        self._ask_coordinator(self._session_request(), now_ms)
 
     def _asked_anything(self, current: _Transaction | _Consumption, now_ms: int) -> bool:
         """Sends what is needed next; returns false where the operation came to its end without that."""

@@ -16,6 +16,8 @@ from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
+    GroupCommitRecorded,
+    GroupReadRecorded,
     PollRecorded,
     SendRecorded,
     TransactionRecorded,
@@ -108,12 +110,17 @@ class Oracle:
                 if client in self._cluster.clients.transactional and record.type is not OperationType.INVOKE:
                     self.checks.transactions.sent(record)
                 if record.type is OperationType.OK and record.base_offset is not None:
+                    self.checks.transactions.acked(record)
                     self._acked(client, record, record.base_offset)
             case PollRecorded(type=OperationType.OK) if self._is_current(record):
                 self.checks.clients.polled(client, record)
                 truth = self.truths[record.partition]
                 for batch in record.batches:
                     truth.expose(batch, moment=self.alarm_log.moment, leader_epoch=record.leader_epoch)
+            case GroupReadRecorded():
+                self.checks.transactions.read_for_group(record)
+            case GroupCommitRecorded():
+                self.checks.transactions.position_committed(record)
             case TransactionRecorded():
                 self.checks.transactions.transacted(record)
             case CommittedReadRecorded():

@@ -1,19 +1,26 @@
-"""Checks of transactions, by what clients were told and what the last leaders' logs hold: X1-X3, X5, X10.
+"""Checks of transactions, by what clients were told and what the last leaders' logs hold: X1-X3, X5, X7-X10.
 
 A transaction is known by its producer's history: which batches it sent, and which end it was told of. In a log each of
 its batches is decided by the next marker of its producer. So nothing of what coordinators say, or believe, counts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
-from laststand.emulator.core.client.steps import CommittedReadRecorded, SendRecorded, TransactionRecorded
+from laststand.emulator.core.client.steps import (
+    CommittedReadRecorded,
+    GroupCommitRecorded,
+    GroupReadRecorded,
+    SendRecorded,
+    TransactionRecorded,
+)
 from laststand.emulator.core.history import OperationType
-from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import CauseId, Offset, ProducerId, TopicPartition
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.finding import Guarantee
+from laststand.emulator.simulator.oracle.groups import GroupChecks
 from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 
@@ -34,16 +41,30 @@ class TransactionChecks:
         self._sends: dict[CauseId, SendRecorded] = {}
         self._reads: list[tuple[str, CommittedReadRecorded]] = []
         self._positions: dict[tuple[str, TopicPartition], Offset] = {}
+        self._groups = GroupChecks(self._report)
 
     # --- What clients are told ------------------------------------------------------------------------------------
 
     def transacted(self, record: TransactionRecorded) -> None:
         """A transaction was begun or is over."""
         self._transactions[record.operation_id] = record
+        self._groups.transacted(record)
 
     def sent(self, record: SendRecorded) -> None:
         """A batch of a transaction has its outcome."""
         self._sends[record.operation_id] = record
+
+    def acked(self, record: SendRecorded) -> None:
+        """A batch of any producer was acknowledged."""
+        self._groups.acked(record)
+
+    def read_for_group(self, record: GroupReadRecorded) -> None:
+        """An operation read for a group."""
+        self._groups.read(record, undone=self._sends_without(self._told_committed()))
+
+    def position_committed(self, record: GroupCommitRecorded) -> None:
+        """A group's position was to be committed."""
+        self._groups.committed(record, is_in_transaction=record.operation_id in self._transactions)
 
     def read(self, client: str, record: CommittedReadRecorded) -> None:
         """A reader of committed records was given some: X10 on where it was before."""
@@ -59,12 +80,13 @@ class TransactionChecks:
 
     def check(self, logs: Mapping[TopicPartition, Sequence[BatchDescriptor]]) -> None:
         """X1, X2, X3, X10 by the logs of the last leaders; a partition without one is left out."""
-        if not self._transactions:
-            return
         stored = {name: _ends(log) for name, log in logs.items()}
         aborted: dict[int, CauseId] = {}
+        committed = self._told_committed()
         for operation_id, transaction in self._transactions.items():
             ends = self._check_ends(transaction, stored)
+            if TransactionResult.COMMIT in ends:
+                committed.add(operation_id)
             is_told = transaction.type is OperationType.FAIL or (
                 transaction.type is OperationType.OK and transaction.result is TransactionResult.ABORT
             )
@@ -72,6 +94,20 @@ class TransactionChecks:
                 for send in self._sends_of(transaction):
                     aborted.update({attempt.crc: operation_id for attempt in send.attempts})
         self._check_reads(aborted, stored)
+        self._groups.check(committed, undone=self._sends_without(committed))
+
+    def _told_committed(self) -> set[CauseId]:
+        """Returns the transactions whose producer was told that they are committed."""
+        return {name for name, transaction in self._transactions.items() if _is_committed(transaction)}
+
+    def _sends_without(self, committed: Set[CauseId]) -> set[CauseId]:
+        """Returns the sends of all transactions but these."""
+        return {
+            send
+            for name, transaction in self._transactions.items()
+            if name not in committed
+            for send in transaction.sends
+        }
 
     def _sends_of(self, transaction: TransactionRecorded) -> list[SendRecorded]:
         return [self._sends[each] for each in transaction.sends if each in self._sends]
@@ -82,7 +118,7 @@ class TransactionChecks:
         """X2, X3; returns the ends that the transaction has."""
         ends: dict[TransactionResult, TopicPartition] = {}
         name = transaction.operation_id
-        is_committed = transaction.type is OperationType.OK and transaction.result is TransactionResult.COMMIT
+        is_committed = _is_committed(transaction)
         for send in self._sends_of(transaction):
             if send.partition not in stored:
                 continue
@@ -146,13 +182,17 @@ class TransactionChecks:
 
     def guarantee(self, name: TopicPartition) -> Guarantee:
         """Returns whether a promise about a transaction had to hold: that of its records, and of what decides on it."""
-        about = [each for each in self._truths if each == name or each.topic == TRANSACTIONS_TOPIC]
+        about = [each for each in self._truths if each == name or each.topic in INTERNAL_TOPICS]
         moment = self._alarm_log.moment
         held = all(self._truths[each].ledger.held(0, moment) for each in about)
         return Guarantee.HOLDS if held else Guarantee.EXCEEDED
 
     def _report(self, check_id: str, name: TopicPartition, sentence: str) -> None:
         self._alarm_log.report(check_id, name, sentence, guarantee=self.guarantee(name))
+
+
+def _is_committed(transaction: TransactionRecorded) -> bool:
+    return transaction.type is OperationType.OK and transaction.result is TransactionResult.COMMIT
 
 
 def _fate(copies: Sequence[_Stored]) -> str:

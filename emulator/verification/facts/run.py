@@ -62,7 +62,7 @@ class RunFacts:
     def complete_transactions(self) -> None:
         """Adds batches of transactions as they were sent, and as they are in settled logs, which are known by now."""
         facts = self.cluster.transactions
-        if not facts.operations:
+        if facts.is_empty:
             return
         for each in self.partitions():
             facts.add_sends(each.sent)

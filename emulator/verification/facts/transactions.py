@@ -40,10 +40,11 @@ class StoredBatch(NamedTuple):
 
 
 class SentTransaction(NamedTuple):
-    """A transaction, and those of its batches whose outcome its producer knows."""
+    """A transaction, those of its batches whose outcome its producer knows, and what it read for a group."""
 
     operation: TransactionOperation
     sends: tuple[SentBatch, ...]
+    reads: tuple[GroupReadOperation, ...]
 
     @property
     def is_committed(self) -> bool:
@@ -75,17 +76,45 @@ class TransactionFacts:
         self.group_commits: list[GroupCommitOperation] = []
         self.stored: dict[PartitionName, Mapping[int, StoredBatch]] = {}
         self._sends: dict[str, SentBatch] = {}
+        self._acked: dict[PartitionName, list[SentBatch]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """There is no transaction, and nothing was read for a group."""
+        return not self.operations and not self.group_reads
 
     def add_sends(self, sends: Iterable[SentBatch]) -> None:
-        """Adds outcomes of batches; those of other producers are left out."""
+        """Adds outcomes of batches that belong to transactions, or that are acknowledged where groups read."""
         wanted = {each for operation in self.operations.values() for each in operation.sends}
-        self._sends.update({send.operation_id: send for send in sends if send.operation_id in wanted})
+        sources = {(read.topic, read.partition) for read in self.group_reads}
+        for send in sends:
+            if send.operation_id in wanted:
+                self._sends[send.operation_id] = send
+            if send.type is OperationType.OK and (send.topic, send.partition) in sources:
+                self._acked.setdefault((send.topic, send.partition), []).append(send)
+
+    def acked_offsets(self, partition: PartitionName, start: int, end: int) -> list[int]:
+        """Returns where records between two offsets were acknowledged that are in no transaction, or committed.
+
+        Only of partitions that groups read.
+        """
+        decided = {
+            send.operation_id: transaction.is_committed for transaction in self.sent() for send in transaction.sends
+        }
+        return sorted(
+            offset
+            for send in self._acked.get(partition, ())
+            if send.base_offset is not None and decided.get(send.operation_id, True)
+            for offset in range(send.base_offset, send.base_offset + send.record_count)
+            if start <= offset < end
+        )
 
     def sent(self) -> Iterator[SentTransaction]:
         """Yields all transactions."""
         for operation in self.operations.values():
             sends = tuple(self._sends[each] for each in operation.sends if each in self._sends)
-            yield SentTransaction(operation, sends)
+            reads = tuple(read for read in self.group_reads if read.operation_id == operation.operation_id)
+            yield SentTransaction(operation, sends, reads)
 
     def copies_of(self, send: SentBatch) -> list[StoredBatch] | None:
         """Returns what a settled log has of a batch; ``None`` where there is no such log."""

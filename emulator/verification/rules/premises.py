@@ -12,6 +12,7 @@ from laststand.emulator.core import events
 from laststand.emulator.core.history import FinalReadOperation, OperationType
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.group_positions import group_reads
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR, Change
 from laststand.emulator.verification.rules.check import Premise
@@ -61,6 +62,10 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.TRANSACTION
     if any(transaction.is_committed for transaction in cluster.transactions.sent()):
         yield Premise.TRANSACTION_COMMITTED
+    if any(read.expected is not None for read in group_reads(cluster.transactions)):
+        yield Premise.POSITION_COMMITTED
+    if any(each.is_committed and each.reads for each in cluster.transactions.sent()):
+        yield Premise.READ_IN_TRANSACTION
     if any(read.batches for read in cluster.transactions.reads):
         yield Premise.READ_COMMITTED
     registrations = [registration.event for registration in cluster.registrations]

@@ -1,0 +1,88 @@
+"""Positions of groups: where each operation went on, beside what its group had committed before, by its own history.
+
+An operation of a client ends before the next one begins, so the lines of a history are in the order of what happened.
+A commit without an answer may take effect at any time after it was asked for, also after later ones: Kafka compares no
+positions.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from laststand.emulator.core.history import GroupReadOperation, OperationType
+from laststand.emulator.verification.facts.transactions import TransactionFacts
+from laststand.emulator.verification.tables.rows import PartitionName
+
+_Key = tuple[str, str, int]
+"""Group, topic and partition."""
+
+
+class _Commit(NamedTuple):
+    """A position whose commit is over at a place of the history: taken (``True``), not (``False``), or nobody knows."""
+
+    place: int
+    key: _Key
+    offset: int
+    is_committed: bool | None
+
+
+class GroupRead(NamedTuple):
+    """What an operation read.
+
+    Attributes:
+        operation: its line.
+        expected: the position that the group had committed last; ``None`` if none.
+        earlier: all that it had committed before.
+        possible: positions of commits whose outcome nobody knows.
+    """
+
+    operation: GroupReadOperation
+    expected: int | None
+    earlier: frozenset[int]
+    possible: frozenset[int]
+
+    @property
+    def partition(self) -> PartitionName:
+        """The partition that was read."""
+        return self.operation.topic, self.operation.partition
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """It does not go on where its group was."""
+        position = self.operation.position
+        return self.expected is not None and position != self.expected and position not in self.possible
+
+    def offsets(self) -> Iterator[int]:
+        """Yields the offsets of all records that were read."""
+        for batch in self.operation.batches:
+            yield from range(batch.base_offset, batch.base_offset + batch.record_count)
+
+
+def group_reads(facts: TransactionFacts) -> Iterator[GroupRead]:
+    """Yields all reads for groups, in order."""
+    commits = sorted(_commits(facts))
+    for operation in sorted(facts.group_reads, key=lambda each: each.index):
+        key = (operation.group_id, operation.topic, operation.partition)
+        before = [each for each in commits if each.key == key and each.place < operation.index]
+        taken = [each.offset for each in before if each.is_committed]
+        yield GroupRead(
+            operation=operation,
+            expected=taken[-1] if taken else None,
+            earlier=frozenset(taken),
+            possible=frozenset(each.offset for each in before if each.is_committed is None),
+        )
+
+
+def _commits(facts: TransactionFacts) -> Iterable[_Commit]:
+    for commit in facts.group_commits:
+        index, is_committed = commit.index, _KNOWN.get(commit.type)
+        transaction = facts.operations.get(commit.operation_id)
+        if transaction is not None and commit.type is OperationType.OK:
+            is_committed = _KNOWN.get(transaction.type)
+            if is_committed and transaction.result == "abort":
+                is_committed = False
+            if transaction.type is not OperationType.INVOKE:
+                index = transaction.index
+        yield _Commit(index, (commit.group_id, commit.topic, commit.partition), commit.offset, is_committed)
+
+
+_KNOWN = {OperationType.OK: True, OperationType.FAIL: False}

@@ -1,0 +1,54 @@
+"""X7 ExactlyOnce: what a group reads in transactions is read in one that is committed."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from laststand.emulator.core.history import GroupReadOperation
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.transactions import End, SentTransaction, TransactionFacts
+from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    facts = cluster.transactions
+    reads: dict[tuple[str, str, int], list[GroupReadOperation]] = defaultdict(list)
+    for transaction in facts.sent():
+        if _is_committed(facts, transaction):
+            for read in transaction.reads:
+                reads[read.group_id, read.topic, read.partition].append(read)
+    for (group, topic, partition), found in reads.items():
+        found.sort(key=lambda read: read.position)
+        by_offset: dict[int, str] = {}
+        for read in found:
+            for batch in read.batches:
+                for offset in range(batch.base_offset, batch.base_offset + batch.record_count):
+                    first = by_offset.setdefault(offset, read.operation_id)
+                    if first != read.operation_id:
+                        yield Finding(
+                            offset,
+                            f"{topic}-{partition} offset {offset} was read for {group} in {first} and in "
+                            f"{read.operation_id}, and both are committed",
+                        )
+        passed = found[0].position
+        for read in found:
+            for offset in facts.acked_offsets((topic, partition), passed, read.position):
+                yield Finding(
+                    offset,
+                    f"{topic}-{partition} offset {offset} was read for {group} in no committed transaction, and "
+                    f"{read.operation_id}, which is committed, began behind it",
+                )
+            passed = max(passed, read.next_position)
+
+
+def _is_committed(facts: TransactionFacts, transaction: SentTransaction) -> bool:
+    return transaction.is_committed or End.COMMIT in facts.ends_of(transaction)
+
+
+CHECK = ClusterCheck(
+    check_id="X7",
+    name="ExactlyOnce",
+    source="KIP-98, consume-transform-produce; KIP-447",
+    needs=frozenset({Evidence.HISTORY, Evidence.FINAL_LOGS}),
+    premises=frozenset({Premise.TRANSACTION, Premise.READ_IN_TRANSACTION}),
+    find=_find,
+)

@@ -1,0 +1,28 @@
+"""X8 CommittedPosition: the position of a group is one that it committed."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.group_positions import group_reads
+from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    for read in group_reads(cluster.transactions):
+        operation = read.operation
+        if operation.committed is not None and operation.committed not in read.earlier | read.possible:
+            yield Finding(
+                operation.committed,
+                f"the position of {operation.group_id} in {operation.topic}-{operation.partition} was "
+                f"{operation.committed} for {operation.operation_id}, which it never committed",
+            )
+
+
+CHECK = ClusterCheck(
+    check_id="X8",
+    name="CommittedPosition",
+    source="KIP-98, TxnOffsetCommit; KIP-447",
+    needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.POSITION_COMMITTED}),
+    find=_find,
+)

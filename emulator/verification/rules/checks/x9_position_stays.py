@@ -1,0 +1,46 @@
+"""X9 PositionStays: a group goes on where it committed last; else the records are named that it repeats and leaves out."""
+
+from collections.abc import Iterator, Sequence
+
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.group_positions import group_reads
+from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    for read in group_reads(cluster.transactions):
+        if not read.is_elsewhere or read.expected is None:
+            continue
+        operation = read.operation
+        where = f"{operation.topic}-{operation.partition}"
+        told = "no position" if operation.committed is None else f"position {operation.committed}"
+        again = [offset for offset in read.offsets() if offset < read.expected]
+        left_out = cluster.transactions.acked_offsets(read.partition, read.expected, operation.position)
+        yield Finding(
+            operation.position,
+            f"{operation.group_id} had committed {read.expected} in {where}, and {operation.operation_id} goes on at "
+            f"{operation.position} ({told}): it repeats {_counted(again)} and leaves out {_counted(left_out)}",
+        )
+
+
+def _counted(offsets: Sequence[int]) -> str:
+    if not offsets:
+        return "no record"
+    spans: list[list[int]] = []
+    for offset in offsets:
+        if spans and offset == spans[-1][1] + 1:
+            spans[-1][1] = offset
+        else:
+            spans.append([offset, offset])
+    named = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)
+    return f"{len(offsets)} records (offsets {named})" if len(offsets) > 1 else f"1 record (offset {named})"
+
+
+CHECK = ClusterCheck(
+    check_id="X9",
+    name="PositionStays",
+    source="KIP-98, OffsetCommit; KIP-211; KAFKA-20716",
+    needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.POSITION_COMMITTED}),
+    find=_find,
+)
