@@ -480,6 +480,8 @@ SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
     "Arrow": ("`0 -> 1`; `client -> 1`", "The link by which the first dials the second."),
     "Messages": ("kinds of messages; nodes", "Which messages of a link: requests that go there, or responses to them."),
     "PartitionOption": ("partition, such as `orders-0`", "Which partition."),
+    "OptionalPartition": ("partition, such as `orders-0`", "Which partition."),
+    "GroupOption": ("group", ""),
     "PartitionField": ("partition, such as `orders-0`", "Which partition."),
     "PartitionList": ("list of partitions", "Which partitions, in this order."),
     "PartitionSet": ("partition, or `all`", "Which partitions."),

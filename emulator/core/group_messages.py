@@ -1,7 +1,8 @@
 """Requests to the coordinator of a group, with Kafka's names; part of ``messages.Request`` and ``messages.Response``.
 
-Only clients of Kafka ask them, in the process of the broker, so they have no form on the wire between nodes. Group ids,
-member ids and instance ids are the client's text; ``""`` is the member id of a client that has none yet.
+Clients of Kafka ask them in the process of the broker; this project's own clients have only OffsetCommit and
+OffsetFetch, which therefore have a form on the wire, too. Group ids, member ids and instance ids are the client's text;
+``""`` is the member id of a client that has none yet.
 """
 
 from typing import TypeAlias

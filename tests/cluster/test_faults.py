@@ -106,6 +106,7 @@ def test_every_action_that_processes_have_has_an_executor() -> None:
     played_elsewhere = {
         actions.Produce,
         actions.Transact,
+        actions.Consume,
         *(kind for kind in actions.ACTION_SPECS if issubclass(kind, actions.AdminAction)),
     }
     offered = {kind for kind, row in actions.ACTION_SPECS.items() if row.is_on_processes}

@@ -65,4 +65,4 @@ def test_the_scenario_has_every_action_of_containers() -> None:
         kind for kind in offered if issubclass(kind, actions.AdminAction | actions.Grant | actions.Revoke)
     }  # the same requests on every driver
     of_zookeeper = {actions.ExpireSession, actions.DeposeController}
-    assert offered - administration - of_zookeeper - {actions.Produce, actions.Transact} <= done
+    assert offered - administration - of_zookeeper - {actions.Produce, actions.Transact, actions.Consume} <= done

@@ -763,20 +763,59 @@ class RunBuilder:
                 self.follow(follower, marker.last_offset + 1, topic, partition)
         return marker
 
-    def transaction(self, sends: list[Batch], *, result: str, outcome: OperationType = OperationType.OK) -> None:
+    def transaction(
+        self,
+        sends: list[Batch],
+        *,
+        result: str,
+        outcome: OperationType = OperationType.OK,
+        operation: str | None = None,
+    ) -> None:
         """Writes the last line of a transaction."""
         self.record(
             {
                 "f": "transaction",
                 "type": outcome.value,
                 "process": "producer-0",
-                "operation_id": f"transaction-{len(self.history)}",
+                "operation_id": operation or f"transaction-{len(self.history)}",
                 "transactional_id": "payments",
                 "result": result,
                 "sends": [f"send-{batch.sequence}" for batch in sends],
                 "error": None,
             }
         )
+
+    def read_for_group(
+        self,
+        batches: list[Batch],
+        group: str,
+        *,
+        committed: int | None,
+        position: int = 0,
+        operation: str,
+        commit: OperationType = OperationType.OK,
+    ) -> None:
+        """A client reads batches of ``orders`` for a group, and commits the position behind them."""
+        p = self.partitions["orders", 0]
+        next_position = batches[-1].last_offset + 1 if batches else position
+        place: dict[str, object] = {"process": "producer-0", "operation_id": operation, "group_id": group}
+        self.record(
+            {
+                **place,
+                "f": "group_read",
+                "topic": "orders",
+                "topic_id": p.topic_id,
+                "partition": 0,
+                "node": p.leader or 0,
+                "committed": committed,
+                "position": position,
+                "next_position": next_position,
+                "batches": [_given(batch, batch.base_offset) for batch in batches],
+            }
+        )
+        if batches:
+            outcome = {"f": "group_commit", "type": commit.value, "topic": "orders", "partition": 0}
+            self.record({**place, **outcome, "offset": next_position, "error": None})
 
     def read_committed(
         self, batches: list[Batch], topic: str = "orders", partition: int = 0, *, position: int, next_position: int

@@ -2023,7 +2023,59 @@ def transaction_in_two_partitions(
     return run.finish()
 
 
+def group_goes_on(
+    path: Path,
+    *,
+    committed: int | None,
+    position: int,
+    commit: OperationType = OperationType.OK,
+    in_transactions: tuple[str, ...] = (),
+) -> Path:
+    """A group reads a batch of three records and commits its position, and reads again.
+
+    Args:
+        path: of the run.
+        committed: the position that it is told then.
+        position: where it goes on.
+        commit: the outcome of its first commit.
+        in_transactions: the ends of the transactions that it does both in, if it does.
+    """
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    first, second = run.send(records=3), run.send(records=2)
+    for number, (told, start) in enumerate(((None, 0), (committed, position))):
+        operation = f"read-{number}"
+        given = [batch for batch in (first, second) if batch.base_offset >= start][: 1 + number]
+        run.read_for_group(given, "readers", committed=told, position=start, operation=operation, commit=commit)
+        if in_transactions:
+            run.transaction([], result=in_transactions[number], operation=operation)
+    run.poll([first, second])
+    run.settle()
+    return run.finish()
+
+
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
+    "group is given records again": (
+        lambda path: group_goes_on(path, committed=None, position=0),
+        frozenset({"X9"}),
+    ),
+    "group leaves records out": (
+        lambda path: group_goes_on(path, committed=None, position=5),
+        frozenset({"X9"}),
+    ),
+    "group has a position that was not committed": (
+        lambda path: group_goes_on(path, committed=2, position=3),
+        frozenset({"X8"}),
+    ),
+    "read in two transactions": (
+        lambda path: group_goes_on(path, committed=None, position=0, in_transactions=("commit", "commit")),
+        frozenset({"X7", "X9"}),
+    ),
+    "position of an aborted transaction": (
+        lambda path: group_goes_on(path, committed=3, position=3, in_transactions=("abort", "commit")),
+        frozenset({"X8"}),
+    ),
     "aborted, and read": (
         lambda path: transaction_in_two_partitions(path, commits=(False, False), result="abort"),
         frozenset({"X1"}),
@@ -2264,6 +2316,16 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
 """Runs with exactly these checks violated."""
 
 HOLDS: Mapping[str, Build] = {
+    "group goes on": lambda path: group_goes_on(path, committed=3, position=3),
+    "group goes on in transactions": lambda path: group_goes_on(
+        path, committed=3, position=3, in_transactions=("commit", "commit")
+    ),
+    "transaction that read is aborted": lambda path: group_goes_on(
+        path, committed=None, position=0, in_transactions=("abort", "commit")
+    ),
+    "commit of a position has an unknown outcome": lambda path: group_goes_on(
+        path, committed=None, position=0, commit=OperationType.INFO
+    ),
     "transaction": transaction_in_two_partitions,
     "aborted transaction": lambda path: transaction_in_two_partitions(
         path, commits=(False, False), result="abort", is_given=(False, False)
@@ -2367,7 +2429,7 @@ HOLDS: Mapping[str, Build] = {
 """Runs in which nothing is wrong."""
 
 
-_OF_TRANSACTIONS = frozenset({"X1", "X2", "X3", "X5", "X10"})
+_OF_TRANSACTIONS = frozenset({f"X{number}" for number in (1, 2, 3, 5, 7, 8, 9, 10)})
 
 NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing happens": (

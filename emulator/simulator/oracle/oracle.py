@@ -228,12 +228,16 @@ class Oracle:
     def missing(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
         """Yields the properties that a healed cluster has not reached yet, with partition if any, and a sentence."""
         yield from missing(self._cluster)
-        yield from self.checks.transactions.open_transactions(self._last_logs())
+        yield from self.open_transactions()
         yield from self.checks.logs.overdue_strays()
         yield from self.checks.metadata.missing()
         for name in excused(self._cluster):
             if self._promptness.keeps_a_candidate(name):
                 yield "L3", name, f"{name} has no candidate, though the guarantee holds: {self._cluster.state(name)}"
+
+    def open_transactions(self) -> Iterator[tuple[str, TopicPartition, str]]:
+        """Yields X5 where the log of a last leader has a transaction without an end, as ``missing`` does."""
+        yield from self.checks.transactions.open_transactions(self._last_logs())
 
     def finish(self) -> None:
         """Makes the checks that are possible only at the end, and all others once more."""
@@ -248,13 +252,17 @@ class Oracle:
         self.scan()
 
     def _last_logs(self) -> dict[TopicPartition, list[BatchDescriptor]]:
-        """Returns the logs of serving leaders, as far as clients write to them."""
-        leaders = ((name, self.checks.durability.serving_leader(name)) for name in self._cluster.image.partitions)
-        return {
-            name: leader.disk.logs[name].batches
-            for name, leader in leaders
-            if leader is not None and name.topic not in INTERNAL_TOPICS
-        }
+        """Returns the logs of serving leaders, or of the last ones once all have stopped, that clients write to."""
+        has_stopped = all(node.broker is None for node in self._cluster.nodes.values())
+        logs: dict[TopicPartition, list[BatchDescriptor]] = {}
+        for name in self._cluster.image.partitions:
+            leader = self.checks.durability.serving_leader(name)
+            last = self.checks.losses.last_leader(name) if has_stopped else None
+            if last is not None:
+                leader = self._cluster.nodes[last]
+            if leader is not None and name in leader.disk.logs and name.topic not in INTERNAL_TOPICS:
+                logs[name] = leader.disk.logs[name].batches
+        return logs
 
     def stopped(self, *, unread: Collection[TopicPartition]) -> None:
         """Checks the last leaders once more: brokers that stop one by one hand leadership on."""

@@ -33,12 +33,14 @@ class GroupRead(NamedTuple):
         expected: the position that the group had committed last; ``None`` if none.
         earlier: all that it had committed before.
         possible: positions of commits whose outcome nobody knows.
+        has_committed: it was to commit a position before, whatever came of that.
     """
 
     operation: GroupReadOperation
     expected: int | None
     earlier: frozenset[int]
     possible: frozenset[int]
+    has_committed: bool
 
     @property
     def partition(self) -> PartitionName:
@@ -69,6 +71,7 @@ def group_reads(facts: TransactionFacts) -> Iterator[GroupRead]:
             expected=taken[-1] if taken else None,
             earlier=frozenset(taken),
             possible=frozenset(each.offset for each in before if each.is_committed is None),
+            has_committed=bool(before),
         )
 
 

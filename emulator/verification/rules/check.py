@@ -75,7 +75,7 @@ class Premise(Enum):
     TRANSACTION = "no producer began a transaction"
     TRANSACTION_COMMITTED = "no producer was told that a transaction is committed"
     READ_IN_TRANSACTION = "nothing was read in a transaction that is committed"
-    POSITION_COMMITTED = "no group read after it had committed a position"
+    POSITION_COMMITTED = "no group read after it was to commit a position"
     READ_COMMITTED = "no reader of committed records was given any"
     SETTLED = "the cluster was not seen to settle once every fault was over"
 

@@ -62,7 +62,7 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.TRANSACTION
     if any(transaction.is_committed for transaction in cluster.transactions.sent()):
         yield Premise.TRANSACTION_COMMITTED
-    if any(read.expected is not None for read in group_reads(cluster.transactions)):
+    if any(read.has_committed for read in group_reads(cluster.transactions)):
         yield Premise.POSITION_COMMITTED
     if any(each.is_committed and each.reads for each in cluster.transactions.sent()):
         yield Premise.READ_IN_TRANSACTION

@@ -10,11 +10,10 @@ from laststand.emulator.core.client.settings import ProducerSettings
 from laststand.emulator.core.client.steps import (
     Abandoned,
     BatchContent,
-    RecordsOffered,
     SendRecorded,
-    SessionRecorded,
     TransactionalProducerEffect,
     TransactionalProducerInput,
+    TransactionalProducerRecord,
     TransactionOffered,
     TransactionRecorded,
 )
@@ -82,7 +81,7 @@ class World:
         )
         self.now_ms = 0
         self.out: list[SendRequest] = []
-        self.history: list[SendRecorded | TransactionRecorded | SessionRecorded] = []
+        self.history: list[TransactionalProducerRecord] = []
         self.step(inputs.Started(cause_id=CAUSE))
         topics = tuple(
             messages.MetadataTopic(
@@ -147,13 +146,7 @@ class World:
         self.step(inputs.TimerFired(cause_id=CAUSE))
 
     def offer(self, result: TransactionResult = COMMIT, partitions: tuple[TopicPartition, ...] = ORDERS) -> None:
-        batches = tuple(
-            RecordsOffered(
-                cause_id=CauseId(f"send-{number}"), partition=partition, first_record_id=number, record_count=1
-            )
-            for number, partition in enumerate(partitions)
-        )
-        self.step(TransactionOffered(cause_id=CauseId("transaction"), batches=batches, result=result))
+        self.step(TransactionOffered(cause_id=CauseId("transaction"), partitions=partitions, records=1, result=result))
 
     def add(self, error: ErrorCode = ErrorCode.NONE) -> None:
         """Answers that a partition is part of the transaction, or not."""

@@ -72,6 +72,8 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
         fields.PartitionField: st.sampled_from(PARTITIONS),
         fields.PartitionList: st.lists(st.sampled_from(PARTITIONS), min_size=1, max_size=3, unique=True).map(tuple),
         fields.PartitionOption: st.sampled_from(PARTITIONS),
+        fields.OptionalPartition: st.one_of(st.none(), st.sampled_from(PARTITIONS)),
+        fields.GroupOption: st.sampled_from(["readers", "a.b_c-1"]),
         fields.TopicField: st.sampled_from(["orders", "re-funds"]),
         fields.ProducerField: st.sampled_from([fields.PRODUCER_ALL, fields.PRODUCER_LEADER]),
         fields.Whole: st.integers(1, 10_000),

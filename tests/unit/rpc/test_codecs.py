@@ -22,6 +22,7 @@ from laststand.emulator.core.types import (
     NodeId,
     Offset,
     ProducerId,
+    ProducerIdentity,
     TopicId,
     TopicPartition,
 )
@@ -75,6 +76,8 @@ def values(annotation: object) -> st.SearchStrategy[object]:
         return st.sampled_from(annotation)
     if issubclass(annotation, TopicPartition):
         return st.builds(TopicPartition, TEXTS, NUMBERS)
+    if issubclass(annotation, ProducerIdentity):
+        return st.builds(ProducerIdentity, NUMBERS, NUMBERS)
     if issubclass(annotation, msgspec.Struct):
         return structs(annotation)
     return {int: NUMBERS, str: TEXTS, bool: st.booleans(), float: st.floats(allow_nan=False)}[annotation]
@@ -88,7 +91,9 @@ def structs(struct: type[msgspec.Struct], *without: str) -> st.SearchStrategy[ty
 def _response_type(api: UnaryApi) -> type[msgspec.Struct]:
     name = f"{api.name}Response"
     response: type[msgspec.Struct] = next(
-        getattr(module, name) for module in (messages, admin_messages, transaction_messages) if hasattr(module, name)
+        getattr(module, name)
+        for module in (messages, admin_messages, transaction_messages, group_messages)
+        if hasattr(module, name)
     )
     return response
 
@@ -111,6 +116,8 @@ def test_every_request_between_nodes_has_an_api() -> None:
         transaction_messages.DescribeTransactionRequest,
         transaction_messages.ListTransactionsRequest,
     }
+
+    of_clients_of_kafka -= {group_messages.OffsetCommitRequest, group_messages.OffsetFetchRequest}
 
     sent = set(typing.get_args(messages.Request)) - of_clients_of_kafka
     assert unary | {messages.ProduceRequest, messages.FetchRequest} == sent

@@ -30,6 +30,7 @@ FIRING = (
     *test_resumed_readers.CASES,
     *test_durability.CASES,
     *test_transactions.CASES,
+    *test_transactions.OF_GROUPS,
     *test_zookeeper_checks.CASES,
 )
 

@@ -4,7 +4,12 @@ import msgspec
 import pytest
 
 from laststand.emulator.core.batch import BatchDescriptor, Marker, TransactionResult
-from laststand.emulator.core.client.steps import CommittedReadRecorded, SendRecorded, TransactionRecorded
+from laststand.emulator.core.client.steps import (
+    CommittedReadRecorded,
+    GroupReadRecorded,
+    SendRecorded,
+    TransactionRecorded,
+)
 from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, TopicPartition
 from laststand.emulator.plan.fields import TRANSACTIONAL
@@ -18,6 +23,19 @@ transact orders-0,orders-1 records=1 end={end}
 wait 300
 """
 FIRST = TopicPartition("orders", 0)
+
+GROUPS = """\
+cluster brokers=3
+topic orders replicas=(0,1,2) min.insync.replicas=2
+topic refunds replicas=(0,1,2) min.insync.replicas=2
+topic __transaction_state replicas=(1,2,0) min.insync.replicas=2
+topic __consumer_offsets replicas=(1,2,0) min.insync.replicas=2
+produce orders-0 acks=all records=3
+wait 300
+consume orders-0 group=readers records=2
+consume orders-0 group=pipe records=2 into=refunds-0 end={end}
+wait 300
+"""
 
 
 def log(world: World, name: TopicPartition = FIRST) -> list[BatchDescriptor]:
@@ -105,6 +123,69 @@ def reader_is_not_given_it(world: World) -> None:
             world.oracle.recorded(client, record, now_ms=0)
     reads(world, position=0, next_position=2)
     world.oracle.finish()
+
+
+def read_by_group(world: World, group: str, *, committed: int | None, position: int, operation: str = "read") -> None:
+    record = GroupReadRecorded(
+        operation_id=CauseId(operation),
+        group_id=group,
+        partition=FIRST,
+        topic_id=None,
+        node=NodeId(0),
+        committed=None if committed is None else Offset(committed),
+        position=Offset(position),
+        next_position=Offset(3),
+        batches=tuple(record.batches[0] for record in reads_of(world))[:1] if position == 0 else (),
+    )
+    world.oracle.recorded(TRANSACTIONAL, record, now_ms=0)
+
+
+def reads_of(world: World) -> list[GroupReadRecorded]:
+    return [each.record for each in world.journal.history if isinstance(each.record, GroupReadRecorded)]
+
+
+def is_read_in_two_transactions(world: World) -> None:
+    operation = CauseId("again")
+    read_by_group(world, "pipe", committed=3, position=0, operation=operation)
+    told = [each.record for each in world.journal.history if isinstance(each.record, TransactionRecorded)][-1]
+    record = msgspec.structs.replace(told, operation_id=operation)
+    world.oracle.recorded(TRANSACTIONAL, record, now_ms=0)
+    world.oracle.finish()
+
+
+def has_a_position_that_nobody_committed(world: World) -> None:
+    read_by_group(world, "readers", committed=2, position=2)
+
+
+def goes_back(world: World) -> None:
+    read_by_group(world, "readers", committed=None, position=0)
+
+
+def jumps_ahead(world: World) -> None:
+    read_by_group(world, "readers", committed=3, position=7)
+
+
+OF_GROUPS: tuple[tuple[str, Doctor], ...] = (
+    ("X7", is_read_in_two_transactions),
+    ("X8", has_a_position_that_nobody_committed),
+    ("X9", goes_back),
+    ("X9", jumps_ahead),
+)
+
+
+@firing(OF_GROUPS)
+def test_a_check_of_groups_fires(check_id: str, doctor: Doctor) -> None:
+    world = World(GROUPS.format(end="commit"))
+    doctor(world)
+    assert check_id in {finding.check_id for finding in world.simulation.findings()}
+
+
+@pytest.mark.parametrize(("end", "position"), [("commit", 3), ("abort", None)])
+def test_groups_that_go_on_are_in_order(end: str, position: int | None) -> None:
+    world = World(GROUPS.format(end=end) + "consume orders-0 group=pipe records=2 into=refunds-0\nwait 300\n")
+    world.simulation.finish()
+    assert reads_of(world)[-1].committed == position
+    assert world.oracle.alarms == []
 
 
 CASES: tuple[tuple[str, Doctor], ...] = (
