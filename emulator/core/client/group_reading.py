@@ -1,4 +1,4 @@
-r"""What one operation of an application reads: from the position on that its group has committed.
+r"""The input of one operation of an application, from the position on that its group has committed.
 
 ::
 

@@ -135,13 +135,13 @@ class _Transaction:
 
     @property
     def offsets_to_commit(self) -> GroupReading | None:
-        """What was read, as long as the position behind it is not part of the transaction."""
+        """The reading whose position is not part of the transaction yet, and has to be; ``None`` if there is none."""
         is_due = self.error is None and not self.has_committed_offsets
         return self.reading if is_due and self.reading is not None and self.reading.batches else None
 
 
 class _Consumption:
-    """What is read for a group without a transaction; ``may_be_committed`` is as of a transaction."""
+    """A reading for a group without a transaction; ``may_be_committed`` is as of a transaction."""
 
     def __init__(self, offered: ConsumptionOffered) -> None:
         self.operation_id = offered.cause_id

@@ -24,7 +24,7 @@ class _GroupPartition(NamedTuple):
 
 
 class _Positions:
-    """What a group has committed in a partition: last, ever, and what may yet take effect."""
+    """The positions that a group has committed in a partition: last, ever, and those that may yet take effect."""
 
     def __init__(self) -> None:
         self.last: Offset | None = None

@@ -26,7 +26,7 @@ class _Commit(NamedTuple):
 
 
 class GroupRead(NamedTuple):
-    """What an operation read.
+    """One reading of an operation.
 
     Attributes:
         operation: its line.
