@@ -106,7 +106,7 @@ smoke: setup ## play the smoke suite on processes
 suite: smoke ## play the smoke suite on processes, and every bundled scenario in virtual time
 	$(BIN)/laststand run chaos/scenarios --driver simulator
 
-soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 bad frames, TLA+ models, all three judges, all scenarios as processes, cluster tests 20 times
+soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 bad frames, TLA+ models, all three judges, all scenarios and 1,010 partitions as processes, cluster tests 20 times
 	$(BIN)/python -m tests.mutants --unjudged
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
 	$(BIN)/python -m tests.tla.check
@@ -114,7 +114,7 @@ soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 
 	$(BIN)/python -m tests.independent.compare --jobs $(JOBS) --seeds 1..1000
 	$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=soak tests/verification/test_slices.py
 	$(BIN)/python -m tests.wire.bad_frames 100000
-	$(BIN)/laststand run chaos/scenarios
+	$(BIN)/laststand run chaos/scenarios docs/examples/thousand-partitions.yaml
 	for round in $$(seq 20); do $(BIN)/python -m pytest -q -n $(WORKERS) tests/cluster || exit 1; done
 
 zookeeper-soak: develop ## explore 10,000 schedules of each ZooKeeper era; a finding that no known failure explains fails

@@ -13,7 +13,7 @@ from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import TopicId, TopicPartition
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.requests import errors_of, requests_of
+from laststand.emulator.plan.requests import described_answers, errors_of, requests_of
 from laststand.emulator.plan.topics import draw_topic_id
 
 _SUCCESS: Final = ((ErrorCode.NONE, ""),)
@@ -39,7 +39,7 @@ async def administer(target: Target, action: actions.Administration, *, chance: 
     answers: list[tuple[ErrorCode, str]] = []
     for request in requests_of(action, target.image, topic_id=topic_id):
         answers += await _answers(target, request, action)
-    text = ", ".join(f"{error.name} ({message})" if message else error.name for error, message in answers)
+    text = described_answers(answers)
     unexpected = [error for error, _ in answers if error not in action.answers]
     if unexpected:
         allowed = ", ".join(error.name for error in action.answers)

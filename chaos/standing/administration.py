@@ -22,7 +22,7 @@ from laststand.emulator.cluster.layout import token_file
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import CauseId, NodeId
-from laststand.emulator.plan.requests import actions_of, errors_of
+from laststand.emulator.plan.requests import actions_of, described_answers, errors_of
 from laststand.emulator.rpc.apis import api_of
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.orders import is_order, order_given
@@ -104,7 +104,7 @@ def _recorded(directory: Path, ask_node: Ask) -> Ask:
         response = await ask_node(node_id, request)
         actions = tuple(actions_of(request))
         if actions:
-            answers = ", ".join(error.name for error, _ in errors_of(response)) or "NONE"
+            answers = described_answers(errors_of(response)) or "NONE"
             await asyncio.to_thread(list, ask(directory, RecordRequest(actions=actions, seen=answers)))
         return response
 

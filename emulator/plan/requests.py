@@ -1,6 +1,7 @@
 """An administrator's actions as requests, of which all but DeleteRecords are the controller's, and the answers."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
 from laststand.emulator.core import admin_messages, messages
@@ -11,6 +12,7 @@ from laststand.emulator.core.acls import (
     ResourceType,
     matching_filter,
 )
+from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.requester import node_principal
@@ -58,7 +60,12 @@ def requests_of(
                 admin_messages.ElectablePartition(topic=each.topic, partition=each.partition, desired_leader=leader)
                 for each in partitions
             )
-            return (admin_messages.ElectLeadersRequest(election_type=int(election), partitions=electable),)
+            return tuple(
+                admin_messages.ElectLeadersRequest(
+                    election_type=int(election), partitions=electable[first : first + ELECT_LIMIT]
+                )
+                for first in range(0, len(electable), ELECT_LIMIT)
+            )
         case actions.Reassign(partition=partition, replicas=replicas):
             return (_reassignment(partition, replicas),)
         case actions.CancelReassignment(partition=partition):
@@ -197,3 +204,9 @@ def errors_of(response: messages.Response) -> list[tuple[ErrorCode, str]]:
             return [(response.error, response.error_message)]
         case _:
             raise AssertionError(f"{response} answers no administrator")
+
+
+def described_answers(answers: Iterable[tuple[ErrorCode, str]]) -> str:
+    """Returns errors and messages as a text, in their order; equal ones are counted."""
+    counts = Counter(f"{error.name} ({message})" if message else error.name for error, message in answers)
+    return ", ".join(text if count == 1 else f"{count} x {text}" for text, count in counts.items())

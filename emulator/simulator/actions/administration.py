@@ -1,6 +1,7 @@
 """Sends administrators' requests to whom they are for, without waiting for responses."""
 
 from collections.abc import Iterable
+from itertools import cycle
 from typing import assert_never
 
 from laststand.emulator.core import admin_messages
@@ -22,7 +23,8 @@ def administer(cluster: SimulatedCluster, action: actions.Administration) -> act
         return _ask_leader(cluster, action)
     cluster.administered += 1
     requests = requests_of(action, cluster.image, topic_id=_new_topic_id(cluster, action))
-    for request, cause in zip(requests, _causes(action), strict=True):
+    # An action has as many requests as causes, or several of one kind.
+    for request, cause in zip(requests, cycle(_causes(action)), strict=False):
         cluster.clients.ask(cluster.metadata_node.node_id, request, cause=cause)
     return actions.effective("asked the controller")
 
