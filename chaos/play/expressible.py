@@ -95,8 +95,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused.append(f"security.inter.broker.protocol: {no_tls}")
     if scenario.controllers > 1 and driver not in (DriverName.SIMULATOR, DriverName.PROCESS):
         refused.append(f"controllers: {scenario.controllers} of them play only with --driver process or simulator")
-    if scenario.kafka_clients and driver is not DriverName.PROCESS:
-        refused.append(f"{KAFKA_CLIENTS}: brokers serve clients of Kafka only with --driver process")
+    if scenario.kafka_clients and driver not in (DriverName.PROCESS, DriverName.DOCKER):
+        refused.append(f"{KAFKA_CLIENTS}: brokers serve clients of Kafka only with --driver process or docker")
     return tuple(refused)
 
 

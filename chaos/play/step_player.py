@@ -14,9 +14,9 @@ from laststand.chaos.play.target import Target
 from laststand.chaos.play.waiting import StepError
 from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Step
-from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.types import NodeId, kafka_client_ids
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import DrawnFrom, DrawnNodes, NamedNode, NodeGroup, NodeRef, kafka_client_ids
+from laststand.emulator.plan.nodes import DrawnFrom, DrawnNodes, NamedNode, NodeGroup, NodeRef
 from laststand.emulator.plan.power import SEED_BITS
 
 

@@ -7,6 +7,7 @@ from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.client.history import complete_history
 from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.layout import foreign_history_files
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import events
 from laststand.emulator.core.types import MetadataOffset, NodeId
@@ -22,7 +23,8 @@ async def stop_nodes(target: ProcessTarget) -> None:
     committed = await target.committed_end()
     _note_stopped(target, brokers, committed)
     _note_stopped(target, await _stop(target, cluster.layout.controller_ids), committed)
-    for path in cluster.layout.foreign_history_files():
+    await asyncio.to_thread(cluster.files.catch_up)
+    for path in foreign_history_files(cluster.layout.directory):
         complete_history(path)
 
 

@@ -30,10 +30,10 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
     Witness,
+    kafka_client_ids,
 )
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import kafka_client_ids
 from laststand.emulator.storage.bit_flip import FlippedBit
 from laststand.emulator.storage.evidence_files import vouchers
 

@@ -11,12 +11,12 @@ from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Toxiproxy
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import EmulatorError, causes_of
-from laststand.emulator.core.types import BrokerId, NodeId, NodeRole
+from laststand.emulator.core.types import BrokerId, NodeId, NodeRole, kafka_client_ids
 from laststand.emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import NamedNode, NodeRef, kafka_client_ids
+from laststand.emulator.plan.nodes import NamedNode, NodeRef
 from laststand.emulator.plan.plan_lint import refusal
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.steps import action_text

@@ -18,6 +18,10 @@ HISTORY_FOLDER: Final = "history"
 """Folder of the clients' histories in a run directory."""
 
 
+_NAME: Final = "client-"
+"""Brokers write the histories of clients of Kafka beside theirs, and may go on with that under the next supervisor."""
+
+
 class ClientAtWorkError(EmulatorError):
     """A client of a supervisor that died still awaits answers; it gives up by itself within seconds."""
 
@@ -42,7 +46,7 @@ class ClientRegister:
 
     def open(self, verb: str) -> str:
         """Returns the name of a new client."""
-        name = f"client-{self._count}"
+        name = f"{_NAME}{self._count}"
         self._count += 1
         self._connected[name] = verb
         return name
@@ -67,7 +71,7 @@ def complete_histories(directory: Path) -> int:
     Raises:
         ClientAtWorkError: one of them still writes.
     """
-    return sum(_complete_left(path) for path in line_files(directory / HISTORY_FOLDER))
+    return sum(_complete_left(path) for path in line_files(directory / HISTORY_FOLDER, f"{_NAME}*"))
 
 
 def _complete_left(path: Path) -> int:

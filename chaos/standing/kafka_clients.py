@@ -8,6 +8,7 @@ import msgspec
 
 from laststand.chaos.standing.resumption import find_leftovers
 from laststand.emulator.client.history import read_history
+from laststand.emulator.cluster.layout import foreign_history_files
 from laststand.emulator.core import events
 from laststand.emulator.core.history import ForeignProcess, OperationType, PollOperation, SendOperation
 from laststand.emulator.core.types import NodeId
@@ -101,7 +102,7 @@ def _events(directory: Path) -> Iterator[events.Event]:
 
 
 def _operations(directory: Path) -> Iterator[SendOperation | PollOperation]:
-    for path in line_files(directory / "history", "kafka-*"):
+    for path in foreign_history_files(directory):
         yield from (line for line in read_history(path) if isinstance(line, SendOperation | PollOperation))
 
 

@@ -21,9 +21,9 @@ from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.core.types import CLIENT_ID, BrokerId, ClusterKind, NodeId, NodeRole
+from laststand.emulator.core.types import CLIENT_ID, BrokerId, ClusterKind, NodeId, NodeRole, kafka_client_ids
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import CONTROLLER, kafka_client_ids
+from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.certificates import FOLDER, HARNESS
 from laststand.emulator.storage.line_file import line_files
 
@@ -115,10 +115,6 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         """Requests of Apache Kafka's clients to a broker's process."""
         return foreign_history_file(self.directory, node_id, incarnation=incarnation)
 
-    def foreign_history_files(self) -> tuple[Path, ...]:
-        """The files of ``foreign_history_file`` that are there."""
-        return tuple(sorted((self.directory / "history").glob(f"kafka-*{SUFFIX}")))
-
     @property
     def token_file(self) -> Path:
         return token_file(self.directory)
@@ -175,6 +171,11 @@ def ledger_directory(run: Path, node_id: NodeId) -> Path:
 def foreign_history_file(run: Path, node_id: NodeId, *, incarnation: int) -> Path:
     """Returns the file about what Kafka's clients asked of a broker's process, in the directory of a run."""
     return run / "history" / f"kafka-{node_id}-{incarnation}{SUFFIX}"
+
+
+def foreign_history_files(run: Path) -> list[Path]:
+    """Returns the files of ``foreign_history_file`` that are there."""
+    return line_files(run / "history", "kafka-*")
 
 
 def token_file(run: Path) -> Path:

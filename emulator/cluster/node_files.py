@@ -49,7 +49,7 @@ class NodeFiles(Protocol):
         ...
 
     def catch_up(self) -> None:
-        """Returns when the run's ``events`` folder has all that nodes have written until now.
+        """Returns when the run's ``events`` and ``history`` have all that nodes have written there until now.
 
         Raises:
             StorageError: it cannot be read.
@@ -71,7 +71,7 @@ class LocalFiles:
         return work.perform(self._run)
 
     def catch_up(self) -> None:
-        """Nodes write into that very folder."""
+        """Nodes write into these very folders."""
 
 
 class _Work(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):

@@ -112,7 +112,10 @@ class NodeHost(Protocol):
         ...
 
     def kafka_address(self, link: Link[NodeId]) -> str:
-        """Returns where a broker listens for a client of Apache Kafka, host and port, past all proxies."""
+        """Returns where a broker listens for a client of Apache Kafka, host and port, past all proxies.
+
+        Of nodes that are not configured here, it is where the client reaches them by their own configuration.
+        """
         ...
 
     def metrics_address(self, node_id: NodeId) -> str | None:

@@ -22,12 +22,12 @@ from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.eras import plain_switches
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.requester import node_name
-from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.types import BrokerId, NodeId, kafka_client_ids
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
 from laststand.emulator.node.config import KafkaConfig, KafkaListenerConfig, NodeConfig, encode_config, zookeeper_config
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import CLIENT, kafka_client_ids
+from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.rpc.certificates import Certificates
 from laststand.emulator.rpc.interception import InterceptionOrder
 from laststand.emulator.rpc.run_token import RunToken
@@ -215,7 +215,7 @@ class ProcessCluster:
         incarnation = self._incarnations.get(node_id, -1) + 1
         self.layout.node_directory(node_id).mkdir(parents=True, exist_ok=True)
         self.layout.event_file(node_id, incarnation).parent.mkdir(exist_ok=True)
-        arguments = self._configure(node_id, incarnation)
+        arguments = self._configure(node_id, incarnation) if self.configures_nodes else ()
         self._incarnations[node_id] = incarnation
         self._on_start(node_id, incarnation)
         await self._host.start(node_id, arguments)
@@ -355,7 +355,9 @@ class ProcessCluster:
 
     def kafka_addresses(self) -> dict[str, dict[BrokerId, str]]:
         """Returns where each client of Apache Kafka reaches the brokers, by its name."""
-        reached = self._host.kafka_address if self.toxiproxy is None else self.toxiproxy.address
+        reached = self._host.kafka_address
+        if self.toxiproxy is not None and self.configures_nodes:
+            reached = self.toxiproxy.address
         return {
             name: {broker_id: reached(Link(client_id, broker_id)) for broker_id in self.layout.broker_ids}
             for client_id, name in kafka_client_ids(self.layout.kafka_clients).items()

@@ -7,6 +7,7 @@ exclusive: the next offset, not the last one.
 A ``StrEnum`` is a closed set of words of the event log.
 """
 
+from collections.abc import Iterable
 from enum import Enum, IntEnum, StrEnum
 from typing import Final, NamedTuple, NewType
 
@@ -16,6 +17,7 @@ NodeId = NewType("NodeId", int)
 CLIENT_ID: Final = NodeId(1000)
 """All client processes together, as an end of links; no node of the cluster. Clients of Kafka with links of their own
 are 1001 and up."""
+
 
 BrokerId = NewType("BrokerId", NodeId)
 """A node that is a broker."""
@@ -40,6 +42,11 @@ ProducerId = NewType("ProducerId", int)
 
 ProducerEpoch = NewType("ProducerEpoch", int)
 """Generation of a producer id; bumped when sequences start again at 0."""
+
+
+def kafka_client_ids(names: Iterable[str]) -> dict[NodeId, str]:
+    """Returns the ids of named clients of Kafka as ends of links, in the order of the names."""
+    return {NodeId(CLIENT_ID + number): name for number, name in enumerate(names, start=1)}
 
 
 class ProducerIdentity(NamedTuple):

@@ -14,6 +14,8 @@ after those whose event files it finds. Variables begin with ``LASTSTAND_``:
 ``PROPERTIES_FILE``     more properties, a line ``min.insync.replicas=2`` each; ``#`` begins a comment
 ``PORT``                where to listen
 ``METRICS_PORT``        where ``/metrics`` is served
+``KAFKA_CLIENTS``       clients of Apache Kafka that a broker serves, at the ports behind ``PORT``; a line for each says
+                        where it reaches the brokers: ``host 0=127.0.0.1:29092,1=127.0.0.1:29093``
 ``TOKEN_FILE``          holds the cluster's token, mode 0600; the first node makes it where the others see it, and
                         beside it an authority of certificates, with ``security.inter.broker.protocol=SSL``
 ======================  ============================================================================
@@ -33,8 +35,14 @@ from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.properties import is_node_property, node_properties
 from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
-from laststand.emulator.core.types import ClusterKind, NodeId, NodeRole
-from laststand.emulator.node.config import NodeConfig, with_quick_shutdown, zookeeper_config
+from laststand.emulator.core.types import CLIENT_ID, BrokerId, ClusterKind, NodeId, NodeRole, kafka_client_ids
+from laststand.emulator.node.config import (
+    KafkaConfig,
+    KafkaListenerConfig,
+    NodeConfig,
+    with_quick_shutdown,
+    zookeeper_config,
+)
 from laststand.emulator.rpc.certificates import FOLDER, Certificates
 from laststand.emulator.rpc.run_token import RunToken
 from laststand.emulator.storage.line_file import line_files
@@ -45,6 +53,7 @@ EVERY_INTERFACE: Final = "0.0.0.0"
 PROPERTIES_FILE: Final = "PROPERTIES_FILE"
 TOKEN_FILE: Final = "TOKEN_FILE"
 CONTROLLER_ADDRESS: Final = "CONTROLLER_ADDRESS"
+KAFKA_CLIENTS: Final = "KAFKA_CLIENTS"
 
 _OWN: Final = frozenset(
     {
@@ -52,6 +61,7 @@ _OWN: Final = frozenset(
         PROPERTIES_FILE,
         TOKEN_FILE,
         CONTROLLER_ADDRESS,
+        KAFKA_CLIENTS,
     }
 )
 _CONTROLLER: Final = NodeId(100)
@@ -93,6 +103,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     incarnation = next_incarnation(directory, node_id)
     node = directory / "nodes" / str(node_id)
     port = _whole(given, "PORT")
+    addresses = _addresses("ADDRESSES", _text(given, "ADDRESSES"))
     token_file = _text(given, TOKEN_FILE)
     if node_properties(properties).has_tls_between_nodes:
         properties = {**_certified(token_file, node_id), **properties}
@@ -113,8 +124,9 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         host=EVERY_INTERFACE,
         port=port,
         metrics_port=_whole(given, "METRICS_PORT") if "METRICS_PORT" in given else None,
+        kafka=_kafka_config(given, directory / "history" / f"kafka-{node_id}-{incarnation}{SUFFIX}"),
         # A controller sends requests to its own broker, too.
-        addresses={**_addresses(given), node_id: f"127.0.0.1:{port}"} if has_zookeeper else _addresses(given),
+        addresses={**addresses, node_id: f"127.0.0.1:{port}"} if has_zookeeper else addresses,
         has_health_checks=True,
     )
     RunToken.read_or_draw(Path(token_file))
@@ -151,6 +163,34 @@ def server_from_environment(environment: Mapping[str, str]) -> ServerConfig:
         port=_whole(given, "PORT"),
         session_timeout_ms=properties.broker_session_timeout_ms,
     )
+
+
+def kafka_listeners(given: Mapping[str, str]) -> dict[str, KafkaListenerConfig]:
+    """Returns the listeners of each broker for clients of Apache Kafka, by their names, from variables.
+
+    Raises:
+        ConfigError: a variable has a value that is not allowed.
+    """
+    lines = (line.strip().partition(" ") for line in given.get(KAFKA_CLIENTS, "").splitlines())
+    reached = {name: _addresses(KAFKA_CLIENTS, addresses) for name, _, addresses in lines}
+    return {
+        name: KafkaListenerConfig(
+            client_id=client_id,
+            port=kafka_port(_whole(given, "PORT"), client_id),
+            advertised={BrokerId(broker_id): address for broker_id, address in reached[name].items()},
+        )
+        for client_id, name in kafka_client_ids(reached).items()
+    }
+
+
+def kafka_port(port: int, client_id: NodeId) -> int:
+    """Returns where a broker in a container listens for a client of Apache Kafka.
+
+    Args:
+        port: where it listens for nodes.
+        client_id: of the client, as an end of links.
+    """
+    return port + client_id - CLIENT_ID
 
 
 def next_incarnation(directory: Path, node_id: NodeId) -> int:
@@ -239,11 +279,16 @@ def _whole(given: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
-def _addresses(given: Mapping[str, str]) -> dict[NodeId, str]:
+def _kafka_config(given: Mapping[str, str], history: Path) -> KafkaConfig | None:
+    listeners = kafka_listeners(given)
+    return KafkaConfig(listeners=tuple(listeners.values()), history=str(history)) if listeners else None
+
+
+def _addresses(name: str, text: str) -> dict[NodeId, str]:
     addresses = {}
-    for entry in filter(None, _text(given, "ADDRESSES").split(",")):
+    for entry in filter(None, text.split(",")):
         node, _, address = entry.strip().partition("=")
         if not node.isdecimal() or ":" not in address:
-            raise ConfigError(key=f"{PREFIX}ADDRESSES", value=entry, expected="NODE=HOST:PORT")
+            raise ConfigError(key=PREFIX + name, value=entry, expected="NODE=HOST:PORT")
         addresses[NodeId(int(node))] = address
     return addresses

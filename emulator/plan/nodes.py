@@ -1,7 +1,7 @@
 """The nodes of every cluster: the well-known ids, and references by role or name."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -59,11 +59,6 @@ def check_kafka_clients(names: Sequence[str]) -> str | None:
     if len(set(names)) != len(names):
         return "each name stands for one client"
     return None if len(names) <= KAFKA_CLIENTS_MAX else f"there are at most {KAFKA_CLIENTS_MAX}"
-
-
-def kafka_client_ids(names: Iterable[str]) -> dict[NodeId, str]:
-    """Returns the ids of named clients of Kafka as ends of links, in the order of the names."""
-    return {NodeId(CLIENT + number): name for number, name in enumerate(names, start=1)}
 
 
 def is_client(end: NodeId) -> bool:

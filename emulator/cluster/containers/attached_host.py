@@ -30,9 +30,10 @@ from laststand.emulator.cluster.node_host import NodeProcess, probe_contexts, re
 from laststand.emulator.cluster.ports import LOOPBACK
 from laststand.emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
 from laststand.emulator.cluster.zookeeper_probe import server_probes
-from laststand.emulator.core.errors import ConfigError, EmulatorError, InvariantError, StorageError
+from laststand.emulator.core.errors import ConfigError, EmulatorError, StorageError
 from laststand.emulator.core.requester import node_name
-from laststand.emulator.core.types import CLIENT_ID, NodeId
+from laststand.emulator.core.types import CLIENT_ID, BrokerId, NodeId
+from laststand.emulator.node.environment import kafka_listeners
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.rpc.authority import certify
 from laststand.emulator.rpc.certificates import HARNESS
@@ -208,8 +209,10 @@ class AttachedHost:
         return LOOPBACK
 
     def kafka_address(self, link: Link[NodeId]) -> str:
-        """Refuses: brokers in containers have no listener for clients of Apache Kafka yet."""
-        raise InvariantError(f"a layout in containers with clients of Kafka: {link}")
+        """Returns what the brokers' environment says."""
+        listeners = kafka_listeners(self._project.variables()).values()
+        [advertised] = [each.advertised for each in listeners if each.client_id == link.source]
+        return advertised[BrokerId(link.target)]
 
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Returns where a node serves metrics; on this machine, at its container's address."""

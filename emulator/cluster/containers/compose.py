@@ -1,14 +1,18 @@
 """The compose file of a cluster: ``docker/compose.yaml`` and what ``laststand compose`` prints, from one template.
 
 Every ordered pair of nodes talks through a proxy of its own, as processes do. Proxies have fixed ports: 20000, plus 100
-times the number of who dials (0 the clients, 1 the controller, 2 and up the brokers), plus that of who is dialled.
+times the number of who dials (0 the clients, 1 the controller, 2 and up the brokers, 92 and 93 clients of Kafka), plus
+that of who is dialled.
+
+Brokers serve two clients of Kafka: ``network`` is whoever dials from the project's network, ``host`` whoever dials from
+this machine.
 
 A ZooKeeper server is reached at the controller's address, whose place it takes: in a file for an era with ZooKeeper
 always, else in the profile ``zookeeper``.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -25,11 +29,12 @@ from laststand.emulator.cluster.containers.monitoring import (
 )
 from laststand.emulator.cluster.containers.mounts import IMAGE_USER
 from laststand.emulator.cluster.containers.zookeeper_server import MODULE
+from laststand.emulator.cluster.ports import LOOPBACK
 from laststand.emulator.core.eras import is_zookeeper_era
-from laststand.emulator.core.types import NodeId
-from laststand.emulator.node.environment import PREFIX
+from laststand.emulator.core.types import NodeId, kafka_client_ids
+from laststand.emulator.node.environment import PREFIX, kafka_port
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, is_kafka_client
 
 TEMPLATE: Final = Path(__file__).with_name("compose.yaml.j2")
 NODE_PORT: Final = 9092
@@ -46,6 +51,9 @@ _DASHBOARDS: Final = "/etc/laststand/dashboards"
 
 _PUBLISHED_BASE: Final = 19_092
 _SERVER_PUBLISHED: Final = 19_090
+_KAFKA_PUBLISHED_BASE: Final = 29_092
+
+_NETWORK, _HOST = kafka_client_ids(("network", "host"))
 
 _SERVER_CHECK: Final = (
     f"import socket; s = socket.create_connection(('127.0.0.1', {NODE_PORT}), 2); "
@@ -107,6 +115,7 @@ def render(
     has_zookeeper = is_zookeeper_era(era)
     nodes = [_node(node_id, node_ids, racks) for node_id in node_ids]
     started = [node for node in nodes if node.node_id != CONTROLLER or not has_zookeeper]
+    broker_ids = node_ids[1:]
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     text = template.render(
@@ -122,7 +131,15 @@ def render(
         server_module=MODULE,
         server_check=_SERVER_CHECK,
         server_published=_SERVER_PUBLISHED,
-        proxies={_name(source): _proxies(source, node_ids) for source in (CLIENT, *node_ids)},
+        proxies={
+            **{_name(source): _proxies(source, node_ids) for source in (CLIENT, *node_ids)},
+            **{_name(client_id): _proxies(client_id, broker_ids) for client_id in (_NETWORK, _HOST)},
+        },
+        kafka_clients={
+            "network": _addresses(_NETWORK, broker_ids),
+            "host": ",".join(f"{broker_id}={LOOPBACK}:{_kafka_published(broker_id)}" for broker_id in broker_ids),
+        },
+        kafka_ports={_kafka_published(broker_id): _proxy_port(Link(_HOST, broker_id)) for broker_id in broker_ids},
         prometheus=prometheus_config({node.name: f"{node.name}:{METRICS_PORT}" for node in started}),
         prometheus_port=_PROMETHEUS_PORT,
         grafana_port=_GRAFANA_PORT,
@@ -165,20 +182,25 @@ def _node(node_id: NodeId, node_ids: tuple[NodeId, ...], racks: int) -> Composed
         node_id=node_id,
         role="controller" if is_controller else "broker",
         name=service_name(node_id),
-        addresses=",".join(f"{other}=toxiproxy:{_proxy_port(Link(node_id, other))}" for other in others),
+        addresses=_addresses(node_id, others),
         published=_PUBLISHED_BASE - 1 if is_controller else _PUBLISHED_BASE + node_id,
         rack="" if is_controller or not racks else chr(ord("a") + node_id % racks),
     )
 
 
+def _addresses(source: NodeId, targets: Iterable[NodeId]) -> str:
+    return ",".join(f"{target}=toxiproxy:{_proxy_port(Link(source, target))}" for target in targets)
+
+
 def _proxies(source: NodeId, node_ids: tuple[NodeId, ...]) -> str:
     """Returns the proxies of whoever dials, as JSON with a line for each: one variable could not hold those of all."""
+    port = kafka_port(NODE_PORT, source) if is_kafka_client(source) else NODE_PORT
     lines = [
         json.dumps(
             {
                 "name": str(link),
                 "listen": f"0.0.0.0:{_proxy_port(link)}",
-                "upstream": f"{service_name(link.target)}:{NODE_PORT}",
+                "upstream": f"{service_name(link.target)}:{port}",
             }
         )
         for link in (Link(source, target) for target in node_ids if source != target)
@@ -194,7 +216,13 @@ def _proxy_port(link: Link[NodeId]) -> int:
     return PROXY_PORT_BASE + 100 * _number(link.source) + _number(link.target)
 
 
-def _number(node_id: NodeId) -> int:
-    if node_id == CLIENT:
+def _number(end: NodeId) -> int:
+    if end == CLIENT:
         return 0
-    return 1 if node_id == CONTROLLER else 2 + node_id
+    if is_kafka_client(end):
+        return 91 + end - CLIENT  # behind the 90 brokers that a file may have
+    return 1 if end == CONTROLLER else 2 + end
+
+
+def _kafka_published(broker_id: NodeId) -> int:
+    return _KAFKA_PUBLISHED_BASE + broker_id

@@ -27,8 +27,8 @@ from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
 from laststand.emulator.cluster.node_host import NodeProcess
 from laststand.emulator.cluster.toxiproxy import PROCESS_NAME, TOKEN_FILE_VARIABLE, Toxiproxy
 from laststand.emulator.cluster.zookeeper_probe import server_probes
-from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import NodeId
+from laststand.emulator.node.environment import kafka_port
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -83,6 +83,8 @@ class ContainerHost:
             await self._make_network()
             let_through(layout.directory, self._user)
             change_owner(layout.directory / "events", self._user)
+            if layout.kafka_clients:
+                change_owner(layout.directory / "history", self._user)
             self.token = RunToken.read_or_draw(layout.token_file)
             stack.callback(layout.token_file.unlink, missing_ok=True)
             os.chown(layout.token_file, *self._user)
@@ -134,8 +136,8 @@ class ContainerHost:
         return self._network.harness_address
 
     def kafka_address(self, link: Link[NodeId]) -> str:
-        """Refuses: brokers in containers have no listener for clients of Apache Kafka yet."""
-        raise InvariantError(f"a layout in containers with clients of Kafka: {link}")
+        """Returns a container's address with a port of that client's listener."""
+        return f"{self._network.addresses[str(link.target)]}:{kafka_port(NODE_PORT, link.source)}"
 
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Likewise, of a node's metrics."""

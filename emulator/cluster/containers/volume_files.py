@@ -26,7 +26,6 @@ from laststand.emulator.cluster.containers.engine import CONFINED, EngineError
 from laststand.emulator.cluster.node_files import AnyFileWork, FileWork
 from laststand.emulator.core.errors import InvariantError, StorageError
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.storage.line_file import line_files
 
 ResultT = TypeVar("ResultT")
 
@@ -36,7 +35,7 @@ _HEADER: Final = struct.Struct(">BxxxI")
 """The header of a piece of a container's output: the stream, and the number of bytes."""
 
 _STDOUT: Final = 1
-_FOLDERS: Final = ("events", "nodes")
+_FOLDERS: Final = ("events", "history", "nodes")
 
 
 class VolumesTakenError(Exception):
@@ -44,7 +43,7 @@ class VolumesTakenError(Exception):
 
 
 class VolumeFiles:
-    """Files in volumes, and a copy of all events in the run's own directory.
+    """Files in volumes, and a copy of all events and histories in the run's own directory.
 
     Args:
         client: of the engine.
@@ -99,7 +98,11 @@ class VolumeFiles:
             self._container.start()
             self._reader = threading.Thread(target=self._read, name="volumes", daemon=True)
             self._reader.start()
-            self._send(volume_messages.Begin(sizes={path.name: path.stat().st_size for path in _event_files(run)}))
+            self._send(
+                volume_messages.Begin(
+                    sizes={path.name: path.stat().st_size for path in volume_messages.shown_files(run)}
+                )
+            )
             if not self._begun.result(_ANSWER_TIMEOUT_S):
                 raise VolumesTakenError
         except BaseException:
@@ -210,10 +213,6 @@ class VolumeFiles:
         with path.open("r+b" if path.exists() and written.offset else "wb") as file:
             file.seek(written.offset)
             file.write(written.content)
-
-
-def _event_files(run: Path) -> list[Path]:
-    return line_files(run / "events", "[0-9]*-*")
 
 
 def _attach(client: docker.DockerClient, container_id: str) -> socket.socket:

@@ -7,12 +7,15 @@ before the answer to the order that asked for it.
 
 import struct
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
 
+from laststand.emulator.cluster.layout import foreign_history_files
 from laststand.emulator.cluster.node_files import AnyFileWork
 from laststand.emulator.core.types import NodeId
+from laststand.emulator.storage.line_file import line_files
 
 ATTACHED_MARK: Final = "harness-attached"
 """File in the folder of events: a harness was attached from outside, and the record of it is elsewhere."""
@@ -25,17 +28,17 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 class Begin(_Message, frozen=True, kw_only=True):
-    """The first order: show events as they are written, from now on until the end of the input.
+    """The first order: show ``shown_files`` as they are written, from now on until the end of the input.
 
     Attributes:
-        sizes: of the event files that the harness has, by name.
+        sizes: of those that the harness has, by name.
     """
 
     sizes: Mapping[str, int]
 
 
 class CatchUp(_Message, frozen=True, kw_only=True):
-    """Show what is in the event files now."""
+    """Show what is in these files now."""
 
     number: int
 
@@ -97,6 +100,11 @@ Answer: TypeAlias = Begun | Taken | Written | Done | Failed
 _ENCODER: Final = msgspec.msgpack.Encoder()
 ORDERS: Final[msgspec.msgpack.Decoder[Order]] = msgspec.msgpack.Decoder(Order)
 ANSWERS: Final[msgspec.msgpack.Decoder[Answer]] = msgspec.msgpack.Decoder(Answer)
+
+
+def shown_files(run: Path) -> list[Path]:
+    """Returns the files of a run to which nodes add lines: events, and histories of clients of Apache Kafka."""
+    return [*line_files(run / "events", "[0-9]*-*"), *foreign_history_files(run)]
 
 
 def encode(message: Order | Answer) -> bytes:

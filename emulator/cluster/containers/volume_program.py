@@ -17,14 +17,10 @@ from laststand.emulator.cluster.containers import volume_messages
 from laststand.emulator.cluster.containers.labels import HarnessLock
 from laststand.emulator.cluster.layout import data_directory
 from laststand.emulator.core.errors import InvariantError, StorageError
-from laststand.emulator.storage.line_file import line_files
 from laststand.emulator.zookeeper.transaction_log import LOG_FOLDER
 
 _LOOK_INTERVAL_S: Final = 0.05
 _PIECE_BYTES: Final = 1 << 20
-_EVENT_FILES: Final = "[0-9]*-*"
-"""The event files of nodes; harnesses write their own."""
-
 _SERVER_LOGS: Final = f"nodes/*/data/{LOG_FOLDER}/log.*"
 """A ZooKeeper server writes no events: the harness writes them, from these."""
 
@@ -112,7 +108,7 @@ class VolumeProgram:
 
     def _show_events(self) -> None:
         with self._showing:
-            for path in (*line_files(self._run / "events", _EVENT_FILES), *sorted(self._run.glob(_SERVER_LOGS))):
+            for path in (*volume_messages.shown_files(self._run), *sorted(self._run.glob(_SERVER_LOGS))):
                 self._shown[path.name] = self._show(path, begin=self._shown.get(path.name, 0))
 
     def _show(self, path: Path, *, begin: int) -> int:

@@ -49,7 +49,7 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
     from laststand.emulator.core.eras import plain_switches
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.node.config import zookeeper_config
-    from laststand.emulator.node.environment import properties_from, rules_from
+    from laststand.emulator.node.environment import kafka_listeners, properties_from, rules_from
     from laststand.emulator.plan.drivers import DriverName
 
     check_store(store)
@@ -73,5 +73,6 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
         driver=DriverName.DOCKER,
         project=found.name,
         run=variables["RUN"],
+        kafka_clients=tuple(kafka_listeners(variables)),
     )
     launch_and_report(order, output=output)

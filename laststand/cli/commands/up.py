@@ -152,10 +152,10 @@ def up(
     require_host(host)
     if fixed_ports and host is DriverName.DOCKER:
         raise UserError("--driver docker excludes --ports: every container has an address of its own")
+    if kafka_port is not None and host is DriverName.DOCKER:
+        raise UserError("--driver docker excludes --kafka-port: every container has an address of its own")
     if (is_kafka or kafka_port is not None) and not kafka_clients:
         kafka_clients = (KAFKA,)
-    if kafka_clients and host is DriverName.DOCKER:
-        raise UserError("--driver docker excludes --kafka: brokers in containers do not serve clients of Kafka yet")
     problem = check_kafka_clients(kafka_clients)
     if problem is not None:
         raise UserError(f"--kafka-client: {problem}")
