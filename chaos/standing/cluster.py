@@ -159,7 +159,6 @@ class StandingCluster:
                 cluster_id=self._cluster.cluster_id,
                 ports=self._cluster.ports(),
                 metrics=self._cluster.metrics_ports(),
-                kafka=self._cluster.kafka_ports(),
                 before=self._before,
             )
             self._remember()
@@ -168,6 +167,7 @@ class StandingCluster:
             self._write_cluster_file()
             stack.push_async_callback(self._client_link.close)
             await self._cluster.start()
+            self._remember()
             self._target = await stack.enter_async_context(self._open_target())
             self._player = StepPlayer(
                 target=self._target, seed=self._order.seed, kafka_clients=self._layout.kafka_clients
@@ -234,6 +234,7 @@ class StandingCluster:
         """Writes down what the next supervisor has to know."""
         self._state = msgspec.structs.replace(
             self._state,
+            kafka_ports=self._cluster.kafka_ports(),
             stood_s=self._stood_before_s + time.monotonic() - self._started_s,
             steps=self._steps,
             step=step,

@@ -127,7 +127,9 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         kept, kept_metrics = (
             _free(ports) for ports in (({}, {}) if before is None else (before.ports, before.metrics_ports))
         )
-        kept_kafka = {} if before is None else {name: _free(ports) for name, ports in before.kafka_ports.items()}
+        kept_kafka = {}
+        if before is not None and self.driver is DriverName.PROCESS:  # proxies in containers have new addresses
+            kept_kafka = {name: _free(ports) for name, ports in before.kafka_ports.items()}
         return ClusterLayout(
             run=self.run or self.path.name,
             directory=self.path,

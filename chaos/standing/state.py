@@ -87,7 +87,6 @@ def new_state(
     cluster_id: str,
     ports: dict[int, int],
     metrics: dict[int, int],
-    kafka: dict[str, dict[int, int]] | None = None,
     before: StandingState | None = None,
 ) -> StandingState:
     """Returns the state of a cluster that this process starts now; ``before`` is what the last supervisor left."""
@@ -101,7 +100,6 @@ def new_state(
         cluster_id=cluster_id,
         ports=ports,
         metrics_ports=metrics,
-        kafka_ports=kafka or {},
     )
 
 

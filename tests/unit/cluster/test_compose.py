@@ -5,11 +5,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from laststand.emulator.cluster.containers.compose import render
 from laststand.emulator.cluster.containers.labels import NODE, RUN
 from laststand.emulator.cluster.containers.monitoring import PANELS, dashboard
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.node.environment import PREFIX, kafka_listeners
 
 _PUBLISHED = Path(__file__).parents[3] / "docker/compose.yaml"
 
@@ -46,8 +49,8 @@ def proxies_in(document: dict[str, Any]) -> dict[str, dict[str, str]]:
 def test_every_node_reaches_every_other_through_a_proxy_of_its_own() -> None:
     document = yaml.safe_load(render(brokers=5, racks=3, era="kafka-3.9"))
     proxies = proxies_in(document)
-    assert len(proxies) == 6 * 6  # from five brokers, the controller and the clients; nobody dials itself
-    assert len({each["listen"] for each in proxies.values()}) == len(proxies)
+    of_nodes = [name for name in proxies if not name.startswith(("1001->", "1002->"))]
+    assert len(of_nodes) == 6 * 6  # from five brokers, the controller and the clients; nobody dials itself
     assert proxies["0->3"]["upstream"] == "broker-3:9092"
     brokers = [document["services"][f"broker-{number}"] for number in range(5)]
     for number, broker in enumerate(brokers):
@@ -56,6 +59,28 @@ def test_every_node_reaches_every_other_through_a_proxy_of_its_own() -> None:
         assert broker["environment"]["LASTSTAND_CONTROLLER_ADDRESS"] == "controller:9092"
         assert broker["ports"] == [f"127.0.0.1:{19092 + number}:9092"]
     assert [each["environment"]["LASTSTAND_BROKER_RACK"] for each in brokers] == ["a", "b", "c", "a", "b"]
+
+
+@pytest.mark.parametrize("brokers", [1, 90])
+def test_clients_of_kafka_reach_brokers_through_proxies_of_their_own(brokers: int) -> None:
+    services = yaml.safe_load(render(brokers=brokers, racks=0, era="kip-966"))["services"]
+    proxies = proxies_in({"services": services})
+    listening = {name: each["listen"].rpartition(":")[2] for name, each in proxies.items()}
+    assert len(set(listening.values())) == len(proxies)
+    published = dict(port.removeprefix("127.0.0.1:").split(":") for port in services["toxiproxy"]["ports"])
+    for number in range(brokers):
+        environment = services[f"broker-{number}"]["environment"]
+        listeners = kafka_listeners({key.removeprefix(PREFIX): text for key, text in environment.items()})
+        for name, client_id in (("network", 1001), ("host", 1002)):
+            listener = listeners[name]
+            proxy = f"{client_id}->{number}"
+            assert listener.client_id == client_id
+            assert proxies[proxy]["upstream"] == f"broker-{number}:{listener.port}"
+            host, _, port = listener.advertised[BrokerId(NodeId(number))].partition(":")
+            assert listening[proxy] == (port if name == "network" else published[port])
+            assert host == ("toxiproxy" if name == "network" else "127.0.0.1")
+    assert "history:/var/lib/laststand/run/history" in services["broker-0"]["volumes"]
+    assert "LASTSTAND_KAFKA_CLIENTS" not in services["controller"]["environment"]
 
 
 def test_prometheus_scrapes_every_node_and_grafana_shows_what_it_scrapes() -> None:

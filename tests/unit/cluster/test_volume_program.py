@@ -69,6 +69,15 @@ def test_events_are_shown_from_where_the_harness_has_them(run: Path) -> None:
     assert not (run / "events/.harness.lock").exists(), "whoever comes next finds it free"
 
 
+def test_what_clients_of_kafka_were_told_is_shown_like_events(run: Path) -> None:
+    (run / "history").mkdir()
+    (run / "history/kafka-1-0.packed").write_bytes(b"abcdef")
+    (run / "history/client-0.packed").write_bytes(b"not of a node")
+    assert answers(run, volume_messages.Begin(sizes={"kafka-1-0.packed": 4}))[0] == volume_messages.Written(
+        path="history/kafka-1-0.packed", offset=4, content=b"ef"
+    )
+
+
 def test_the_transaction_log_of_a_zookeeper_server_is_shown_like_events(run: Path) -> None:
     log = data_directory(run, CONTROLLER) / "version-2/log.1"
     log.parent.mkdir(parents=True)

@@ -57,6 +57,18 @@ def test_a_mistake_in_the_file_names_the_line(tmp_path: Path, line: str) -> None
         config_from_environment(NodeRole.BROKER, variables(tmp_path, PROPERTIES_FILE=str(path)))
 
 
+def test_a_client_of_kafka_has_a_port_behind_that_of_nodes_and_addresses_of_its_own(tmp_path: Path) -> None:
+    assert config_from_environment(NodeRole.BROKER, variables(tmp_path)).kafka is None
+    clients = "network 0=toxiproxy:29202,1=toxiproxy:29203\nhost 0=127.0.0.1:29092,1=127.0.0.1:29093\n"
+    config = config_from_environment(NodeRole.BROKER, variables(tmp_path, KAFKA_CLIENTS=clients)).kafka
+    assert config is not None
+    assert config.history == f"{tmp_path}/history/kafka-1-0.packed"
+    assert [(each.client_id, each.port, each.advertised) for each in config.listeners] == [
+        (1001, 9093, {0: "toxiproxy:29202", 1: "toxiproxy:29203"}),
+        (1002, 9094, {0: "127.0.0.1:29092", 1: "127.0.0.1:29093"}),
+    ]
+
+
 def test_an_incarnation_follows_those_that_left_events(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     first = config_from_environment(NodeRole.BROKER, variables(tmp_path))
@@ -71,6 +83,7 @@ def test_an_incarnation_follows_those_that_left_events(tmp_path: Path) -> None:
         ("NODE_ID", "one", "LASTSTAND_NODE_ID=one"),
         ("RUN", "", "LASTSTAND_RUN"),
         ("ADDRESSES", "toxiproxy", "NODE=HOST:PORT"),
+        ("KAFKA_CLIENTS", "host 127.0.0.1:29092", "LASTSTAND_KAFKA_CLIENTS=127.0.0.1:29092"),
         ("NO_SUCH_PROPERTY", "1", "LASTSTAND_NO_SUCH_PROPERTY"),
         ("MIN_INSYNC_REPLICAS", "0", "min.insync.replicas"),
         ("ERA", "kafka-7", "kafka-7"),

@@ -50,11 +50,11 @@ def test_a_step_is_named_with_its_line() -> None:
     assert "(line 7)" in reason
 
 
-def test_clients_of_kafka_have_links_on_processes_only() -> None:
+def test_clients_of_kafka_have_links_on_processes_and_in_containers_only() -> None:
     text = TEXT.format(properties="", topic="", step="cut: {from: app, to: 0}")
     scenario = read_scenario(Path("app.yaml"), text.replace("brokers: 2,", "brokers: 2, kafka_clients: [app],"))
     refused = {driver for driver in DriverName if not_expressible(scenario, scenario.properties, driver)}
-    assert refused == {*DriverName} - {DriverName.PROCESS}
+    assert refused == {*DriverName} - {DriverName.PROCESS, DriverName.DOCKER}
 
 
 def test_nodes_in_containers_and_those_of_kafka_speak_no_tls_to_each_other() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from laststand.chaos.standing.clients import ClientRegister
+from laststand.chaos.standing.clients import ClientRegister, complete_histories
 from laststand.emulator.client.history import complete_history, read_history
 from laststand.emulator.core.history import HistorySealed, OperationType, SendOperation
 from laststand.emulator.core.packed.layout import SUFFIX
@@ -85,3 +85,13 @@ def test_names_are_given_once_and_a_client_without_a_line_is_no_error(tmp_path: 
     assert content_of(clients.history_path("client-1")).lines == 0
     assert not clients.connected
     assert clients.open("produce") == "client-2"
+
+
+def test_what_a_broker_writes_of_clients_of_kafka_is_left_to_it(tmp_path: Path) -> None:
+    folder = tmp_path / "history"
+    folder.mkdir()
+    written(folder / f"client-0{SUFFIX}", send(0, INVOKE, 0))
+    of_broker = written(folder / f"kafka-0-0{SUFFIX}", send(0, INVOKE, 0))
+    before = of_broker.read_bytes()
+    assert complete_histories(tmp_path) == 1
+    assert of_broker.read_bytes() == before
