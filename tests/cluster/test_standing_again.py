@@ -23,7 +23,7 @@ pytestmark = pytest.mark.cluster
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     """A cluster named blue, with a topic, and a session that no busy machine misses."""
     with open_terminal(tmp_path_factory.mktemp("again")) as terminal:
-        terminal.type("up", "--name", "blue")
+        terminal.type("up", "--name", "blue", "--kafka")
         create = ("topics", "create", "orders", "--partitions", "2", "--replication-factor", "3", "--dir", "blue")
         terminal.type(*create, "--config", "min.insync.replicas=2")
         yield terminal
@@ -51,8 +51,9 @@ def await_state(terminal: Terminal, wanted: str) -> None:
         assert time.monotonic() < deadline, f"not {wanted}, but {state(terminal)}"
 
 
-def addresses(terminal: Terminal) -> dict[int, str]:
-    return {node["node_id"]: node["address"] for node in json.loads(blue(terminal, "status", "--json"))["nodes"]}
+def addresses(terminal: Terminal) -> list[str]:
+    status = json.loads(blue(terminal, "status", "--json"))
+    return [*(node["address"] for node in status["nodes"]), *status["bootstrap_servers"]["kafka"]]
 
 
 def test_everything_listens_on_loopback_and_the_socket_is_its_owners(terminal: Terminal) -> None:
@@ -124,6 +125,7 @@ def test_a_cluster_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: 
     os.kill(supervisor(terminal), signal.SIGKILL)
     await_state(terminal, "died")
     terminal.type("up", "--from", "blue")
+    assert addresses(terminal) == before
     blue(terminal, "produce", "orders", stdin=lines(151, 200))
 
     os.kill(supervisor(terminal), signal.SIGTERM)
