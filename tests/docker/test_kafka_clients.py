@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import json
 import subprocess
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -91,10 +92,10 @@ def produce_and_consume_in_container(servers: str) -> str:
     """Sends ten records, reads twenty, and returns how many came from this machine."""
     package = importlib.util.find_spec("kafka")
     assert package is not None
-    [folder] = package.submodule_search_locations or ()
+    assert package.origin is not None
     command = [
         *("docker", "run", "--rm", "--network", f"{PROJECT}_cluster"),
-        *("--volume", f"{folder}:/packages/kafka:ro", "--env", "PYTHONPATH=/packages"),
+        *("--volume", f"{Path(package.origin).parent}:/packages/kafka:ro", "--env", "PYTHONPATH=/packages"),
         *("laststand", "python", "-c", IN_CONTAINER, servers),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
