@@ -66,6 +66,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -424,6 +425,16 @@ final class Cluster implements AutoCloseable {
         return CompletableFuture.allOf(answers).whenCompleteAsync((done, error) -> producer.close(Duration.ZERO));
     }
 
+    /** Returns whether all that was sent is acknowledged within a minute. */
+    static boolean isAcknowledged(CompletableFuture<Void> sent) throws Exception {
+        try {
+            sent.get(DEADLINE.toSeconds(), TimeUnit.SECONDS);
+            return true;
+        } catch (TimeoutException waits) {
+            return false;
+        }
+    }
+
     /** While broker 0 is down, broker 1, which never had its records, is elected, and 50 others are acknowledged by ISR 1, 2. */
     void acknowledgeOthersWithoutBroker0() throws Exception {
         start(1);
@@ -513,6 +524,14 @@ final class Cluster implements AutoCloseable {
         await("the log of broker " + broker + " ends at " + end, () -> {
             var log = broker(broker).logManager().getLog(at(partition), false);
             return !log.isEmpty() && log.get().logEndOffset() == end;
+        });
+    }
+
+    /** Waits until a leader knows from a follower's fetches that its log ends there. */
+    void awaitSeenLogEnd(int leader, int partition, int follower, long end) throws Exception {
+        await("broker " + leader + " has seen the log of broker " + follower + " end at " + end, () -> {
+            var replica = broker(leader).replicaManager().getPartitionOrException(at(partition)).getReplica(follower);
+            return !replica.isEmpty() && replica.get().stateSnapshot().logEndOffset() == end;
         });
     }
 
