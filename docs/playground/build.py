@@ -22,7 +22,7 @@ from typing import Final
 import typing_extensions
 import yaml
 
-from docs.playground.scenario_play import era_of, refusal_of
+from docs.playground.scenario_play import era_of
 from laststand.chaos.scenario.scenario import VerdictName
 from laststand.chaos.scenario.scenario_file import load_scenario
 
@@ -162,17 +162,19 @@ def _sources() -> Iterator[tuple[Path, str]]:
 
 
 def _presets() -> Iterator[dict[str, str]]:
-    """Yields stories: the first one, every kept plan, and every scenario, where it loses if it does in some era."""
+    """Yields stories: the first one, every kept plan, and every scenario, where it loses if it does in some era.
+
+    Those that virtual time cannot play are there, too: the page says why.
+    """
     yield {"title": "The last replica standing loses power (KIP-966)", "plan": _FIRST_STORY}
     for path in sorted(_PLANS.glob("*.txt")):
         yield {"title": path.stem.replace("-", " "), "plan": path.read_text()}
     for path in sorted(_SCENARIOS.rglob("*.yaml")):
         scenario = load_scenario(path)
-        if refusal_of(scenario) is None:
-            failing = [era for era, expected in scenario.expect if expected.verdict is VerdictName.VIOLATION]
-            era = failing[0] if failing else era_of(scenario)
-            chosen = "" if scenario.rules is not None else f"era: {era}\n"
-            yield {"title": scenario.name, "plan": chosen + scenario.text}
+        failing = [era for era, expected in scenario.expect if expected.verdict is VerdictName.VIOLATION]
+        era = failing[0] if failing else era_of(scenario)
+        chosen = "" if scenario.rules is not None else f"era: {era}\n"
+        yield {"title": scenario.name, "plan": chosen + scenario.text}
 
 
 if __name__ == "__main__":
