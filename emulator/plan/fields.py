@@ -748,6 +748,11 @@ _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 TRANSACTIONAL: Final = "transactional"
 """The transactional producer of a plan that brings its own clients, and its transactional id."""
 
+READERS: Final = "readers"
+PIPE: Final = "pipe"
+GROUPS: Final = (READERS, PIPE)
+"""The consumer groups of schedules that are drawn; one commits its positions with transactions."""
+
 COMMITTED_READER: Final = "committed-reader"
 """The consumer that is given committed records only, beside it."""
 

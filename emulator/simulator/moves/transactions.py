@@ -5,11 +5,11 @@ from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core.coordinator_partitions import partition_of
-from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import BrokerId, Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
-from laststand.emulator.plan.fields import TRANSACTIONAL
+from laststand.emulator.plan.fields import GROUPS, PIPE, READERS, TRANSACTIONAL
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
 
@@ -27,10 +27,35 @@ def _transact(view: ClusterView) -> Actions:
     ]
 
 
-def _coordinator(view: ClusterView) -> BrokerId | None:
-    count = view.cluster.image.partition_counts.get(TRANSACTIONS_TOPIC, 0)
-    state = view.cluster.state(partition_of(TRANSACTIONAL, TRANSACTIONS_TOPIC, count)) if count else None
+def _consume(view: ClusterView) -> Actions:
+    """Reads for a group, mostly what a transaction makes of it."""
+    source, into = view.workload.choice(view.client_partitions), view.workload.choice(view.client_partitions)
+    is_in_transaction = view.workload.random() < 0.7
+    return [
+        actions.Consume(
+            partition=source,
+            group=PIPE if is_in_transaction else READERS,
+            records=view.workload.choice((1, 1, 2, 4)),
+            into=into if is_in_transaction else None,
+            end=view.workload.choice((actions.End.COMMIT, actions.End.COMMIT, actions.End.ABORT)),
+        )
+        for _ in range(view.workload.choice((1, 1, 2)))
+    ]
+
+
+def _coordinator(view: ClusterView, key: str = TRANSACTIONAL, topic: str = TRANSACTIONS_TOPIC) -> BrokerId | None:
+    count = view.cluster.image.partition_counts.get(topic, 0)
+    state = view.cluster.state(partition_of(key, topic, count)) if count else None
     return None if state is None else state.leader
+
+
+def _hold_position(view: ClusterView) -> Actions:
+    """Delays a group's question for its position or a commit, or the answer."""
+    coordinator = _coordinator(view, view.network.choice(GROUPS), OFFSETS_TOPIC)
+    if coordinator is None:
+        return []
+    api = view.network.choice(("OffsetCommit", "OffsetCommit", "OffsetFetch"))
+    return [actions.Hold(channel=Channel(CLIENT, coordinator, api, view.network.choice(tuple(Way))))]
 
 
 def _hold_end(view: ClusterView) -> Actions:
@@ -78,6 +103,8 @@ def _outlast(view: ClusterView) -> Actions:
 TRANSACTION_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
     {
         "transact": _transact,
+        "consume": _consume,
+        "hold_position": _hold_position,
         "hold_end": _hold_end,
         "hold_between_brokers": _hold_between_brokers,
         "overtake": _overtake,

@@ -44,7 +44,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         budget: whether moves may break more than the guarantee covers.
         fates: what may become of truncations that were not synced, when the power goes.
         properties: of every node, by Kafka's name.
-        has_transactions: there is a transactional producer, and a topic for what its coordinator knows.
+        internal_topics: topics of coordinators: that of transactions brings a transactional producer with it.
         spreads: names of ``spreads.SPREADS``, from which schedules draw further properties.
     """
 
@@ -58,7 +58,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget = Budget.WITHIN
     fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT, TruncationFate.UNDONE)
     properties: tuple[tuple[str, str], ...] = ()
-    has_transactions: bool = False
+    internal_topics: tuple[str, ...] = ()
     spreads: tuple[str, ...] = ("times",)
 
 

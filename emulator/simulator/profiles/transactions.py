@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.simulator.profiles.profile import COMMON, WITHOUT_CRASHES, Profile
 
 TRANSACTIONS: Final = (
@@ -29,7 +30,7 @@ TRANSACTIONS: Final = (
         },
         brokers=(3,),
         partitions=3,
-        has_transactions=True,
+        internal_topics=(TRANSACTIONS_TOPIC,),
     ),
     Profile(
         name="transactions-restarts",
@@ -53,6 +54,32 @@ TRANSACTIONS: Final = (
             "reset": 2,
         },
         partitions=3,
-        has_transactions=True,
+        internal_topics=(TRANSACTIONS_TOPIC,),
+    ),
+    Profile(
+        name="groups",
+        weights={
+            **COMMON,
+            "produce": 10,
+            "consume": 24,
+            "transact": 6,
+            "outlast": 8,
+            "hold_end": 4,
+            "hold_position": 8,
+            "hold_between_brokers": 4,
+            "hold_fetch": 3,
+            "kill": 4,
+            "power_loss": 5,
+            "stop": 3,
+            "depose": 4,
+            "expire": 4,
+            "release_one": 6,
+            "release_newest": 3,
+            "lose_held": 2,
+            "lose_responses": 2,
+            "reset": 2,
+        },
+        partitions=3,
+        internal_topics=(TRANSACTIONS_TOPIC, OFFSETS_TOPIC),
     ),
 )

@@ -16,11 +16,13 @@ from laststand.emulator.core.broker.kraft.lifecycle import rack_of
 from laststand.emulator.core.broker.replicas.replica_selector import RACK_AWARE
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from laststand.emulator.core.client.steps import Source
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.fields import COMMITTED_READER, PRODUCER_ALL, PRODUCER_LEADER, TRANSACTIONAL
+from laststand.emulator.plan.fields import COMMITTED_READER, GROUPS, PRODUCER_ALL, PRODUCER_LEADER, TRANSACTIONAL
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.simulator.actions.performer import heal_and_record, perform_and_record
@@ -318,8 +320,21 @@ class Simulation:
             cluster.processes.start(broker_id)
             cluster.run_until(lambda: not any(True for _ in self.oracle.missing()), within_ms=2_000)
 
+    def _read_for_groups(self) -> None:
+        """Has each group go on once more, so that its last position is seen."""
+        cluster = self.cluster
+        producer = cluster.clients.transactional.get(TRANSACTIONAL)
+        if producer is None or OFFSETS_TOPIC not in {topic.name for topic in self.plan.topics}:
+            return
+        for name in self.plan.client_partitions:
+            if name not in excused(cluster) and cluster.state(name) is not None:
+                for group in GROUPS:
+                    cluster.clients.consume(producer, Source(group_id=group, partition=name, records=1))
+        cluster.run_until(lambda: not producer.producer.unfinished, within_ms=_READ_MS)
+
     def _read(self) -> None:
         cluster = self.cluster
+        self._read_for_groups()
         closing = {
             name: cluster.clients.produce(cluster.clients.producers[PRODUCER_ALL], name, 1)
             for name in self.plan.client_partitions

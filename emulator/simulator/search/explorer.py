@@ -12,7 +12,6 @@ import msgspec
 
 from laststand.emulator.core.promises import PromiseKind
 from laststand.emulator.core.switches import DEFAULT_ERA
-from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition, Way
 from laststand.emulator.plan.actions import Action, Cut, Expire, Hold, Wait
 from laststand.emulator.plan.channels import Channel, Link
@@ -122,8 +121,9 @@ def _draw_cluster(profile: Profile, topology: Random) -> Plan:
     )
     properties = (("min.insync.replicas", str(min_isr)),)
     topics = [PlannedTopic(name="orders", replicas=replicas, properties=properties)]
-    if profile.has_transactions:
-        topics.append(PlannedTopic(name=TRANSACTIONS_TOPIC, replicas=replicas[:1], properties=properties))
+    topics += [
+        PlannedTopic(name=name, replicas=replicas[:1], properties=properties) for name in profile.internal_topics
+    ]
     return Plan(brokers=brokers, controllers=profile.controllers, topics=tuple(topics))
 
 

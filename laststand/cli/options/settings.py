@@ -60,6 +60,7 @@ PROFILE_NAMES: Final = (
     "quorum",
     "transactions",
     "transactions-restarts",
+    "groups",
 )
 """Names of ``ALL_PROFILES`` in ``laststand.emulator.simulator.profiles.profiles``, which takes long to import."""
 
