@@ -248,6 +248,14 @@ TOPIC_KEYS: Final = (
 WORKLOAD_KEYS: Final = (
     ("producers", "list of mappings", "required", "May be empty."),
     ("consumers", "list of mappings", "none", "Each reads every partition of its topics, from the beginning."),
+    (
+        "transactions",
+        "mapping",
+        "none",
+        "Transactions one after the other, with a batch of `size` records in each of `partitions` partitions, which take "
+        "turns; each `abort_every`-th (0: none) is aborted, `rate` (10) of them per second. Needs a topic "
+        "`__transaction_state`.",
+    ),
 )
 PRODUCER_KEYS: Final = (
     ("name", "lower-case letters, digits, `-`", "`producer-N`", "As steps and the history name it."),

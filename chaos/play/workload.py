@@ -3,8 +3,15 @@
 from pathlib import Path
 from typing import Final
 
-from laststand.chaos.scenario.scenario import Scenario
-from laststand.emulator.client.config import ClientConfig, ConsumerConfig, ProducerConfig, TransactionsConfig, Wire
+from laststand.chaos.scenario.scenario import Scenario, TransactionsPlan
+from laststand.emulator.client.config import (
+    ClientConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    TransactionPaceConfig,
+    TransactionsConfig,
+    Wire,
+)
 from laststand.emulator.core.client.settings import (
     ConsumerSettings,
     ProducerSettings,
@@ -90,6 +97,17 @@ def transactions_of(scenario: Scenario, switches: Switches) -> TransactionsConfi
             partitions=partitions,
             settings=ConsumerSettings(isolation_level="read_committed"),
         ),
+        pace=None if scenario.transactions is None else _transaction_pace(scenario.transactions, partitions),
+    )
+
+
+def _transaction_pace(plan: TransactionsPlan, partitions: tuple[TopicPartition, ...]) -> TransactionPaceConfig:
+    return TransactionPaceConfig(
+        partitions=partitions,
+        width=plan.partitions,
+        records=plan.size,
+        abort_every=plan.abort_every,
+        rate=plan.rate,
     )
 
 

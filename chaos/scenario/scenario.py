@@ -75,6 +75,20 @@ class ConsumerPlan:
     properties: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TransactionsPlan:
+    """Transactions that the transactional producer makes by itself.
+
+    Each has a batch of ``size`` records in each of ``partitions`` partitions, which take turns; each
+    ``abort_every``-th is aborted (0: none). ``rate`` transactions per second, one after the other.
+    """
+
+    partitions: int
+    size: int
+    abort_every: int
+    rate: int
+
+
 class VerdictName(Enum):
     """The three verdicts, and two of them at once."""
 
@@ -230,6 +244,7 @@ class Scenario:
     controllers: int = 1
     kafka_clients: tuple[str, ...] = ()
     applications: tuple[tuple[str, str], ...] = ()
+    transactions: TransactionsPlan | None = None
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

@@ -5,7 +5,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from laststand.chaos.scenario.scenario import (
     Rules,
     Scenario,
     Step,
+    TransactionsPlan,
     VerdictName,
 )
 from laststand.chaos.scenario.step_reader import read_steps
@@ -38,7 +39,7 @@ from laststand.emulator.core.eras import ALL_ERAS, changes, era_label, era_rules
 from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.properties import node_properties
-from laststand.emulator.core.topic_names import INTERNAL_TOPICS
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, parse_ibps
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import milliseconds, read_enum
@@ -61,6 +62,7 @@ TITLE_LENGTH_MAX: Final = 78
 """Characters of a scenario's title: a line of a terminal, indented."""
 
 DEFAULT_RECORD_SIZE: Final = 100
+DEFAULT_TRANSACTION_RATE: Final = 10
 
 KAFKA_CLIENTS: Final = "kafka_clients"
 """Key of the clients of Kafka that have links of their own."""
@@ -135,7 +137,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         kafka_clients, applications = ((), ()) if clients_cursor is None else _kafka_clients(clients_cursor)
         properties = () if node_cursor is None else _node_properties(node_cursor)
         topics = _topics(top.required("topics"), brokers)
-        producers, consumers = _workload(top.required("workload"))
+        producers, consumers, transactions = _workload(top.required("workload"), topics)
         names = Names(
             brokers=brokers,
             controllers=controllers,
@@ -180,6 +182,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             zookeeper_at=names.zookeeper_at,
             kafka_clients=kafka_clients,
             applications=applications,
+            transactions=transactions,
         )
 
 
@@ -285,12 +288,35 @@ def _topic(cursor: Cursor, brokers: int) -> PlannedTopic:
 
 
 def _workload(
-    cursor: Cursor,
-) -> tuple[tuple[tuple[ProducerPlan, Cursor | None], ...], tuple[tuple[ConsumerPlan, Cursor | None], ...]]:
+    cursor: Cursor, topics: Sequence[PlannedTopic]
+) -> tuple[
+    tuple[tuple[ProducerPlan, Cursor | None], ...],
+    tuple[tuple[ConsumerPlan, Cursor | None], ...],
+    TransactionsPlan | None,
+]:
     """Returns producers and consumers still without topics, since steps make some, and where theirs are listed."""
     with cursor.fields() as fields:
         producers, consumers = fields.required("producers"), fields.optional("consumers")
-    return _producers(producers), () if consumers is None else tuple(map(_consumer, consumers.items()))
+        transactions = fields.optional("transactions")
+    return (
+        _producers(producers),
+        () if consumers is None else tuple(map(_consumer, consumers.items())),
+        None if transactions is None else _transactions(transactions, topics),
+    )
+
+
+def _transactions(cursor: Cursor, topics: Sequence[PlannedTopic]) -> TransactionsPlan:
+    if all(topic.name != TRANSACTIONS_TOPIC for topic in topics):
+        cursor.fail(f"transactions need a topic {TRANSACTIONS_TOPIC}")
+    count = sum(len(topic.partitions) for topic in topics if topic.name not in INTERNAL_TOPICS)
+    with cursor.fields() as fields:
+        abort_every, rate = fields.optional("abort_every"), fields.optional("rate")
+        return TransactionsPlan(
+            partitions=fields.required("partitions").integer(low=1, high=max(1, count)),
+            size=fields.required("size").integer(low=1, high=10_000),
+            abort_every=0 if abort_every is None else abort_every.integer(low=0),
+            rate=DEFAULT_TRANSACTION_RATE if rate is None else rate.integer(low=1, high=50),
+        )
 
 
 def _producers(cursor: Cursor) -> tuple[tuple[ProducerPlan, Cursor | None], ...]:

@@ -54,7 +54,12 @@ def scenario_schema() -> Schema:
                 ),
                 "topics": _list(_topic()),
                 "workload": _mapping(
-                    {"producers": _list(_producer()), "consumers": _list(_consumer())}, required=("producers",)
+                    {
+                        "producers": _list(_producer()),
+                        "consumers": _list(_consumer()),
+                        "transactions": _transactions(),
+                    },
+                    required=("producers",),
                 ),
                 "steps": {**_list(_step()), "minItems": 1},
                 "end": _enum(each.value for each in Ending),
@@ -97,6 +102,16 @@ def _producer() -> Schema:
 
 def _consumer() -> Schema:
     return _mapping({"topics": _list(_TEXT), **dict.fromkeys(CONSUMER_PROPERTIES, _ANY)})
+
+
+def _transactions() -> Schema:
+    known = {
+        "partitions": _whole(1),
+        "size": _whole(1, 10_000),
+        "abort_every": _whole(0),
+        "rate": _whole(1, 50),
+    }
+    return _mapping(known, required=("partitions", "size"))
 
 
 def _expectation() -> Schema:

@@ -7,7 +7,7 @@ from laststand.chaos.scenario.scenario import Scenario
 from laststand.emulator.client.config import final_consumer
 from laststand.emulator.client.control import ClientCounts
 from laststand.emulator.client.counters import Counters
-from laststand.emulator.client.pace import Pace
+from laststand.emulator.client.pace import TICK_MS, Pace, TransactionPace
 from laststand.emulator.core import events
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
@@ -101,6 +101,10 @@ class SimulatedClients:
                 transactions.name, transactions.settings, transactions.topics
             )
             consumers = (*consumers, transactions.reader)
+            if transactions.pace is not None:
+                transactional = self._transactional
+                own = TransactionPace(transactions.pace, maker=transactional.maker, producer=transactional.producer)
+                self._tick_transactions(transactional, own)
         for consumer in consumers:
             self._consumers.append(
                 self._cluster.clients.add_consumer(consumer.name, Phase.LIVE, consumer.settings, consumer.partitions)
@@ -116,6 +120,13 @@ class SimulatedClients:
             for offered in pace.tick(self._now_s()):
                 self._cluster.clients.offer(node, offered)
             self._cluster.queue.after(tick_ms, lambda: self._tick(node, pace, tick_ms))
+
+    def _tick_transactions(self, node: TransactionalProducerNode, pace: TransactionPace) -> None:
+        if self._is_working:
+            offered = pace.tick(self._now_s())
+            if offered is not None:
+                self._cluster.clients.offer_transaction(node, offered)
+            self._cluster.queue.after(TICK_MS, lambda: self._tick_transactions(node, pace))
 
     def _now_s(self) -> float:
         return self._cluster.now_ms / _MS_PER_S

@@ -42,6 +42,24 @@ class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: ConsumerSettings
 
 
+class TransactionPaceConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Transactions that a producer makes by itself.
+
+    Attributes:
+        partitions: take turns.
+        width: how many of them a transaction writes to.
+        records: of each batch.
+        abort_every: one in so many is aborted; with 0 none.
+        rate: transactions per second, while none is under way.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    width: int
+    records: int
+    abort_every: int
+    rate: int
+
+
 class TransactionsConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The transactional producer, and the reader of committed records beside it.
 
@@ -51,6 +69,7 @@ class TransactionsConfig(msgspec.Struct, frozen=True, kw_only=True):
         version: of the cluster's transactions.
         record_size: bytes of a record's value.
         reader: of what it commits.
+        pace: what it makes by itself, if it does.
     """
 
     name: str
@@ -59,6 +78,7 @@ class TransactionsConfig(msgspec.Struct, frozen=True, kw_only=True):
     record_size: int
     settings: ProducerSettings
     reader: ConsumerConfig
+    pace: TransactionPaceConfig | None = None
 
 
 class Wire(Enum):

@@ -6,12 +6,17 @@ room, or no topic is there yet, the producer waits, as Kafka's does in ``send``,
 """
 
 from collections.abc import Iterator
+from typing import Final
 
-from laststand.emulator.client.config import ProducerConfig
+from laststand.emulator.client.config import ProducerConfig, TransactionPaceConfig
 from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.steps import ConsumptionOffered, RecordsOffered, Source, TransactionOffered
+from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.types import CauseId, TopicPartition
+
+TICK_MS: Final = 20
+"""How often it is seen whether a transaction is due."""
 
 
 class Pace:
@@ -87,6 +92,40 @@ class TransactionMaker:
         cause_id = CauseId(f"{self._producer}:consumption:{self._consumptions}")
         self._consumptions += 1
         return ConsumptionOffered(cause_id=cause_id, source=source)
+
+
+class TransactionPace:
+    """The transactions that a producer makes by itself: one after the other, and it does not catch up.
+
+    Args:
+        config: partitions, sizes and rate.
+        maker: names them.
+        producer: the state machine that takes them.
+    """
+
+    def __init__(
+        self, config: TransactionPaceConfig, *, maker: TransactionMaker, producer: TransactionalProducer
+    ) -> None:
+        self._config = config
+        self._maker = maker
+        self._producer = producer
+        self._not_before_s = 0.0
+        self._made = 0
+
+    def tick(self, now_s: float) -> TransactionOffered | None:
+        """Returns the transaction that is due, if one is and none is under way."""
+        if self._producer.unfinished or now_s < self._not_before_s:
+            return None
+        config = self._config
+        self._not_before_s = now_s + 1 / config.rate
+        first = self._made * config.width
+        self._made += 1
+        is_aborted = config.abort_every > 0 and self._made % config.abort_every == 0
+        return self._maker.transaction(
+            tuple(config.partitions[(first + number) % len(config.partitions)] for number in range(config.width)),
+            records=config.records,
+            result=TransactionResult.ABORT if is_aborted else TransactionResult.COMMIT,
+        )
 
 
 def operation_id(producer: str, first_record_id: int) -> CauseId:

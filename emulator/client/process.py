@@ -139,6 +139,8 @@ class ClientProcess:
             )
             transactional.start()
             self._transactional.append(transactional)
+            if self._config.transactions.pace is not None:
+                self._work.append(tasks.create_task(transactional.produce(self._config.transactions.pace)))
             consumers = (*consumers, self._config.transactions.reader)
         for consumer_config in consumers:
             consumer = self._consumer(consumer_config, Phase.LIVE, links)

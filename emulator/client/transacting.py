@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import assert_never
 
-from laststand.emulator.client.config import TransactionsConfig
+from laststand.emulator.client.config import TransactionPaceConfig, TransactionsConfig
 from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.fetches import Fetches
 from laststand.emulator.client.history import History
-from laststand.emulator.client.pace import TransactionMaker, operation_id
+from laststand.emulator.client.pace import TICK_MS, TransactionMaker, TransactionPace, operation_id
 from laststand.emulator.client.records import encode_batch
 from laststand.emulator.client.shell import Links, Shell
 from laststand.emulator.core import effects, inputs, messages
@@ -85,6 +85,17 @@ class RunningTransactionalProducer:
         else:
             offered = self._maker.transaction((into,), records=source.records, result=result, source=source)
             self._shell.step(offered)
+
+    async def produce(self, pace: TransactionPaceConfig) -> None:
+        """Makes transactions by itself until cancelled."""
+        own = TransactionPace(pace, maker=self._maker, producer=self._core)
+        loop = asyncio.get_running_loop()
+        while True:
+            offered = own.tick(loop.time())
+            if offered is not None:
+                self._is_idle.clear()
+                self._shell.step(offered)
+            await asyncio.sleep(TICK_MS / 1000)
 
     async def finish(self, *, timeout_ms: int) -> None:
         """Waits until all transactions are over, and gives up those that are not in time."""

@@ -7,7 +7,7 @@ from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
-from laststand.emulator.core.client.steps import Abandoned, RecordsOffered, Source
+from laststand.emulator.core.client.steps import Abandoned, RecordsOffered, Source, TransactionOffered
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
@@ -166,7 +166,12 @@ class ClientSet:
         source: Source | None = None,
     ) -> CauseId:
         """Offers a transaction to a producer; returns the name of the operation."""
-        offered = producer.maker.transaction(partitions, records=records, result=result, source=source)
+        return self.offer_transaction(
+            producer, producer.maker.transaction(partitions, records=records, result=result, source=source)
+        )
+
+    def offer_transaction(self, producer: TransactionalProducerNode, offered: TransactionOffered) -> CauseId:
+        """Offers a transaction that is made already."""
         self._step(producer, offered)
         return offered.cause_id
 

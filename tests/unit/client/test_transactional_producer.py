@@ -10,7 +10,11 @@ from laststand.emulator.core.client.settings import ProducerSettings
 from laststand.emulator.core.client.steps import (
     Abandoned,
     BatchContent,
+    ConsumptionOffered,
+    GroupCommitRecorded,
+    RecordsReceived,
     SendRecorded,
+    Source,
     TransactionalProducerEffect,
     TransactionalProducerInput,
     TransactionalProducerRecord,
@@ -20,8 +24,15 @@ from laststand.emulator.core.client.steps import (
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.history import OperationType
-from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.group_messages import (
+    CommittedOffset,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from laststand.emulator.core.history import OperationType, PolledBatch
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.transaction_messages import (
     AddPartitionsOutcome,
     AddPartitionsToTxnRequest,
@@ -39,6 +50,7 @@ from laststand.emulator.core.types import (
     Offset,
     ProducerEpoch,
     ProducerId,
+    ProducerIdentity,
     RequestFailure,
     TopicId,
     TopicPartition,
@@ -100,7 +112,7 @@ class World:
                     for index in range(count)
                 ),
             )
-            for name, count in (("orders", 2), (TRANSACTIONS_TOPIC, 1))
+            for name, count in (("orders", 2), (TRANSACTIONS_TOPIC, 1), (OFFSETS_TOPIC, 1))
         )
         self.answer(messages.MetadataResponse(brokers=(), controller_id=None, topics=topics))
         self.wait(20)
@@ -176,6 +188,56 @@ class World:
             answer = EndTxnResponse(error=error, producer_id=ProducerId(7), producer_epoch=epoch(next_epoch))
         self.answer(answer)
         return request
+
+    def position(self, offset: int | None) -> None:
+        """Answers a question for a group's position."""
+        assert isinstance(self.request, OffsetFetchRequest)
+        found = () if offset is None else (CommittedOffset(partition=ORDERS[0], offset=offset),)
+        self.answer(OffsetFetchResponse(error=ErrorCode.NONE, offsets=found))
+
+    def log_begins(self, offset: int) -> None:
+        assert isinstance(self.request, messages.ListOffsetsRequest)
+        topic, partition = ORDERS[0]
+        found = messages.ListOffsetsResult(
+            topic=topic, partition=partition, error=ErrorCode.NONE, offset=Offset(offset), leader_epoch=LeaderEpoch(0)
+        )
+        self.answer(messages.ListOffsetsResponse(partitions=(found,)))
+
+    def fetch(self, records: int, error: ErrorCode = ErrorCode.NONE) -> int:
+        """Answers a fetch with a batch of so many records; returns where it asked for them."""
+        sent = self._pop(is_metadata=False)
+        assert isinstance(sent.request, messages.FetchRequest)
+        position = sent.request.partitions[0].fetch_offset
+        topic, partition = ORDERS[0]
+        batch = PolledBatch(
+            base_offset=position,
+            last_offset=Offset(position + records - 1),
+            leader_epoch=LeaderEpoch(0),
+            crc=1,
+            producer="producer-0",
+            first_record_id=0,
+            record_count=records,
+        )
+        received = RecordsReceived(
+            cause_id=CAUSE,
+            correlation_id=sent.correlation_id,
+            response=messages.FetchPartitionResponse(topic=topic, partition=partition, error=error),
+            polled=(batch,) if records else (),
+            next_position=Offset(position + records) if records else None,
+        )
+        self.step(received)
+        return position
+
+    def commit_position(self, error: ErrorCode = ErrorCode.NONE) -> OffsetCommitRequest:
+        request = self.request
+        assert isinstance(request, OffsetCommitRequest)
+        self.answer(OffsetCommitResponse(errors=(error,)))
+        return request
+
+    @property
+    def commits(self) -> list[tuple[OperationType, int]]:
+        """The positions that were to be committed, with their outcomes."""
+        return [(line.type, line.offset) for line in self.history if isinstance(line, GroupCommitRecorded)]
 
     @property
     def outcome(self) -> tuple[OperationType, TransactionResult]:
@@ -288,3 +350,82 @@ def test_what_is_abandoned_may_be_committed_only_if_that_was_asked_for() -> None
         world.step(Abandoned(cause_id=CAUSE))
         assert world.outcome == (expected, COMMIT)
         assert world.producer.unfinished == 0
+
+
+SOURCE = Source(group_id="readers", partition=ORDERS[0], records=2)
+READ = ConsumptionOffered(cause_id=CauseId("consumption"), source=SOURCE)
+WRITE_OF_IT = TransactionOffered(
+    cause_id=CauseId("transaction"), partitions=(ORDERS[1],), records=2, result=COMMIT, source=SOURCE
+)
+
+
+def test_a_group_goes_on_at_its_position_and_commits_the_next() -> None:
+    world = World()
+    world.step(READ)
+    world.position(4)
+    assert world.fetch(3) == 4
+    request = world.commit_position()
+    assert (request.producer, request.offsets[0].offset) == (None, 7)
+    assert world.commits == [(OperationType.OK, 7)]
+    assert world.producer.unfinished == 0
+
+
+def test_without_a_position_it_begins_where_the_log_does_also_if_that_has_moved() -> None:
+    world = World()
+    world.step(READ)
+    world.position(None)
+    world.log_begins(1)
+    assert world.fetch(0, ErrorCode.OFFSET_OUT_OF_RANGE) == 1
+    world.wait(20)
+    world.log_begins(5)
+    assert world.fetch(2) == 5
+
+
+def test_nothing_to_read_is_no_commit_and_what_is_next_begins() -> None:
+    world = World()
+    world.step(READ)
+    world.step(WRITE_OF_IT)
+    world.position(4)
+    world.fetch(0)
+    assert world.commits == []
+    world.position(4)
+    world.fetch(0)
+    assert world.outcome == (OperationType.FAIL, COMMIT)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_is_written_of_it_is_in_one_transaction_with_the_position(version: int) -> None:
+    world = World(version=version)
+    world.step(WRITE_OF_IT)
+    world.position(0)
+    world.fetch(2)
+    if version == 1:
+        world.add()
+    assert world.produce().record_count == 2
+    if version == 1:
+        world.add()
+    request = world.commit_position()
+    assert (request.producer, request.adds_partition) == (ProducerIdentity(ProducerId(7), epoch(0)), version == 2)
+    world.end(next_epoch=1 if version == 2 else None)
+    assert world.outcome == (OperationType.OK, COMMIT)
+
+
+def test_a_position_that_is_refused_aborts_its_transaction() -> None:
+    world = World()
+    world.step(WRITE_OF_IT)
+    world.position(0)
+    world.fetch(2)
+    world.produce()
+    world.commit_position(ErrorCode.TRANSACTION_ABORTABLE)
+    assert world.commits == [(OperationType.FAIL, 2)]
+    assert world.end(next_epoch=1).result is ABORT
+
+
+def test_a_commit_without_an_answer_may_have_taken_effect() -> None:
+    world = World()
+    world.step(READ)
+    world.position(0)
+    world.fetch(2)
+    world.lose()
+    world.step(Abandoned(cause_id=CAUSE))
+    assert world.commits == [(OperationType.INFO, 2)]

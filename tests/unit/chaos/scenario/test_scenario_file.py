@@ -9,7 +9,7 @@ import pytest
 from laststand.chaos.play.workload import producers_of
 from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.conditions_yaml import until_entry
-from laststand.chaos.scenario.scenario import Bound, Ending, Scenario, VerdictName
+from laststand.chaos.scenario.scenario import Bound, Ending, Scenario, TransactionsPlan, VerdictName
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
@@ -658,3 +658,14 @@ def test_the_default_era_is_played_unless_only_others_are_expected() -> None:
     expected = load_scenario(find_scenario("zookeeper/server-down"))
     assert expected.eras == tuple(era for era, _ in expected.expect)
     assert all(era.endswith("-zk") for era in expected.eras)
+
+
+def test_transactions_that_a_producer_makes_by_itself_are_read() -> None:
+    internal = ", {name: __transaction_state, replicas: [[0, 1, 2]]}]"
+    head = MANY.replace("]]}]", "]]}" + internal).replace("500}]", "500}], transactions: {partitions: 2, size: 5}")
+    plan = read(f"{head}steps: [{{heal: all}}]\n").transactions
+    assert plan == TransactionsPlan(partitions=2, size=5, abort_every=0, rate=10)
+    with pytest.raises(ScenarioError, match="expected a whole number from 1 to 2"):
+        read(f"{head.replace('partitions: 2', 'partitions: 3')}steps: [{{heal: all}}]\n")
+    with pytest.raises(ScenarioError, match="transactions need a topic __transaction_state"):
+        read(f"{head.replace(internal, ']')}steps: [{{heal: all}}]\n")
