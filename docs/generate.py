@@ -252,8 +252,8 @@ WORKLOAD_KEYS: Final = (
         "transactions",
         "mapping",
         "none",
-        "Transactions one after the other, with a batch of `size` records in each of `partitions` partitions, which take "
-        "turns; each `abort_every`-th (0: none) is aborted, `rate` (10) of them per second. Needs a topic "
+        "Transactions one after the other, with a batch of `size` records in each of `partitions` partitions, which "
+        "take turns; each `abort_every`-th (0: none) is aborted, `rate` (10) of them per second. Needs a topic "
         "`__transaction_state`.",
     ),
 )

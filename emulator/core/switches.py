@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.types import ClusterKind, StrayCleanup
+from laststand.emulator.core.types import ClusterKind, GroupRecovery, StrayCleanup, TxnRecovery
 
 
 class MaximalIsr(Enum):
@@ -188,6 +188,20 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
 
     KIP-704: "any necessary recovery steps", for what transaction coordinators believe; Kafka has no such step, and a
     transaction whose end was lost stays open: readers of committed records stop there and never go on (KAFKA-20716).
+    """
+
+    txn_recovery: TxnRecovery = TxnRecovery.ABORT_ONGOING
+    """The recovery of a coordinator of transactions whose log was elected uncleanly.
+
+    KIP-704: "any necessary recovery steps"; Kafka has none. A transaction whose decision was lost looks ongoing: its
+    producer may have been told that it is committed, and some partitions may have its end (KAFKA-20716).
+    """
+
+    group_recovery: GroupRecovery = GroupRecovery.REBALANCE
+    """The recovery of a coordinator of groups whose log was elected uncleanly.
+
+    KIP-704: "any necessary recovery steps"; Kafka has none. A generation that was lost is given again to others, and a
+    member of the lost one is taken for current.
     """
 
     stray_cleanup: StrayCleanup = StrayCleanup.DELETE
@@ -397,6 +411,8 @@ _KAFKA_4_2: Final = replace(
     unclean_pick=UncleanPick.FIRST,
     recovering_gate=False,
     recovery_aborts_transactions=False,
+    txn_recovery=TxnRecovery.OFF,
+    group_recovery=GroupRecovery.OFF,
     stray_cleanup=StrayCleanup.RENAME,
     clear_elr_on_min_isr_change=ClearElr.ALWAYS,
     elr_within_replicas=False,

@@ -209,6 +209,29 @@ class StrayReason(StrEnum):
     NOT_A_REPLICA = "not_a_replica"
 
 
+class TxnRecovery(StrEnum):
+    """The treatment of what an uncleanly elected leader of ``__transaction_state`` reads there."""
+
+    ABORT_ONGOING = "abort_ongoing"
+    """Transactions that look ongoing are aborted: their decisions may be what was lost."""
+
+    OFF = "off"
+    """Kafka: they go on, and are aborted when they have taken too long."""
+
+
+class GroupRecovery(StrEnum):
+    """The treatment of what an uncleanly elected leader of ``__consumer_offsets`` reads there."""
+
+    REBALANCE = "rebalance"
+    """Generations go on far behind all that can be lost, and members join again."""
+
+    HOLD = "hold"
+    """The same, and no position is told until one is committed anew: by an administrator, as no member knows one."""
+
+    OFF = "off"
+    """Kafka: what is there counts."""
+
+
 class StrayCleanup(StrEnum):
     """The treatment of logs found at start that are not assigned to the broker (KIP-550)."""
 

@@ -840,6 +840,35 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-704",
+        place="core/broker/transactions/coordinator.py::TransactionCoordinator.__init__",
+        code="if was_unclean and config.switches.txn_recovery is TxnRecovery.ABORT_ONGOING:",
+        instead="if False:",
+        test=(
+            "tests/unit/simulator/oracle/test_transactions.py::"
+            "test_an_uncleanly_elected_coordinator_aborts_what_looks_ongoing"
+        ),
+    ),
+    Removal(
+        row="kip-704",
+        place="core/broker/groups/membership.py::Membership.fence_generations",
+        code="group.generation_id += GENERATION_JUMP",
+        instead="pass",
+        test=(
+            "tests/unit/core/broker/groups/test_failover.py::test_a_generation_that_was_lost_is_given_to_nobody_else"
+        ),
+    ),
+    Removal(
+        row="kip-704",
+        place="core/broker/groups/offsets.py::Offsets.hold",
+        code="self._confirmed = set()",
+        instead="pass",
+        test=(
+            "tests/unit/core/broker/groups/test_failover.py::"
+            "test_positions_that_may_be_too_old_are_held_until_one_is_committed"
+        ),
+    ),
+    Removal(
+        row="kip-704",
         place="core/broker/replicas/leader_recovery.py::LeaderRecovery._finish_if_due",
         code="if turn.now_ms < end_ms:",
         instead="if False:",

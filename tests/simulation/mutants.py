@@ -150,6 +150,9 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             why="schedules have no groups; a position that is told too early, or too late, is no record that is lost",
         ),
         ("recovery_aborts_transactions", "off"): Harmless(scenario="-", why="schedules have no transactions"),
+        ("txn_recovery", "off"): Harmless(scenario="-", why="schedules have no transactions"),
+        ("group_recovery", "hold"): Harmless(scenario="-", why="schedules have no groups"),
+        ("group_recovery", "off"): Harmless(scenario="-", why="schedules have no groups"),
         ("partition_verification", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("epoch_per_transaction", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("clear_elr_on_min_isr_change", "always"): Harmless(

@@ -54,6 +54,20 @@ class _Loading(NamedTuple):
     is_reading: bool
 
 
+class Loaded(NamedTuple):
+    """A partition whose log was read.
+
+    Attributes:
+        partition: led by this broker.
+        records: of its log.
+        was_unclean: its leader was elected uncleanly, and has recovered (KIP-704): records may be lost.
+    """
+
+    partition: Partition
+    records: Sequence[LoadedRecord]
+    was_unclean: bool = False
+
+
 class HostedShards(Generic[ShardT]):
     """Makes and drops shards as leaderships change.
 
@@ -61,7 +75,7 @@ class HostedShards(Generic[ShardT]):
         topic: whose partitions they are.
         config: of the broker.
         hosted: the broker's partitions.
-        make: makes the shard of a partition from the records of its log.
+        make: makes the shard of a partition.
         on_resigned: hears of shards that are dropped.
     """
 
@@ -70,7 +84,7 @@ class HostedShards(Generic[ShardT]):
         topic: str,
         config: BrokerConfig,
         hosted: HostedPartitions,
-        make: Callable[[Turn, Partition, Sequence[LoadedRecord]], ShardT],
+        make: Callable[[Turn, Loaded], ShardT],
         on_resigned: Callable[[ShardT], None] = lambda _shard: None,
     ) -> None:
         self._topic = topic
@@ -79,6 +93,7 @@ class HostedShards(Generic[ShardT]):
         self._make = make
         self._on_resigned = on_resigned
         self._shards: dict[TopicPartition, ShardT | _Loading] = {}
+        self._recovered: dict[TopicPartition, LeaderEpoch] = {}
 
     @property
     def is_loading(self) -> bool:
@@ -109,7 +124,8 @@ class HostedShards(Generic[ShardT]):
         """Begins to coordinate, unless what was read is of an earlier epoch or the partition is led no more."""
         loading = self._shards.get(read.partition)  # none, if the partition is another topic's
         if isinstance(loading, _Loading) and loading.leader_epoch == read.leader_epoch:
-            self._shards[read.partition] = self._make(turn, loading.partition, read.records)
+            was_unclean = self._recovered.get(read.partition) == loading.leader_epoch
+            self._shards[read.partition] = self._make(turn, Loaded(loading.partition, read.records, was_unclean))
 
     def settle(self, turn: Turn) -> None:
         """Follows the leaderships and high watermarks that this step changed."""
@@ -122,6 +138,8 @@ class HostedShards(Generic[ShardT]):
     def _check(self, turn: Turn, name: TopicPartition) -> None:
         partition = self._hosted.get(name)
         is_led = partition is not None and partition.is_leader and not partition.is_recovering
+        if partition is not None and partition.is_leader and partition.is_recovering:
+            self._recovered[name] = partition.leader_epoch
         shard = self._shards.get(name)
         if shard is not None and not (
             is_led and shard.partition is partition and shard.leader_epoch == shard.partition.leader_epoch

@@ -1,16 +1,15 @@
 """A broker as the coordinator of groups: one shard for each partition of ``__consumer_offsets`` that it leads."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from laststand.emulator.core.broker.coordination.caller import Caller
-from laststand.emulator.core.broker.coordination.hosted_shards import HostedShards
+from laststand.emulator.core.broker.coordination.hosted_shards import HostedShards, Loaded
 from laststand.emulator.core.broker.groups.shard import GroupShard
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.delayed_produce import VerifyTransaction
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
-from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.coordinator_records import EncodeRecords, LoadedRecord
+from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.group_messages import (
     CoordinatorRequest,
@@ -47,8 +46,11 @@ class GroupCoordinator:
     def __init__(
         self, config: BrokerConfig, hosted: HostedPartitions, encode: EncodeRecords, verify: VerifyTransaction | None
     ) -> None:
-        def make(turn: Turn, partition: Partition, records: Sequence[LoadedRecord]) -> GroupShard:
-            return GroupShard(turn, partition, encode, config.properties, records, verify=verify)
+        def make(turn: Turn, loaded: Loaded) -> GroupShard:
+            shard = GroupShard(turn, loaded.partition, encode, config.properties, loaded.records, verify=verify)
+            if loaded.was_unclean:
+                shard.recover(turn, config.switches.group_recovery)
+            return shard
 
         self.shards = HostedShards(OFFSETS_TOPIC, config, hosted, make)
         self._gone: list[TopicPartition] = []

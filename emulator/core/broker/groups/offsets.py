@@ -121,6 +121,11 @@ class Offsets:
         self._retention_ms = retention_ms
         self.written = OffsetTable()
         self.committed = OffsetTable()
+        self._confirmed: set[tuple[str, TopicPartition]] | None = None
+
+    def hold(self) -> None:
+        """Tells no position from now on that is not committed from now on."""
+        self._confirmed = set()
 
     def commit(self, turn: Turn, caller: Caller, request: OffsetCommitRequest) -> None:
         """Commits positions that their sender may commit; neither log nor former position is looked at."""
@@ -183,19 +188,26 @@ class Offsets:
     def fetch(self, turn: Turn, caller: Caller, request: OffsetFetchRequest) -> None:
         """Tells positions."""
         if not request.require_stable:
-            caller.answer(turn, _fetched(self.committed, request))
+            committed = _fetched(self.committed, request)
+            caller.answer(turn, _without(committed, self._held(request, committed)))
             return
         found = _fetched(self.written, request)
         pending = self.written.pending_of_group(request.group_id)
         unstable = pending if request.partitions is None else pending.intersection(request.partitions)
-        if unstable:
-            kept = tuple(offset for offset in found.offsets if offset.partition not in unstable)
-            found = msgspec.structs.replace(found, offsets=kept, unstable=tuple(sorted(unstable)))
+        found = _without(found, unstable | self._held(request, found))
 
         def done(turn: Turn, error: ErrorCode) -> None:
             caller.answer(turn, OffsetFetchResponse(error=error) if error else found)
 
         self._log.await_appends(turn, done)
+
+    def _held(self, request: OffsetFetchRequest, found: OffsetFetchResponse) -> frozenset[TopicPartition]:
+        """Returns the partitions whose position is not told, as it may not be the last that was committed."""
+        if self._confirmed is None:
+            return frozenset()
+        known = tuple(offset.partition for offset in found.offsets)
+        asked = known if request.partitions is None else request.partitions
+        return frozenset(name for name in asked if (request.group_id, name) not in self._confirmed)
 
     def delete(self, turn: Turn, caller: Caller, request: OffsetDeleteRequest) -> None:
         """Forgets positions of a group that is empty, or in topics that its members do not subscribe to."""
@@ -270,6 +282,8 @@ class Offsets:
             return
         for appended in self._log.append(turn, records, done):
             self.written.replay(appended)
+            if self._confirmed is not None and isinstance(appended.record, OffsetCommitted):
+                self._confirmed.add((appended.record.group_id, appended.record.partition))
 
     def end_transaction(self, turn: Turn, ended: TransactionEnded, done: Done) -> None:
         """Writes a marker, with which the positions of its transaction count or are forgotten."""
@@ -284,6 +298,13 @@ def _delete_error(group: Group) -> ErrorCode:
             return ErrorCode.NONE
         case _:
             return ErrorCode.NONE if group.is_of_consumers else ErrorCode.NON_EMPTY_GROUP
+
+
+def _without(found: OffsetFetchResponse, unstable: frozenset[TopicPartition]) -> OffsetFetchResponse:
+    if not unstable:
+        return found
+    kept = tuple(offset for offset in found.offsets if offset.partition not in unstable)
+    return msgspec.structs.replace(found, offsets=kept, unstable=tuple(sorted(unstable)))
 
 
 def _fetched(table: OffsetTable, request: OffsetFetchRequest) -> OffsetFetchResponse:

@@ -4,19 +4,17 @@ What it asks of itself goes the same way as what it asks of others, but for the 
 """
 
 from collections import deque
-from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.broker.coordination.caller import Answerable, Caller
 from laststand.emulator.core.broker.coordination.coordinator_log import Done
-from laststand.emulator.core.broker.coordination.hosted_shards import HostedShards
+from laststand.emulator.core.broker.coordination.hosted_shards import HostedShards, Loaded
 from laststand.emulator.core.broker.groups.coordinator import GroupCoordinator
 from laststand.emulator.core.broker.groups.shard import GroupShard
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.broker.transactions.marker_writer import MarkerWriter
 from laststand.emulator.core.broker.transactions.markers import MarkerSender
@@ -28,7 +26,7 @@ from laststand.emulator.core.broker.transactions.shard import (
     refused_partitions,
 )
 from laststand.emulator.core.broker.transactions.verifier import Verifier
-from laststand.emulator.core.coordinator_records import EncodeRecords, LoadedRecord
+from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.transaction_messages import (
@@ -43,7 +41,7 @@ from laststand.emulator.core.transaction_messages import (
     WriteTxnMarkersResponse,
 )
 from laststand.emulator.core.transaction_records import TransactionEnded
-from laststand.emulator.core.types import BrokerId, RequestId, TopicPartition
+from laststand.emulator.core.types import BrokerId, RequestId, TopicPartition, TxnRecovery
 
 _BetweenBrokers: TypeAlias = WriteTxnMarkersRequest | AddPartitionsToTxnRequest
 
@@ -91,10 +89,14 @@ class TransactionCoordinator:
         self._sender = MarkerSender(hosted.image)
         self._writer = MarkerWriter(hosted, encode, self._end_in_groups, timeout_ms=self._timeout_ms)
 
-        def make(turn: Turn, partition: Partition, records: Sequence[LoadedRecord]) -> TransactionShard:
-            return TransactionShard(
+        def make(turn: Turn, loaded: Loaded) -> TransactionShard:
+            partition, records, was_unclean = loaded
+            shard = TransactionShard(
                 turn, partition, encode, config, records, allocate=allocate, send_markers=self._sender.send
             )
+            if was_unclean and config.switches.txn_recovery is TxnRecovery.ABORT_ONGOING:
+                shard.abort_ongoing(turn)
+            return shard
 
         self._shards = HostedShards(TRANSACTIONS_TOPIC, config, hosted, make, on_resigned=self._sender.forget)
         self._timed = (

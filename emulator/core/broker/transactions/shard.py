@@ -111,6 +111,7 @@ class TransactionShard:
         self._allocate = allocate
         self._send_markers = send_markers
         self.has_resigned = False
+        self._doubtful: set[str] = set()
         self.log = CoordinatorLog(
             partition,
             encode,
@@ -160,6 +161,8 @@ class TransactionShard:
     def settle(self, turn: Turn) -> None:
         """Lets what is committed by now take effect."""
         self.log.settle(turn)
+        if self._doubtful and not self.partition.is_under_min_isr:
+            self._abort_doubtful(turn)
 
     def resign(self, turn: Turn) -> None:
         """Gives up everything: what was written may commit, and nobody hears of it."""
@@ -468,6 +471,19 @@ class TransactionShard:
             metadata = transaction.metadata
             is_late = metadata.start_ms is not None and metadata.start_ms + metadata.timeout_ms < turn.now_ms
             if is_late and metadata.state is TransactionState.ONGOING and transaction.pending is None:
+                self._abort(turn, transaction, lambda _turn, _error: None)
+
+    def abort_ongoing(self, turn: Turn) -> None:
+        """Aborts all ongoing transactions: at once, or as soon as the ISR has min ISR members."""
+        ongoing = TransactionState.ONGOING
+        self._doubtful = {name for name, each in self.transactions.items() if each.metadata.state is ongoing}
+        self.settle(turn)
+
+    def _abort_doubtful(self, turn: Turn) -> None:
+        doubtful, self._doubtful = self._doubtful, set()
+        for transactional_id in sorted(doubtful):
+            transaction = self.transactions.get(transactional_id)
+            if transaction is not None and transaction.metadata.state is TransactionState.ONGOING:
                 self._abort(turn, transaction, lambda _turn, _error: None)
 
     def note_markers(self, transaction: Transaction, written: frozenset[TopicPartition]) -> None:

@@ -213,6 +213,31 @@ def test_a_record_of_a_transaction_that_its_producer_aborted_is_given_to_nobody(
     assert "X1" in world.fired
 
 
+LOST_DECISION = """\
+cluster brokers=3 {recovery}
+topic orders replicas=(0,1) min.insync.replicas=2
+topic __transaction_state replicas=(2) min.insync.replicas=1
+transact orders-0 records=1
+wait 300
+hold client->2 EndTxn request
+transact orders-0 records=1
+wait 100
+kill 2
+wait 100
+start 2
+wait 600
+release client->2 EndTxn request
+wait 1000
+"""
+
+
+@pytest.mark.parametrize(("recovery", "outcome"), [("", OperationType.INFO), ("txn_recovery=off", OperationType.OK)])
+def test_an_uncleanly_elected_coordinator_aborts_what_looks_ongoing(recovery: str, outcome: OperationType) -> None:
+    world = World(LOST_DECISION.format(recovery=recovery))
+    last = [each.record for each in world.journal.history if isinstance(each.record, TransactionRecorded)][-1]
+    assert last.type is outcome
+
+
 @pytest.mark.parametrize("end", ["commit", "abort"])
 def test_transactions_that_end_are_in_order(end: str) -> None:
     world = World(PLAN.format(end=end))

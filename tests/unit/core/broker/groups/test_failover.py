@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+import pytest
+
 from laststand.emulator.core import effects
 from laststand.emulator.core import group_messages as asked
 from laststand.emulator.core.broker.coordination.caller import Caller
+from laststand.emulator.core.broker.groups.membership import GENERATION_JUMP
 from laststand.emulator.core.broker.groups.shard import GroupShard
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.partition import Partition
@@ -21,6 +24,7 @@ from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
+    GroupRecovery,
     IncarnationId,
     LeaderEpoch,
     NodeId,
@@ -233,3 +237,36 @@ def test_members_keep_the_positions_of_the_topics_that_they_subscribe_to() -> No
     assert coordinator.heartbeat("m", generation) is ErrorCode.NONE
     coordinator.sleep(1)
     assert coordinator.positions() == 1
+
+
+def recovered(records: Sequence[CoordinatorRecord], recovery: GroupRecovery) -> Coordinator:
+    """Returns a coordinator that was elected uncleanly."""
+    coordinator = Coordinator(1, records, now_ms=1)
+    coordinator.shard.recover(coordinator.turn(), recovery)
+    coordinator.commit()
+    return coordinator
+
+
+def test_a_generation_that_was_lost_is_given_to_nobody_else() -> None:
+    first, generation = with_a_stable_group()
+    second = recovered(first.records, GroupRecovery.REBALANCE)
+    assert second.heartbeat("m", generation) is ErrorCode.ILLEGAL_GENERATION
+    third = Coordinator(2, second.records, now_ms=1)
+    third.commit()
+    assert third.heartbeat("m", generation) is ErrorCode.ILLEGAL_GENERATION
+    assert third.heartbeat("m", generation + GENERATION_JUMP) is ErrorCode.NONE
+    assert recovered(first.records, GroupRecovery.OFF).heartbeat("m", generation) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("require_stable", [True, False])
+def test_positions_that_may_be_too_old_are_held_until_one_is_committed(require_stable: bool) -> None:  # noqa: FBT001
+    first, generation = with_a_stable_group()
+    first.commit_position("m", generation, 7)
+    first.leave()
+    held = recovered(first.records, GroupRecovery.HOLD)
+    ask = asked.OffsetFetchRequest(group_id="g", partitions=(ORDERS,), require_stable=require_stable)
+    answer = held.ask(ask, asked.OffsetFetchResponse)
+    assert (answer.offsets, answer.unstable) == ((), (ORDERS,))
+    held.commit_position("", -1, 5)
+    assert held.position() == 5
+    assert recovered(first.records, GroupRecovery.REBALANCE).position() == 7
