@@ -16,7 +16,7 @@ from laststand.emulator.core.client.transactional_producer import TransactionalP
 from laststand.emulator.core.types import CauseId, TopicPartition
 
 TICK_MS: Final = 20
-"""How often it is seen whether a transaction is due."""
+"""Interval at which a transaction may begin."""
 
 
 class Pace:

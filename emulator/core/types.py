@@ -226,7 +226,7 @@ class GroupRecovery(StrEnum):
     """Generations go on far behind all that can be lost, and members join again."""
 
     HOLD = "hold"
-    """The same, and no position is told until one is committed anew: by an administrator, as no member knows one."""
+    """The same, and no position is told until one is committed again: by an administrator, as no member knows one."""
 
     OFF = "off"
     """Kafka: what is there counts."""

@@ -5,7 +5,7 @@ which a failover takes back; one that wants stable positions is answered by what
 (Kafka's ``OffsetMetadataManager``).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 import msgspec
@@ -300,7 +300,7 @@ def _delete_error(group: Group) -> ErrorCode:
             return ErrorCode.NONE if group.is_of_consumers else ErrorCode.NON_EMPTY_GROUP
 
 
-def _without(found: OffsetFetchResponse, unstable: frozenset[TopicPartition]) -> OffsetFetchResponse:
+def _without(found: OffsetFetchResponse, unstable: Set[TopicPartition]) -> OffsetFetchResponse:
     if not unstable:
         return found
     kept = tuple(offset for offset in found.offsets if offset.partition not in unstable)

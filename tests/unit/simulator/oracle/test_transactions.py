@@ -183,8 +183,8 @@ def test_a_check_of_groups_fires(check_id: str, doctor: Doctor) -> None:
 @pytest.mark.parametrize(("end", "position"), [("commit", 3), ("abort", None)])
 def test_groups_that_go_on_are_in_order(end: str, position: int | None) -> None:
     world = World(GROUPS.format(end=end) + "consume orders-0 group=pipe records=2 into=refunds-0\nwait 300\n")
-    world.simulation.finish()
     assert reads_of(world)[-1].committed == position
+    world.simulation.finish()
     assert world.oracle.alarms == []
 
 
