@@ -19,6 +19,7 @@ from benchmarks import (
     produce,
     simulator,
     suites,
+    tap,
 )
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
@@ -37,6 +38,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "listener": listener.measure,
     "identity": identity.measure,
     "partitions": partitions.measure,
+    "tap": tap.measure,
 }
 """Benchmarks that can be asked for by name, in the order in which all of them run."""
 

@@ -195,7 +195,7 @@ class FakeCluster:
 
     def _described(self, name: str) -> Message:
         if name not in self._topics:
-            return {"errorCode": _UNKNOWN_TOPIC, "name": name, "topicId": _topic_id(""), "partitions": []}
+            return {"errorCode": _UNKNOWN_TOPIC, "name": name, "topicId": topic_id(""), "partitions": []}
         partitions = []
         for index, log in enumerate(self._topics[name]):
             self._elect(log)
@@ -210,7 +210,7 @@ class FakeCluster:
                     "offlineReplicas": [],
                 }
             )
-        return {"errorCode": _NONE, "name": name, "topicId": _topic_id(name), "partitions": partitions}
+        return {"errorCode": _NONE, "name": name, "topicId": topic_id(name), "partitions": partitions}
 
     def _elect(self, log: _Log) -> None:
         """Has the first broker that is alive lead, if nobody does."""
@@ -223,7 +223,7 @@ class FakeCluster:
     def _create_topics(self, _: int, request: Message) -> Message:
         for topic in request["topics"]:
             self._topics[topic["name"]] = [_Log() for _ in topic["assignments"] or range(topic["numPartitions"])]
-        return {"topics": [{"name": each["name"], "topicId": _topic_id(each["name"])} for each in request["topics"]]}
+        return {"topics": [{"name": each["name"], "topicId": topic_id(each["name"])} for each in request["topics"]]}
 
     def _delete_topics(self, _: int, request: Message) -> Message:
         for topic in request["topics"]:
@@ -305,7 +305,7 @@ class FakeCluster:
         }
 
     def _fetch(self, broker_id: int, request: Message) -> Message:
-        names = {_topic_id(name): name for name in self._topics}
+        names = {topic_id(name): name for name in self._topics}
 
         def fetched(name: str | None, asked: Message) -> Message:
             log, error = self._log(broker_id, name, asked["partition"])
@@ -338,5 +338,6 @@ class FakeCluster:
         }
 
 
-def _topic_id(name: str) -> str:
+def topic_id(name: str) -> str:
+    """Returns the id of a topic of a fake cluster."""
     return uuid_text(name.encode()[:16].ljust(16, b"\0"))

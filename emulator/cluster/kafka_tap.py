@@ -5,20 +5,18 @@ clients stay on the tap. A broker that an answer names for the first time gets a
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from laststand.emulator.cluster.external_cluster import ExternalCluster
 from laststand.emulator.cluster.tapped_connection import TappedBroker, TappedConnection
 from laststand.emulator.core import messages
-from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.types import BrokerId, TopicId, TopicPartition
 from laststand.emulator.kafka.client_calls import metadata_call
 from laststand.emulator.kafka.connection import connected
-from laststand.emulator.kafka_listener.client_history import ClientHistory
-from laststand.emulator.rpc.frame_proxy import FrameConnection, FrameProxy
+from laststand.emulator.rpc.frame_end import FrameEnd
 
 _ASKS_WITHIN_S: Final = 5.0
 
@@ -73,8 +71,8 @@ class KafkaTap:
     async def close(self) -> None:
         """Ends all connections, and seals the histories."""
         for proxy in self._proxies.values():
-            await proxy.close()
-            proxy.broker.history.close()
+            proxy.close()
+            proxy.broker.close()
 
     async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
         """Returns where clients reach a broker that an answer names."""
@@ -84,18 +82,25 @@ class KafkaTap:
                 await self._proxy(broker_id, address)
         return self._listen.host, self._ports()[broker_id]
 
-    def learn_topic(self, name: str, topic_id: TopicId) -> None:
-        """Notes the id of a topic, by an answer."""
-        self._topic_ids[name] = topic_id
-        self._names[topic_id] = name
-
-    async def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
-        """Returns name and id of a topic of which a request has one; asks the cluster where nobody has yet."""
-        if (name is not None and name not in self._topic_ids) or (topic_id is not None and topic_id not in self._names):
+    async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
+        """Notes names and ids that an answer names; asks the cluster for ids that it does not name."""
+        is_known = True
+        for name, topic_id in topics:
+            if topic_id is not None:
+                self._learn_topic(name, topic_id)
+            is_known &= name in self._topic_ids
+        if not is_known:
             await self._ask_topics()
+
+    def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
+        """Returns name and id of a topic of which a request has one."""
         if name is None:
             return self._names.get(topic_id or TopicId(""), f"?{topic_id}"), topic_id
         return name, self._topic_ids.get(name)
+
+    def _learn_topic(self, name: str, topic_id: TopicId) -> None:
+        self._topic_ids[name] = topic_id
+        self._names[topic_id] = name
 
     async def _ask_topics(self) -> None:
         call = metadata_call(messages.MetadataRequest(topics=()))
@@ -108,19 +113,18 @@ class KafkaTap:
             assert isinstance(response, messages.MetadataResponse)
             for topic in response.topics:
                 if topic.topic_id is not None:
-                    self.learn_topic(topic.name, topic.topic_id)
+                    self._learn_topic(topic.name, topic.topic_id)
             return
 
     def _ports(self) -> Mapping[BrokerId, int]:
         return {broker_id: proxy.port for broker_id, proxy in self._proxies.items()}
 
     async def _proxy(self, broker_id: BrokerId, address: str) -> None:
-        history = ClientHistory(self._history_file(broker_id), broker_id=broker_id, incarnation=0)
-        broker = TappedBroker(broker_id, history, cluster=self)
-        proxy = _BrokerProxy(address, broker)
+        broker = TappedBroker(broker_id, address, history_file=self._history_file(broker_id), cluster=self)
+        proxy = _BrokerProxy(broker)
         port = self._listen.port + len(self._proxies) if self._listen.port else 0
         try:
-            _, proxy.port = host_and_port(await proxy.open(self._listen.host, port))
+            await proxy.open(self._listen.host, port)
         except OSError as error:
             listen = f"{self._listen.host}:{port}"
             raise ConfigError(
@@ -129,14 +133,33 @@ class KafkaTap:
         self._proxies[broker_id] = proxy
 
 
-class _BrokerProxy(FrameProxy):
-    def __init__(self, target_address: str, broker: TappedBroker) -> None:
-        super().__init__(target_address)
+class _BrokerProxy:
+    """Connections of clients to one broker; ``open`` makes it listen for them."""
+
+    def __init__(self, broker: TappedBroker) -> None:
         self.broker = broker
         self.port = 0
+        self._server: asyncio.Server
+        self._connections: set[TappedConnection] = set()
         self._count = 0
 
-    def connection(self, dialler: asyncio.StreamWriter, node: asyncio.StreamWriter) -> FrameConnection:
-        """Returns a connection that writes down what its client is answered."""
+    async def open(self, host: str, port: int) -> None:
+        """Listens on a port of an interface, or on a free one.
+
+        Raises:
+            OSError: somebody else has the port.
+        """
+        self._server = await asyncio.get_running_loop().create_server(self._connect, host, port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def close(self) -> None:
+        """Closes the port and all connections."""
+        self._server.close()
+        for connection in list(self._connections):
+            connection.close()
+
+    def _connect(self) -> FrameEnd:
         self._count += 1
-        return TappedConnection(self.broker, number=self._count, client=dialler, node=node)
+        connection = TappedConnection(self.broker, number=self._count, on_end=self._connections.discard)
+        self._connections.add(connection)
+        return connection.client

@@ -11,22 +11,24 @@ again with each fetch.
 """
 
 import asyncio
-import contextlib
 import logging
+import struct
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from laststand.emulator.core import messages
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS
 from laststand.emulator.kafka_listener.client_history import ClientHistory, Polled, Sent
 from laststand.emulator.kafka_listener.message_codec import Writer, read_client_id, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Api, Message, all_apis, api_named
 from laststand.emulator.plan.nodes import CLIENT
-from laststand.emulator.rpc.frame_proxy import drain, read_frame, write_frame
+from laststand.emulator.rpc.frame_end import FrameEnd
 from laststand.emulator.storage.fields import FieldError, FieldReader
 from laststand.emulator.storage.record_batch import describe_batches
 
@@ -39,8 +41,14 @@ _COORDINATOR: Final = api_named("FindCoordinator").key
 _CLUSTER: Final = api_named("DescribeCluster").key
 _READ: Final = frozenset({_PRODUCE, _FETCH, _METADATA, _COORDINATOR, _CLUSTER})
 
-_HEADER_BYTES: Final = 8
-_CORRELATION: Final = slice(4, 8)
+_API_AND_VERSION: Final = struct.Struct(">hh")
+_SIZE_BYTES: Final = 4
+_CORRELATION: Final = slice(8, 12)
+_HEADER_END: Final = 12
+_CORRELATION_OF_ANSWER: Final = slice(4, 8)
+_ANSWER_HEADER_END: Final = 8
+"""Places in a frame, which begins with its size."""
+
 _BROKERS: Final = 1
 """Endpoint type of brokers in DescribeCluster."""
 
@@ -52,21 +60,27 @@ _SESSION_EPOCH_AT: Final = 17
 _FIRST_EPOCH: Final = 0
 _NO_SESSION: Final = (-1).to_bytes(4, "big", signed=True)
 _CONSUMER: Final = -1
+_KNOWN_ACKS: Final = frozenset(int(acks) for acks in Acks)
 _KNOWN_ERRORS: Final = frozenset(int(error) for error in ErrorCode)
+_FLUSHES_AFTER_S: Final = 0.1
 
 
 class TappedCluster(Protocol):
     """The cluster that a tap is of."""
 
     async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
-        """Returns where clients reach a broker that an answer names."""
+        """Returns where clients reach a broker that an answer names.
+
+        Raises:
+            ConfigError: there is no room for its proxy.
+        """
         ...
 
-    def learn_topic(self, name: str, topic_id: TopicId) -> None:
-        """Notes the id of a topic, by an answer."""
+    async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
+        """Notes names and ids that an answer names; asks the cluster for ids that it does not name."""
         ...
 
-    async def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
+    def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
         """Returns name and id of a topic of which a request has one."""
         ...
 
@@ -76,18 +90,37 @@ class TappedBroker:
 
     Args:
         broker_id: of it.
-        history: of its clients.
+        address: of it.
+        history_file: of its clients.
         cluster: that it is a member of.
 
     Attributes:
+        history: of its clients.
         partitions: that its clients have written to or read from.
     """
 
-    def __init__(self, broker_id: BrokerId, history: ClientHistory, *, cluster: TappedCluster) -> None:
+    def __init__(self, broker_id: BrokerId, address: str, *, history_file: Path, cluster: TappedCluster) -> None:
         self.broker_id = broker_id
-        self.history = history
+        self.address = address
+        self.history = ClientHistory(history_file, broker_id=broker_id, incarnation=0, on_lines=self._flush_soon)
         self.cluster = cluster
         self.partitions: set[TopicPartition] = set()
+        self._flushing: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Seals the history."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+        self.history.close()
+
+    def _flush_soon(self) -> None:
+        """Has lines written, which is never urgent: a tap that is killed leaves a run without a verdict."""
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_later(_FLUSHES_AFTER_S, self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = None
+        self.history.flush()
 
 
 class _Exchange(NamedTuple):
@@ -114,85 +147,83 @@ class TappedConnection:
     Args:
         broker: that it is to.
         number: of it, unique for the broker.
-        client: where answers go.
-        node: where requests go.
+        on_end: called with it when it is over.
 
     Attributes:
+        client: the end of the client, as a protocol of asyncio.
         client_id: of the newest request.
         link: the client as an end of links.
         number: as given.
     """
 
-    def __init__(
-        self, broker: TappedBroker, *, number: int, client: asyncio.StreamWriter, node: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, broker: TappedBroker, *, number: int, on_end: Callable[["TappedConnection"], None]) -> None:
+        self.client = FrameEnd(on_frame=self._pass_request, on_lost=self.close)
         self.client_id = ""
         self.link = CLIENT
         self.number = number
+        self._node = FrameEnd(on_frame=self._pass_answer, on_lost=self.close)
+        self.client.other, self._node.other = self._node, self.client
         self._broker = broker
-        self._client = client
-        self._node = node
+        self._on_end = on_end
+        self._is_over = False
         self._unanswered: deque[_Exchange] = deque()
+        self._work = asyncio.ensure_future(self._dial())
+        """Whatever cannot be done at once; there is one at a time."""
 
-    async def run(self, dialler: asyncio.StreamReader, node: asyncio.StreamReader) -> None:
-        """Forwards until either end closes its connection."""
-        ways = [asyncio.create_task(self._forward_requests(dialler)), asyncio.create_task(self._forward_answers(node))]
+    async def _dial(self) -> None:
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-            for exchange in self._unanswered:
-                self._broker.history.complete(self, exchange.sent, {}, is_written=False)
-            self._broker.history.forget(self)
+            loop = asyncio.get_running_loop()
+            await loop.create_connection(lambda: self._node, *host_and_port(self._broker.address))
+        except OSError:  # nobody listens there: the client's connection ends
+            self.close()
+            return
+        self._node.release()
+        self.client.release()
 
-    async def _forward_requests(self, client: asyncio.StreamReader) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            while True:
-                frame = await read_frame(client)
-                write_frame(self._node, await self._read_request(frame))
-                await drain(self._node)
-
-    async def _forward_answers(self, node: asyncio.StreamReader) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            while True:
-                frame = await read_frame(node)
-                exchange = self._unanswered[0] if self._unanswered else None
-                if exchange is None or frame[:4] != exchange.correlation:
-                    raise ConnectionAbortedError("an answer to nothing")
-                if exchange.api is None:
-                    write_frame(self._client, frame)
-                else:
-                    await self._pass_answer(exchange, exchange.api, frame)
-                self._unanswered.popleft()
-                await drain(self._client)
+    def close(self) -> None:
+        """Ends both connections, once what was written has left."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self._work.cancel()
+        for end in (self.client, self._node):
+            end.close()
+        for exchange in self._unanswered:
+            self._broker.history.complete(self, exchange.sent, {}, is_written=False)
+        self._broker.history.forget(self)
+        self._on_end(self)
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
-    async def _read_request(self, frame: bytes) -> bytes:
-        """Notes what is asked; returns the frame to be sent."""
-        if len(frame) < _HEADER_BYTES:
-            raise ConnectionAbortedError("a request without a header")
-        key, version = int.from_bytes(frame[:2], "big", signed=True), int.from_bytes(frame[2:4], "big", signed=True)
+    def _pass_request(self, frame: bytes | bytearray) -> None:
+        try:
+            self._node.write(self._read_request(frame))
+        except FieldError as error:
+            _log.warning("client=%s reason=%s", self.client_id, error)
+            self.close()
+
+    def _read_request(self, frame: bytes | bytearray) -> bytes | bytearray:
+        """Notes what is asked; returns the frame to be sent.
+
+        Raises:
+            FieldError: it is no request of Kafka's.
+        """
+        if len(frame) < _HEADER_END:
+            raise FieldError("a request without a header")
+        key, version = _API_AND_VERSION.unpack_from(frame, _SIZE_BYTES)
         api = all_apis().get(key) if key in _READ or key == API_VERSIONS else None
         if api is None or version not in api.versions:
             self._await_answer(None, version, frame)
             return frame
-        try:
-            reader = FieldReader(frame)
-            reader.position = _HEADER_BYTES
-            self.client_id = read_client_id(reader, is_flexible=version in api.flexible)
-            body_at = reader.position
-            body = request_codec(key, version).read(reader) if key in (_PRODUCE, _FETCH) else {}
-        except FieldError as error:
-            _log.warning("client=%s api=%s version=%d reason=%s", self.client_id, api.name, version, error)
-            raise ConnectionAbortedError(str(error)) from None
+        reader = FieldReader(memoryview(frame))
+        reader.position = _HEADER_END
+        self.client_id = read_client_id(reader, is_flexible=version in api.flexible)
+        body_at = reader.position
         if key == _PRODUCE:
-            await self._note_sent(api, version, frame, body)
+            self._note_sent(api, version, frame, request_codec(key, version).read(reader))
         elif key == _FETCH:
-            asked = {place: entry async for place, entry in self._asked(body)} if body["replicaId"] == _CONSUMER else {}
-            self._await_answer(api, version, frame, asked=asked)
+            body = request_codec(key, version).read(reader)
+            self._await_answer(api, version, frame, asked=dict(self._asked(body)))
             return _without_session(frame, body, body_at, version)
         else:
             self._await_answer(api, version, frame)
@@ -202,17 +233,20 @@ class TappedConnection:
         self,
         api: Api | None,
         version: int,
-        frame: bytes,
+        frame: bytes | bytearray,
         *,
         sent: dict[TopicPartition, Sent] | None = None,
         asked: dict[tuple[str | None, int], messages.FetchPartition] | None = None,
     ) -> None:
-        self._unanswered.append(_Exchange(api, version, frame[_CORRELATION], sent or {}, asked or {}))
+        self._unanswered.append(_Exchange(api, version, bytes(frame[_CORRELATION]), sent or {}, asked or {}))
 
-    async def _note_sent(self, api: Api, version: int, frame: bytes, body: Message) -> None:
+    def _note_sent(self, api: Api, version: int, frame: bytes | bytearray, body: Message) -> None:
+        if body["acks"] not in _KNOWN_ACKS:  # a broker refuses it
+            self._await_answer(None, version, frame)
+            return
         batches: list[tuple[TopicPartition, TopicId | None, BatchDescriptor]] = []
         for topic in body["topicData"]:
-            name, topic_id = await self._broker.cluster.topic_of(*_named(topic, topic["name"]))
+            name, topic_id = self._broker.cluster.topic_of(*_named(topic, topic["name"]))
             for each in topic["partitionData"]:
                 batches += [
                     (TopicPartition(name, each["index"]), topic_id, batch)
@@ -226,9 +260,12 @@ class TappedConnection:
         else:
             self._await_answer(api, version, frame, sent=sent)
 
-    async def _asked(self, body: Message) -> AsyncIterator[tuple[tuple[str | None, int], messages.FetchPartition]]:
+    def _asked(self, body: Message) -> Iterator[tuple[tuple[str | None, int], messages.FetchPartition]]:
+        """Yields what a consumer asks, by the topic as it names it and the partition; nothing of a replica's fetch."""
+        if body["replicaId"] != _CONSUMER:
+            return
         for topic in body["topics"]:
-            name, topic_id = await self._broker.cluster.topic_of(*_named(topic, topic["topic"]))
+            name, topic_id = self._broker.cluster.topic_of(*_named(topic, topic["topic"]))
             for each in topic["partitions"]:
                 epoch = each["currentLeaderEpoch"]
                 yield (
@@ -244,68 +281,67 @@ class TappedConnection:
 
     # --- Answers --------------------------------------------------------------------------------------------------
 
-    async def _pass_answer(self, exchange: _Exchange, api: Api, frame: bytes) -> None:
+    def _pass_answer(self, frame: bytes | bytearray) -> None:
+        exchange = self._unanswered[0] if self._unanswered else None
+        if exchange is None or frame[_CORRELATION_OF_ANSWER] != exchange.correlation:
+            _log.warning("client=%s reason=an answer to nothing", self.client_id)
+            self.close()
+        elif exchange.api is None:
+            self._answer(exchange, frame)
+        else:
+            try:
+                self._read_answer(exchange, exchange.api, frame)
+            except FieldError as error:
+                _log.warning("client=%s answer of api=%s reason=%s", self.client_id, exchange.api.name, error)
+                self.close()
+
+    def _answer(self, exchange: _Exchange, frame: bytes | bytearray, answer: Message | None = None) -> None:
+        """Hands an answer to the client's socket, and notes the outcomes that it names."""
+        self.client.write(frame)
+        self._unanswered.popleft()
+        if exchange.sent and answer is not None:
+            outcomes = _outcomes(exchange.sent, answer)
+            self._broker.history.complete(self, exchange.sent, outcomes, is_written=self.client.is_open)
+
+    def _read_answer(self, exchange: _Exchange, api: Api, frame: bytes | bytearray) -> None:
         version = exchange.version
-        is_flexible = version in api.flexible and api.key != API_VERSIONS
-        reader = FieldReader(frame)
-        reader.position = 4
-        try:
-            if is_flexible:
-                reader.tagged()
-            if api.key == API_VERSIONS and frame[4:6] != b"\0\0":  # written as version 0
-                write_frame(self._client, frame)
-                return
-            answer = response_codec(api.key, version).read(reader)
-        except FieldError as error:
-            _log.warning("client=%s answer of api=%s reason=%s", self.client_id, api.name, error)
-            raise ConnectionAbortedError(str(error)) from None
-        is_changed = await self._readdressed(api.key, answer)
+        reader = FieldReader(memoryview(frame))
+        reader.position = _ANSWER_HEADER_END
+        if _has_flexible_header(api, version):
+            reader.tagged()
+        if api.key == API_VERSIONS and frame[_ANSWER_HEADER_END : _ANSWER_HEADER_END + 2] != b"\0\0":
+            self._answer(exchange, frame)  # an error is written as version 0
+            return
+        answer = response_codec(api.key, version).read(reader)
         if exchange.asked:
             self._note_polls(exchange, answer)
-        if is_changed:
-            writer = Writer()
-            response_codec(api.key, version).write(answer, writer)
-            frame = b"".join((exchange.correlation, b"\0" if is_flexible else b"", *writer.buffers()))
-        write_frame(self._client, frame)
-        if exchange.sent:
-            self._note_outcomes(exchange, answer)
-
-    async def _readdressed(self, key: int, answer: Message) -> bool:
-        """Replaces what an answer says that a client must not see; returns whether there was anything."""
-        if key == API_VERSIONS:
+        if api.key == API_VERSIONS:
             for each in answer["apiKeys"]:
                 if each["apiKey"] in _READ:
                     each["maxVersion"] = min(each["maxVersion"], all_apis()[each["apiKey"]].versions.last)
-            return True
-        if key == _METADATA:
-            for topic in answer["topics"]:
-                if topic["name"] and topic["topicId"]:
-                    self._broker.cluster.learn_topic(topic["name"], topic["topicId"])
-        places = list(_places(key, answer))
-        for place, broker_id in places:
-            address = f"{place['host']}:{place['port']}"
-            place["host"], place["port"] = await self._broker.cluster.place_of(BrokerId(NodeId(broker_id)), address)
-        return bool(places)
+            self._answer(exchange, _written(exchange, api, answer))
+        elif api.key == _METADATA or any(_places(api.key, answer)):
+            self._node.hold()
+            self._work = asyncio.ensure_future(self._answer_readdressed(exchange, api, answer))
+        else:
+            self._answer(exchange, frame, answer)
 
-    def _note_outcomes(self, exchange: _Exchange, answer: Message) -> None:
-        by_index = {
-            (topic["topicId"] or topic["name"], each["index"]): each
-            for topic in answer["responses"]
-            for each in topic["partitionResponses"]
-        }
-        outcomes = {}
-        for partition, sent in exchange.sent.items():
-            places = ((name, partition.partition) for name in (sent.topic_id, partition.topic))
-            found = next((by_index[place] for place in places if place in by_index), None)
-            if found is not None:
-                outcomes[partition] = messages.ProducePartitionResponse(
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    error=_error(found["errorCode"]),
-                    base_offset=_offset(found["baseOffset"]),
-                )
-        is_written = not self._client.is_closing()
-        self._broker.history.complete(self, exchange.sent, outcomes, is_written=is_written)
+    async def _answer_readdressed(self, exchange: _Exchange, api: Api, answer: Message) -> None:
+        """Answers with the addresses of proxies in place of brokers'."""
+        cluster = self._broker.cluster
+        try:
+            if api.key == _METADATA:
+                named = [topic for topic in answer["topics"] if topic["name"] and not topic["errorCode"]]
+                await cluster.learn_topics((topic["name"], topic["topicId"]) for topic in named)
+            for place, broker_id in _places(api.key, answer):
+                address = f"{place['host']}:{place['port']}"
+                place["host"], place["port"] = await cluster.place_of(BrokerId(NodeId(broker_id)), address)
+        except ConfigError as error:
+            _log.error("%s", error)
+            self.close()
+            return
+        self._answer(exchange, _written(exchange, api, answer), answer)
+        self._node.release()
 
     def _note_polls(self, exchange: _Exchange, answer: Message) -> None:
         polls = []
@@ -325,6 +361,41 @@ class TappedConnection:
                 )
                 polls.append(Polled(asked, outcome, records))
         self._broker.history.add_polls(self, polls)
+
+
+def _outcomes(
+    sent: Mapping[TopicPartition, Sent], answer: Message
+) -> dict[TopicPartition, messages.ProducePartitionResponse]:
+    by_index = {
+        (topic["topicId"] or topic["name"], each["index"]): each
+        for topic in answer["responses"]
+        for each in topic["partitionResponses"]
+    }
+    outcomes = {}
+    for partition, batch in sent.items():
+        places = ((name, partition.partition) for name in (batch.topic_id, partition.topic))
+        found = next((by_index[place] for place in places if place in by_index), None)
+        if found is not None:
+            outcomes[partition] = messages.ProducePartitionResponse(
+                topic=partition.topic,
+                partition=partition.partition,
+                error=_error(found["errorCode"]),
+                base_offset=_offset(found["baseOffset"]),
+            )
+    return outcomes
+
+
+def _has_flexible_header(api: Api, version: int) -> bool:
+    return version in api.flexible and api.key != API_VERSIONS
+
+
+def _written(exchange: _Exchange, api: Api, answer: Message) -> bytes:
+    """Returns an answer as a frame."""
+    writer = Writer()
+    response_codec(api.key, exchange.version).write(answer, writer)
+    header = b"\0" if _has_flexible_header(api, exchange.version) else b""
+    content = b"".join((exchange.correlation, header, *writer.buffers()))
+    return len(content).to_bytes(_SIZE_BYTES, "big") + content
 
 
 def _named(topic: Message, name: str) -> tuple[str | None, TopicId | None]:
@@ -348,7 +419,7 @@ def _places(key: int, answer: Message) -> Iterator[tuple[Message, int]]:
             yield each, each[field]
 
 
-def _without_session(frame: bytes, body: Message, body_at: int, version: int) -> bytes:
+def _without_session(frame: bytes | bytearray, body: Message, body_at: int, version: int) -> bytes | bytearray:
     """Returns a fetch that asks for no session, where it asked for a new one."""
     if version < _SESSIONS_SINCE or body["sessionEpoch"] != _FIRST_EPOCH:
         return frame

@@ -6,7 +6,7 @@ connection was lost, or the broker died, before that, the outcome is unknown. Th
 clients, so that one oracle judges both.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -87,12 +87,16 @@ class ClientHistory:
         path: of the file; it is made with the first line.
         broker_id: of the broker.
         incarnation: of its process.
+        on_lines: called where lines were added, to have ``flush`` called; without it they are written at once.
     """
 
-    def __init__(self, path: Path, *, broker_id: BrokerId, incarnation: int) -> None:
+    def __init__(
+        self, path: Path, *, broker_id: BrokerId, incarnation: int, on_lines: Callable[[], None] | None = None
+    ) -> None:
         self._path = path
         self._broker_id = broker_id
         self._incarnation = incarnation
+        self._on_lines = self.flush if on_lines is None else on_lines
         self._file: History | None = None
         self._records: dict[str, int] = {}
         self._operations = 0
@@ -129,7 +133,7 @@ class ClientHistory:
             self._history().add_send(line, process=process, acks=acks)
             sent[partition] = Sent(partition, topic_id, batch, acks, line)
         if sent:
-            self._history().flush()
+            self._on_lines()
         return sent
 
     def complete(
@@ -154,7 +158,7 @@ class ClientHistory:
             base_offset = None if outcome is None or error is not ErrorCode.NONE else outcome.base_offset
             self._end(connection, each, error, base_offset)
         if sent:
-            self._history().flush()
+            self._on_lines()
 
     def forget(self, connection: ClientConnection) -> None:
         """Forgets a client whose connection is over."""
@@ -223,7 +227,12 @@ class ClientHistory:
             )
             self._history().add_poll(line, process=self.process_of(connection), phase=Phase.LIVE.value)
         if polls:
-            self._history().flush()
+            self._on_lines()
+
+    def flush(self) -> None:
+        """Writes the lines that were added since the last call."""
+        if self._file is not None:
+            self._file.flush()
 
     def close(self) -> None:
         """Seals the history."""

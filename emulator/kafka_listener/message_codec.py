@@ -121,7 +121,7 @@ def read_client_id(reader: FieldReader, *, is_flexible: bool) -> str:
         FieldError: the bytes are none.
     """
     size = reader.int16()
-    client_id = "" if size < 0 else reader.raw_bytes(size).decode(errors="replace")
+    client_id = "" if size < 0 else str(reader.raw_bytes(size), "utf-8", errors="replace")
     if is_flexible:
         reader.tagged()
     return client_id

@@ -39,13 +39,9 @@ class FrameProxy(ABC):
     def connection(self, dialler: asyncio.StreamWriter, node: asyncio.StreamWriter) -> FrameConnection:
         """Returns the forwarder of a new connection."""
 
-    async def open(self, host: str = _LOOPBACK, port: int = 0) -> str:
-        """Listens on a port of an interface, or on a free one; returns its ``host:port``.
-
-        Raises:
-            OSError: somebody else has the port.
-        """
-        self._server = await asyncio.start_server(self._forward, host, port)
+    async def open(self, host: str = _LOOPBACK) -> str:
+        """Listens on a free port of an interface; returns its ``host:port``."""
+        self._server = await asyncio.start_server(self._forward, host, 0)
         return f"{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:

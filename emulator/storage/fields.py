@@ -37,7 +37,7 @@ class FieldReader:
     """Reads a message from its start; each method reads the next field.
 
     Args:
-        content: the whole message.
+        content: the whole message; of a view, fields of bytes are views, too.
 
     Attributes:
         position: of the next field.
@@ -48,8 +48,8 @@ class FieldReader:
 
     __slots__ = ("_content", "position")
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
+    def __init__(self, content: bytes | memoryview) -> None:
+        self._content: bytes = content  # type: ignore[assignment]  # a view is read as bytes are
         self.position = 0
 
     def number(self, form: struct.Struct) -> Any:
@@ -87,6 +87,9 @@ class FieldReader:
 
     def varint(self) -> int:
         """Reads an unsigned number in as many bytes as it needs, five at most (Kafka's ``readUnsignedVarint``)."""
+        if self.position < len(self._content) and (byte := self._content[self.position]) < 0x80:  # as most are
+            self.position += 1
+            return byte
         value = shift = 0
         for byte in self._content[self.position : self.position + _VARINT_BYTES_MAX]:
             self.position += 1
@@ -112,7 +115,7 @@ class FieldReader:
     def utf8(self, size: int) -> str:
         """Reads a text of so many bytes."""
         try:
-            return self.raw_bytes(size).decode()
+            return str(self.raw_bytes(size), "utf-8")
         except UnicodeDecodeError as error:
             raise FieldError(f"a text is not UTF-8: {error.reason}") from None
 
@@ -141,7 +144,10 @@ class FieldReader:
 
     def tagged(self) -> "list[tuple[int, FieldReader]]":
         """Reads the tagged fields that end a structure: tag and content of each; Kafka reads a repeated tag again."""
-        return [(self.varint(), FieldReader(self.raw_bytes(self.varint()))) for _ in range(self.count(self.varint()))]
+        count = self.varint()
+        if count == 0:
+            return []
+        return [(self.varint(), FieldReader(self.raw_bytes(self.varint()))) for _ in range(self.count(count))]
 
     def _too_short(self, size: int) -> FieldError:
         return FieldError(f"{size} bytes expected at {self.position} of {len(self._content)}")
