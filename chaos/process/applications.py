@@ -16,6 +16,7 @@ from typing import Final
 from laststand.emulator.cluster.child import EndCause, ProcessEnd, ProcessSpec
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.descendant_death import with_descendants
 
 ADDRESSES: Final = "BOOTSTRAP_SERVERS"
 """Environment variable in which an application finds its brokers."""
@@ -83,7 +84,7 @@ class Applications:
                 raise ApplicationStartError(name=name, reason=f"there is no program {argv[0]!r}")
             spec = ProcessSpec(
                 name=name,
-                argv=argv,
+                argv=tuple(with_descendants(argv)),
                 stderr_path=self._directory / f"application-{name}.log",
                 environment={ADDRESSES: addresses[name]},
                 exits_with_signal_number=True,

@@ -7,7 +7,7 @@ finds in its environment (``LASTSTAND_READY_FD``)::
     {"ready": true, "port": 12345}
 
 A signal goes to the child's process group, and what is left of the group when the child ends is killed. Only the child
-itself ends with this process if that is killed.
+itself ends with this process if that is killed (``laststand.emulator.descendant_death`` sees to others).
 
 The cause of an end depends on the request *and* on how the process ended: a node that was about to be killed but
 crashed first has crashed.
