@@ -38,6 +38,7 @@ _NONE: Final = 0
 _OFFSET_OUT_OF_RANGE: Final = 1
 _UNKNOWN_TOPIC: Final = 3
 _NOT_LEADER: Final = 6
+_NOT_CONTROLLER: Final = 41
 _UNKNOWN_TOPIC_ID: Final = 100
 _EARLIEST: Final = -2
 
@@ -186,9 +187,14 @@ class FakeCluster:
                 {"nodeId": broker_id, "host": _HOST, "port": port} for broker_id, port in self._alive().items()
             ],
             "clusterId": "fake",
-            "controllerId": next(iter(self._alive()), -1),
+            "controllerId": self._controller,
             "topics": [self._described(name) for name in wanted],
         }
+
+    @property
+    def _controller(self) -> int:
+        """The last broker that is alive; the others refuse what is the controller's."""
+        return next(reversed(self._alive()), -1)
 
     def _alive(self) -> dict[int, int]:
         return {broker_id: port for broker_id, port in self._ports.items() if not self._is_down(broker_id)}
@@ -220,12 +226,16 @@ class FakeCluster:
             log.leader = next(iter(alive), None)
             log.epoch += has_led
 
-    def _create_topics(self, _: int, request: Message) -> Message:
+    def _create_topics(self, broker_id: int, request: Message) -> Message:
+        if broker_id != self._controller:
+            return {"topics": [{"name": each["name"], "errorCode": _NOT_CONTROLLER} for each in request["topics"]]}
         for topic in request["topics"]:
             self._topics[topic["name"]] = [_Log() for _ in topic["assignments"] or range(topic["numPartitions"])]
         return {"topics": [{"name": each["name"], "topicId": topic_id(each["name"])} for each in request["topics"]]}
 
-    def _delete_topics(self, _: int, request: Message) -> Message:
+    def _delete_topics(self, broker_id: int, request: Message) -> Message:
+        if broker_id != self._controller:
+            return {"responses": [{"name": each["name"], "errorCode": _NOT_CONTROLLER} for each in request["topics"]]}
         for topic in request["topics"]:
             self._topics.pop(topic["name"], None)
         return {"responses": [{"name": each["name"]} for each in request["topics"]]}

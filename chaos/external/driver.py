@@ -58,6 +58,7 @@ class ExternalDriver:
             self._cluster.addresses,
             topics=lambda: (*topics, *order.scenario.made_topics),
             on_change=self._changes.change,
+            numbers=self._cluster.broker_numbers,
         )
         token = RunToken.read_or_draw(token_file)
         try:
@@ -70,6 +71,7 @@ class ExternalDriver:
                     session_timeout_ms=node_properties({}).broker_session_timeout_ms,
                     switches=order.switches,
                     wire=Wire.KAFKA,
+                    broker_numbers=self._cluster.broker_numbers,
                 )
                 await self._client.launch(self._supervisor, config, directory=order.directory)
                 following = tasks.create_task(state.run())

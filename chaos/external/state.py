@@ -22,6 +22,7 @@ from laststand.emulator.core.types import (
     TopicPartition,
 )
 from laststand.emulator.kafka.admin_calls import QUORUM_RESPONSE, fetched_ends, quorum_request
+from laststand.emulator.kafka.broker_numbers import SAME_NUMBERS, BrokerNumbers
 from laststand.emulator.kafka.connection import KafkaConnection
 from laststand.emulator.kafka.description_calls import BrokersWord, describe_cluster
 
@@ -44,18 +45,25 @@ class ExternalState:
         addresses: of brokers.
         topics: returns the topics that count.
         on_change: called after each answer.
+        numbers: of the cluster's brokers.
 
     Attributes:
         image: what is committed, as far as brokers describe it; it has no metadata offsets.
     """
 
     def __init__(
-        self, addresses: Mapping[BrokerId, str], *, topics: Callable[[], Sequence[str]], on_change: Callable[[], None]
+        self,
+        addresses: Mapping[BrokerId, str],
+        *,
+        topics: Callable[[], Sequence[str]],
+        on_change: Callable[[], None],
+        numbers: BrokerNumbers = SAME_NUMBERS,
     ) -> None:
         self.image = MetadataImage()
         self._addresses = addresses
         self._topics = topics
         self._on_change = on_change
+        self._numbers = numbers
         self._answers: dict[BrokerId, _Answer] = {}
         self._ends: dict[NodeId, MetadataOffset] = {}
         self._connections: dict[BrokerId, KafkaConnection] = {}
@@ -65,6 +73,12 @@ class ExternalState:
     def believed(self) -> BrokerId | None:
         """The broker that is believed; ``None`` while none answers."""
         return next(iter(self._by_credit()), None)
+
+    @property
+    def controller(self) -> BrokerId | None:
+        """The controller that the believed broker names."""
+        believed = self.believed
+        return None if believed is None else self._answers[believed].word.controller
 
     async def run(self) -> None:
         """Asks every broker again and again until cancelled."""
@@ -113,7 +127,7 @@ class ExternalState:
         found = self._connections.get(broker_id)
         if found is None or not found.is_open:
             found = self._connections[broker_id] = await KafkaConnection.dial(
-                self._addresses[broker_id], keepalive=None
+                self._addresses[broker_id], keepalive=None, numbers=self._numbers
             )
         return found
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from laststand.chaos.external.hooked import BREAKS, perform_by_hook
@@ -21,7 +22,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
 from laststand.emulator.kafka.admin_calls import ask_admin
-from laststand.emulator.kafka.connection import connected
+from laststand.emulator.kafka.connection import KafkaConnection, connected
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.external_refusals import hook_name
@@ -216,7 +217,7 @@ class ExternalTarget:
     async def _answers(self, broker_id: BrokerId) -> bool:
         try:
             async with asyncio.timeout(_PROBE_S):
-                async with connected(self._cluster.addresses[broker_id]):
+                async with self._connected(broker_id):
                     pass
         except (OSError, TimeoutError):
             return False
@@ -231,6 +232,8 @@ class ExternalTarget:
         if isinstance(request, admin_messages.DescribeClusterRequest):
             return self._described()
         response = await self._ask(lambda: self._state.believed, request)
+        if _is_refused(response):  # brokers that pass nothing on
+            response = await self._ask(lambda: self._state.controller, request)
         match request, response:
             case admin_messages.CreateTopicsRequest(), admin_messages.CreateTopicsResponse(topics=topics):
                 self.made_topics.update(topic.name for topic in topics if topic.error is ErrorCode.NONE)
@@ -256,16 +259,16 @@ class ExternalTarget:
             if broker_id is not None:
                 try:
                     async with asyncio.timeout_at(deadline):
-                        return await self._ask_once(self._cluster.addresses[broker_id], request)
+                        async with self._connected(broker_id) as connection:
+                            return await ask_admin(connection, request)
                 except OSError as error:  # a timeout is one
                     reason = str(error) or reason
             await asyncio.sleep(_ASK_AGAIN_S)
         name = type(request).__name__.removesuffix("Request")
         raise AdminError(api=name, error=ErrorCode.NETWORK_EXCEPTION, reason=reason)
 
-    async def _ask_once(self, address: str, request: messages.Request) -> messages.Response:
-        async with connected(address) as connection:
-            return await ask_admin(connection, request)
+    def _connected(self, broker_id: BrokerId) -> AbstractAsyncContextManager[KafkaConnection]:
+        return connected(self._cluster.addresses[broker_id], numbers=self._cluster.broker_numbers)
 
     def _described(self) -> admin_messages.DescribeClusterResponse:
         """Returns the cluster by who is alive; nobody tells what each of them has applied."""
@@ -291,3 +294,9 @@ class ExternalTarget:
     def note(self, event: events.Event) -> None:
         """Writes into the harness's event file."""
         self._log.note(event)
+
+
+def _is_refused(response: messages.Response) -> bool:
+    """Returns whether a broker answers, of all or of a part, that it is not the controller."""
+    parts = (each for name in ("topics", "partitions", "resources") for each in getattr(response, name, ()))
+    return any(getattr(each, "error", None) is ErrorCode.NOT_CONTROLLER for each in (response, *parts))

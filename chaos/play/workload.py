@@ -1,5 +1,6 @@
 """Turns a scenario's workload into the configuration of clients."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,7 @@ def client_config(
     session_timeout_ms: int,
     switches: Switches,
     wire: Wire = Wire.GRPC,
+    broker_numbers: Mapping[int, int] = {},
 ) -> ClientConfig:
     """Returns the configuration of a run's client process."""
     return ClientConfig(
@@ -49,6 +51,7 @@ def client_config(
         consumers=consumers_of(scenario),
         transactions=transactions_of(scenario, switches),
         wire=wire,
+        broker_numbers=dict(broker_numbers),
     )
 
 

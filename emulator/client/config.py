@@ -104,6 +104,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
         brokers: every broker; any of them is asked for metadata.
         session_timeout_ms: of the cluster; silent connections are given up in half of it.
         wire: how they are spoken to.
+        broker_numbers: the cluster's own ids of brokers, where they are others.
     """
 
     history_path: str
@@ -115,6 +116,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     consumers: tuple[ConsumerConfig, ...]
     transactions: TransactionsConfig | None = None
     wire: Wire = Wire.GRPC
+    broker_numbers: dict[int, int] = {}
 
 
 FINAL_CONSUMER: Final = "final-consumer"

@@ -113,6 +113,7 @@ class ClientProcess:
             tasks=tasks,
             dialler=dialler,
             wire=self._config.wire,
+            broker_numbers=self._config.broker_numbers,
         )
 
     def _start_work(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> None:

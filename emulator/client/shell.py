@@ -5,7 +5,7 @@ In one turn the lines of the history come first and are written before any reque
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from laststand.emulator.client.config import Wire
@@ -68,6 +68,7 @@ class Links:
         tasks: asyncio.TaskGroup,
         dialler: NodeId | None = CLIENT_ID,
         wire: Wire = Wire.GRPC,
+        broker_numbers: Mapping[int, int] = {},
     ) -> None:
         self._addresses = AddressBook({NodeId(node): address for node, address in addresses.items()})
         self._dialler = dialler
@@ -75,6 +76,7 @@ class Links:
         self._token = token
         self._tasks = tasks
         self._wire = wire
+        self._broker_numbers = broker_numbers
 
     def outbound(self, deliver: Deliver) -> "Outbound | KafkaOutbound":
         """Returns the sender of a client's requests; ``deliver`` is called with every outcome."""
@@ -90,6 +92,7 @@ class Links:
                 parse_fetched=parse_fetched,
                 deliver=deliver,
                 login=Login(name, self._token.text) if self._wire is Wire.KAFKA_WITH_LOGIN else None,
+                numbers=self._broker_numbers,
             )
         return Outbound(
             addresses=self._addresses,

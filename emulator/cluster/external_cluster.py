@@ -18,11 +18,22 @@ class ExternalCluster(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         addresses: that brokers advertise.
         features: finalized levels, by name.
+        broker_numbers: the cluster's own ids of brokers, where a scenario has others.
     """
 
     cluster_id: str
     addresses: Mapping[BrokerId, str]
     features: Mapping[str, int]
+    broker_numbers: Mapping[int, int] = {}
+
+    def numbered_as(self, broker_ids: tuple[BrokerId, ...]) -> "ExternalCluster":
+        """Returns the cluster whose brokers have the ids of a scenario's as many, in order."""
+        pairs = list(zip(sorted(broker_ids), sorted(self.addresses), strict=True))
+        return msgspec.structs.replace(
+            self,
+            addresses={ours: self.addresses[theirs] for ours, theirs in pairs},
+            broker_numbers={int(ours): int(theirs) for ours, theirs in pairs if ours != theirs},
+        )
 
     @property
     def nearest_era(self) -> str:

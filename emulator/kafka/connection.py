@@ -28,6 +28,7 @@ from kio.static.primitive import i32
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
 from laststand.emulator.core.address import host_and_port
+from laststand.emulator.kafka.broker_numbers import SAME_NUMBERS, BrokerNumbers, renumbered
 from laststand.emulator.kafka.calls import Versions
 from laststand.emulator.rpc.channel import Keepalive
 
@@ -47,13 +48,15 @@ class Login(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def connected(address: str, login: Login | None = None) -> AsyncIterator["KafkaConnection"]:
-    """Connects to a node for some requests, without looking whether it stays alive.
+async def connected(
+    address: str, login: Login | None = None, *, numbers: BrokerNumbers = SAME_NUMBERS
+) -> AsyncIterator["KafkaConnection"]:
+    """Connects to a node for some requests, without looking whether it stays alive; arguments as of ``dial``.
 
     Raises:
         OSError: there is no connection.
     """
-    connection = await KafkaConnection.dial(address, keepalive=None, login=login)
+    connection = await KafkaConnection.dial(address, keepalive=None, login=login, numbers=numbers)
     try:
         yield connection
     finally:
@@ -68,24 +71,36 @@ class KafkaConnection:
         features: finalized levels, by name.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str, numbers: BrokerNumbers
+    ) -> None:
         self.versions: Versions = {}
         self.features: Mapping[str, int] = {}
         self._reader = reader
         self._writer = writer
         self._address = address
+        self._numbers = numbers
+        self._our_numbers = {theirs: ours for ours, theirs in numbers.items()}
         self._last_id = 0
         self._unanswered: dict[int, tuple[type[ResponsePayload], asyncio.Future[Entity]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    async def dial(cls, address: str, *, keepalive: Keepalive | None, login: Login | None = None) -> "KafkaConnection":
+    async def dial(
+        cls,
+        address: str,
+        *,
+        keepalive: Keepalive | None,
+        login: Login | None = None,
+        numbers: BrokerNumbers = SAME_NUMBERS,
+    ) -> "KafkaConnection":
         """Opens a connection to ``host:port``.
 
         Args:
             address: of the node, or of a proxy before it.
             keepalive: how soon a silent node is given up; ``None`` if the caller waits no longer than it wants to.
             login: of who dials; ``None`` where the node does not ask, or for ApiVersions alone.
+            numbers: of the cluster's brokers.
 
         Raises:
             OSError: nobody answers there, or the login is refused.
@@ -93,7 +108,7 @@ class KafkaConnection:
         try:
             async with asyncio.timeout(_DIAL_TIMEOUT_S if keepalive is None else keepalive.timeout_ms / 1000):
                 reader, writer = await asyncio.open_connection(*host_and_port(address))
-                connection = cls(reader, writer, address=address)
+                connection = cls(reader, writer, address=address, numbers=numbers)
                 try:
                     await connection._begin()
                     if login is not None:
@@ -124,7 +139,7 @@ class KafkaConnection:
         buffer = io.BytesIO(bytes(_SIZE_BYTES))
         buffer.seek(_SIZE_BYTES)
         entity_writer(type(header))(buffer, header)
-        entity_writer(type(request))(buffer, request)
+        entity_writer(type(request))(buffer, renumbered(request, self._numbers))
         frame = buffer.getbuffer()
         frame[:_SIZE_BYTES] = (len(frame) - _SIZE_BYTES).to_bytes(_SIZE_BYTES, "big")
         self._writer.write(frame)
@@ -202,7 +217,7 @@ class KafkaConnection:
         _, header_size = entity_reader(response.__header_schema__)(frame, 0)
         entity, _ = entity_reader(response)(frame, header_size)
         if not answer.done():
-            answer.set_result(entity)
+            answer.set_result(renumbered(entity, self._our_numbers))
 
     async def _watch(self, keepalive: Keepalive) -> None:
         """Gives the connection up when nobody answers at its address while a request is unanswered."""

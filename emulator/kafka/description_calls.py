@@ -34,12 +34,14 @@ class BrokersWord(msgspec.Struct, frozen=True, kw_only=True):
         addresses: of the brokers that it knows as alive, advertised.
         racks: of the same brokers.
         partitions: of the topics that were asked for and exist. No answer has partition epochs: they are 0.
+        controller: a broker that carries out what administrators ask, or passes it on.
     """
 
     cluster_id: str | None
     addresses: Mapping[BrokerId, str]
     racks: Mapping[BrokerId, str]
     partitions: Mapping[TopicPartition, PartitionState]
+    controller: BrokerId | None = None
 
 
 async def describe_cluster(connection: KafkaConnection, topics: Sequence[str]) -> BrokersWord:
@@ -70,6 +72,7 @@ async def describe_cluster(connection: KafkaConnection, topics: Sequence[str]) -
         addresses={broker_id: f"{broker.host}:{broker.port}" for broker_id, broker in sorted(brokers.items())},
         racks={broker_id: broker.rack or "" for broker_id, broker in brokers.items()},
         partitions=partitions,
+        controller=broker_or_none(metadata.controller_id),
     )
 
 

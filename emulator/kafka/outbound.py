@@ -12,6 +12,7 @@ from typing import Final
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import TransportError
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
+from laststand.emulator.kafka.broker_numbers import BrokerNumbers
 from laststand.emulator.kafka.calls import Call, Versions
 from laststand.emulator.kafka.client_calls import (
     fetch_call,
@@ -39,6 +40,7 @@ class KafkaOutbound:
         parse_fetched: reads the batch headers in a fetched block.
         deliver: called with every outcome, on the event loop, never from within ``send``.
         login: of the client; ``None`` where nodes do not ask for one.
+        numbers: of the cluster's brokers.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class KafkaOutbound:
         tasks: asyncio.TaskGroup,
         parse_fetched: ParseFetched,
         deliver: Deliver,
+        numbers: BrokerNumbers,
         login: Login | None = None,
     ) -> None:
         self._addresses = addresses
@@ -57,6 +60,7 @@ class KafkaOutbound:
         self._parse_fetched = parse_fetched
         self._deliver = deliver
         self._login = login
+        self._numbers = numbers
         self._connections: dict[tuple[NodeId, type], KafkaConnection] = {}
         self._dialling: dict[tuple[NodeId, type], asyncio.Lock] = {}
         self._calls: set[asyncio.Task[None]] = set()
@@ -136,6 +140,6 @@ class KafkaOutbound:
             if found is None or not found.is_open:
                 address = self._addresses.address_of(destination)
                 found = self._connections[key] = await KafkaConnection.dial(
-                    address, keepalive=self._keepalive, login=self._login
+                    address, keepalive=self._keepalive, login=self._login, numbers=self._numbers
                 )
             return found

@@ -66,20 +66,22 @@ def one_kill(cluster: FakeCluster, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("fault", "verdict", "checks"),
+    ("fault", "broker_ids", "verdict", "checks"),
     [
-        (Fault(), Verdict.VALID, set()),
-        (Fault(delay_s=0.2), Verdict.VALID, set()),
-        (Fault(drops_one_in=1000), Verdict.VIOLATION, {"D1", "D14", "C2"}),
-        (Fault(stale_records=200), Verdict.VIOLATION, {"C3"}),
+        (Fault(), (0, 1), Verdict.VALID, set()),
+        (Fault(), (1, 7), Verdict.VALID, set()),
+        (Fault(delay_s=0.2), (0, 1), Verdict.VALID, set()),
+        (Fault(drops_one_in=1000), (0, 1), Verdict.VIOLATION, {"D1", "D14", "C2"}),
+        (Fault(stale_records=200), (0, 1), Verdict.VIOLATION, {"C3"}),
     ],
-    ids=["correct", "slow", "lossy", "stale"],
+    ids=["correct", "other-ids", "slow", "lossy", "stale"],
 )
 def test_a_cluster_is_convicted_of_what_its_clients_were_told(
-    fault: Fault, verdict: Verdict, checks: set[str], tmp_path: Path
+    fault: Fault, broker_ids: tuple[int, int], verdict: Verdict, checks: set[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "hooks.yaml").write_text(FAKE_HOOKS)
-    cluster = FakeCluster(tmp_path, broker_ids=(0, 1), fault=fault)
+    names = dict(enumerate(map(str, broker_ids)))
+    (tmp_path / "hooks.yaml").write_text(FAKE_HOOKS.replace("{0: '0', 1: '1'}", str(names)))
+    cluster = FakeCluster(tmp_path, broker_ids=broker_ids, fault=fault)
     with cluster.running():
         cli.main(one_kill(cluster, tmp_path), standalone_mode=False)
     [run] = (tmp_path / "out" / "one-kill").glob("2*")

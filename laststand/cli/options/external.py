@@ -75,9 +75,12 @@ class ExternalChoice:
             raise UserError("; ".join(problems))
         cluster = asyncio.run(find_cluster(self.bootstrap, owned=self.owned))
         there, wanted = sorted(cluster.addresses), list(scenario.broker_ids)
-        if there != wanted:
+        if len(there) != len(wanted):
             raise UserError(f"{scenario.path}: its brokers are {wanted}, and those of the cluster {there}")
-        return ExternalOrder(cluster=cluster, hooks=hooks, keeps_topics=self.keeps_topics), cluster.nearest_era
+        order = ExternalOrder(
+            cluster=cluster.numbered_as(scenario.broker_ids), hooks=hooks, keeps_topics=self.keeps_topics
+        )
+        return order, cluster.nearest_era
 
 
 def external_options(command: _CommandT) -> _CommandT:
