@@ -30,9 +30,18 @@ async def run_tap(
     *,
     directory: Path,
     era: str,
+    has_keys: bool,
     on_open: Callable[[KafkaTap], Awaitable[None]],
 ) -> None:
     """Taps a cluster, until ``on_open`` returns; then reads all that clients have used, and completes the directory.
+
+    Args:
+        cluster: as it was found.
+        listen: where clients connect.
+        directory: the new run directory.
+        era: by whose rules it is judged.
+        has_keys: whether keys of records are written down.
+        on_open: called with the open tap.
 
     Raises:
         ConfigError: somebody else listens there, or the directory exists.
@@ -44,7 +53,10 @@ async def run_tap(
         description=f"Clients of cluster {cluster.cluster_id}, through a tap.",
     )
     tap = KafkaTap(
-        cluster, listen, history_file=lambda broker_id: foreign_history_file(directory, broker_id, incarnation=0)
+        cluster,
+        listen,
+        history_file=lambda broker_id: foreign_history_file(directory, broker_id, incarnation=0),
+        key_file=lambda broker_id: directory / "keys" / f"{broker_id}.jsonl" if has_keys else None,
     )
     problem: str | None = "the tap did not reach its end"
     try:

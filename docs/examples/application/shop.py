@@ -11,7 +11,7 @@ async def place_orders(servers: str, orders: range) -> None:
     shop = AIOKafkaProducer(bootstrap_servers=servers, client_id="shop", acks="all", enable_idempotence=True)
     await shop.start()
     for order in orders:
-        await shop.send_and_wait("orders", b"order %d" % order)
+        await shop.send_and_wait("orders", b"order %d" % order, key=b"python-%d" % order)
     await shop.stop()
 
 

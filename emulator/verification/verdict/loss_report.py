@@ -144,6 +144,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         reason: why it is of that kind.
         story: first who acknowledged and who held them, then what was not flushed, who was elected and why, who
             truncated; losses with other fates may share what follows the first.
+        keys: of the records, as text, at most 100, where somebody wrote down keys (``laststand tap --keys``).
 
     """
 
@@ -165,6 +166,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     guarantee: Guarantee
     reason: str
     story: tuple[StoryLine, ...]
+    keys: tuple[str, ...] = ()
 
 
 def merged(offsets: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:

@@ -29,9 +29,14 @@ _ENDS: Final = (signal.SIGINT, signal.SIGTERM)
 @click.option("--upstream", metavar="HOST:PORT,...", required=True, help="Addresses of brokers of the cluster.")
 @click.option("--out", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The new run directory.")
 @click.option("--era", metavar="NAME", help="By whose rules it is judged; by the cluster's features if not given.")
+@click.option(
+    "--keys", "has_keys", is_flag=True, help="Write down keys of records, too, so that lost ones are named."
+)
 @click.option("--i-own-this-cluster", "owned", metavar="CLUSTER_ID", help="As for laststand run --driver external.")
 @json_option
-def tap(place: str, upstream: str, *, out: Path, era: str | None, owned: str | None, output: Output) -> None:
+def tap(
+    place: str, upstream: str, *, out: Path, era: str | None, has_keys: bool, owned: str | None, output: Output
+) -> None:
     """Stand between clients of Kafka and a cluster, until Ctrl-C.
 
     Clients connect to the tap instead of the cluster, and are not changed. RUN gets what they sent, and what they were
@@ -49,11 +54,11 @@ def tap(place: str, upstream: str, *, out: Path, era: str | None, owned: str | N
         raise UserError(f"--listen {place}: expected HOST:PORT") from None
     cluster = asyncio.run(find_cluster(tuple(filter(None, upstream.split(","))), owned=owned))
     era_switches(era := era or cluster.nearest_era)
-    asyncio.run(_tap(cluster, listen, out.absolute(), era))
+    asyncio.run(_tap(cluster, listen, out.absolute(), era, has_keys=has_keys))
     report_done(f"{out}: laststand verify {out}", {"run": str(out)}, output)
 
 
-async def _tap(cluster: "ExternalCluster", listen: "Listen", out: Path, era: str) -> None:
+async def _tap(cluster: "ExternalCluster", listen: "Listen", out: Path, era: str, *, has_keys: bool) -> None:
     from laststand.chaos.external.tap_run import run_tap
 
     done = asyncio.Event()
@@ -68,4 +73,4 @@ async def _tap(cluster: "ExternalCluster", listen: "Listen", out: Path, era: str
             loop.remove_signal_handler(number)
         click.echo("read what clients have used", err=True)
 
-    await run_tap(cluster, listen, directory=out, era=era, on_open=wait)
+    await run_tap(cluster, listen, directory=out, era=era, has_keys=has_keys, on_open=wait)
