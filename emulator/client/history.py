@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -35,9 +35,16 @@ from laststand.emulator.core.client.steps import (
     SessionRecorded,
     TransactionRecorded,
 )
-from laststand.emulator.core.history import HistoryLine, HistorySealed, Operation, OperationType, SendOperation
+from laststand.emulator.core.history import (
+    GroupPositionOperation,
+    HistoryLine,
+    HistorySealed,
+    Operation,
+    OperationType,
+    SendOperation,
+)
 from laststand.emulator.core.packed.layout import SUFFIX
-from laststand.emulator.core.types import Acks
+from laststand.emulator.core.types import Acks, CauseId, NodeId, Offset, TopicId
 from laststand.emulator.storage.line_file import LineFile, line_files, read_lines
 
 HISTORY_FILE: Final = f"history{SUFFIX}"
@@ -46,6 +53,22 @@ HISTORY_FILE: Final = f"history{SUFFIX}"
 _ENCODER: Final = msgspec.json.Encoder()
 _LINE: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+
+
+class GroupPosition(NamedTuple):
+    """What a line about a position of a group says; attributes as of ``GroupPositionOperation``."""
+
+    type: OperationType
+    operation_id: CauseId
+    kind: Literal["commit", "fetch"]
+    group: str
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    node: NodeId
+    offset: Offset | None
+    begun_ns: int
+    error: str | None
 
 
 class History:
@@ -107,6 +130,14 @@ class History:
     def add_group_commit(self, recorded: GroupCommitRecorded, *, process: str) -> None:
         """Adds a line about a position that was to be committed."""
         self._add(group_commit_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
+
+    def add_group_position(self, position: GroupPosition, *, process: str) -> None:
+        """Adds a line about a position of a consumer group."""
+        self._add(
+            GroupPositionOperation(
+                index=self._next_index, time_ns=time.monotonic_ns(), process=process, **position._asdict()
+            )
+        )
 
     def flush(self) -> None:
         """Writes the lines added since the last call."""

@@ -177,4 +177,5 @@ class _BrokerProxy:
         self._count += 1
         connection = TappedConnection(self.broker, number=self._count, on_end=self._connections.discard)
         self._connections.add(connection)
+        connection.dial()
         return connection.client

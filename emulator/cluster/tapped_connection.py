@@ -2,7 +2,7 @@
 
 Only these are read; all others pass as they are:
 
-- Produce and Fetch, for the history;
+- Produce, Fetch, OffsetCommit, TxnOffsetCommit and OffsetFetch, for the history;
 - Metadata, FindCoordinator and DescribeCluster, whose answers name addresses of brokers, as answers of these two may;
 - ApiVersions, whose answer offers no newer version of these than can be read here.
 
@@ -13,10 +13,11 @@ again with each fetch.
 import asyncio
 import logging
 import struct
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from laststand.emulator.cluster.key_file import KeyFile, keys_of
 from laststand.emulator.core import messages
@@ -25,7 +26,7 @@ from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS
-from laststand.emulator.kafka_listener.client_history import ClientHistory, Polled, Sent
+from laststand.emulator.kafka_listener.client_history import ClientHistory, Polled, Position, Sent
 from laststand.emulator.kafka_listener.message_codec import Writer, read_client_id, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Api, Message, all_apis, api_named
 from laststand.emulator.plan.nodes import CLIENT
@@ -40,7 +41,11 @@ _FETCH: Final = api_named("Fetch").key
 _METADATA: Final = api_named("Metadata").key
 _COORDINATOR: Final = api_named("FindCoordinator").key
 _CLUSTER: Final = api_named("DescribeCluster").key
-_READ: Final = frozenset({_PRODUCE, _FETCH, _METADATA, _COORDINATOR, _CLUSTER})
+_COMMIT: Final = api_named("OffsetCommit").key
+_COMMIT_IN_TRANSACTION: Final = api_named("TxnOffsetCommit").key
+_POSITIONS: Final = api_named("OffsetFetch").key
+_COMMITS: Final = frozenset({_COMMIT, _COMMIT_IN_TRANSACTION})
+_READ: Final = frozenset({_PRODUCE, _FETCH, _METADATA, _COORDINATOR, _CLUSTER, _POSITIONS, *_COMMITS})
 
 _API_AND_VERSION: Final = struct.Struct(">hh")
 _SIZE_BYTES: Final = 4
@@ -142,6 +147,8 @@ class _Exchange(NamedTuple):
         sent: of a produce request.
         keys: of its records, if somebody wants to know.
         asked: of a consumer's fetch.
+        body: of a request about positions of groups.
+        begun_ns: when that came.
     """
 
     api: Api | None
@@ -150,6 +157,8 @@ class _Exchange(NamedTuple):
     sent: dict[TopicPartition, Sent]
     keys: dict[TopicPartition, tuple[str | None, ...]]
     asked: dict[tuple[str | None, int], messages.FetchPartition]
+    body: Message | None
+    begun_ns: int
 
 
 class TappedConnection:
@@ -178,8 +187,12 @@ class TappedConnection:
         self._on_end = on_end
         self._is_over = False
         self._unanswered: deque[_Exchange] = deque()
-        self._work = asyncio.ensure_future(self._dial())
+        self._work: asyncio.Task[None] | None = None
         """Whatever cannot be done at once; there is one at a time."""
+
+    def dial(self) -> None:
+        """Connects to the broker; until then nothing is read of the client."""
+        self._work = asyncio.get_running_loop().create_task(self._dial())
 
     async def _dial(self) -> None:
         try:
@@ -196,11 +209,14 @@ class TappedConnection:
         if self._is_over:
             return
         self._is_over = True
-        self._work.cancel()
+        if self._work is not None:
+            self._work.cancel()
         for end in (self.client, self._node):
             end.close()
         for exchange in self._unanswered:
             self._broker.history.complete(self, exchange.sent, {}, is_written=False)
+            if exchange.api is not None and exchange.body is not None:
+                self._note_positions(exchange, exchange.api, exchange.body, None)
         self._broker.history.forget(self)
         self._on_end(self)
 
@@ -236,6 +252,8 @@ class TappedConnection:
             body = request_codec(key, version).read(reader)
             self._await_answer(api, version, frame, asked=dict(self._asked(body)))
             return _without_session(frame, body, body_at, version)
+        elif key == _POSITIONS or key in _COMMITS:
+            self._await_answer(api, version, frame, body=request_codec(key, version).read(reader))
         else:
             self._await_answer(api, version, frame)
         return frame
@@ -249,9 +267,19 @@ class TappedConnection:
         sent: dict[TopicPartition, Sent] | None = None,
         keys: dict[TopicPartition, tuple[str | None, ...]] | None = None,
         asked: dict[tuple[str | None, int], messages.FetchPartition] | None = None,
+        body: Message | None = None,
     ) -> None:
         self._unanswered.append(
-            _Exchange(api, version, bytes(frame[_CORRELATION]), sent or {}, keys or {}, asked or {})
+            _Exchange(
+                api=api,
+                version=version,
+                correlation=bytes(frame[_CORRELATION]),
+                sent=sent or {},
+                keys=keys or {},
+                asked=asked or {},
+                body=body,
+                begun_ns=0 if body is None else time.monotonic_ns(),
+            )
         )
 
     def _note_sent(self, api: Api, version: int, frame: bytes | bytearray, body: Message) -> None:
@@ -332,6 +360,8 @@ class TappedConnection:
         answer = response_codec(api.key, version).read(reader)
         if exchange.asked:
             self._note_polls(exchange, answer)
+        if exchange.body is not None:
+            self._note_positions(exchange, api, exchange.body, answer)
         if api.key == API_VERSIONS:
             for each in answer["apiKeys"]:
                 if each["apiKey"] in _READ:
@@ -339,7 +369,8 @@ class TappedConnection:
             self._answer(exchange, _written(exchange, api, answer))
         elif api.key == _METADATA or any(_places(api.key, answer)):
             self._node.hold()
-            self._work = asyncio.ensure_future(self._answer_readdressed(exchange, api, answer))
+            answering = self._answer_readdressed(exchange, api, answer)
+            self._work = asyncio.get_running_loop().create_task(answering)
         else:
             self._answer(exchange, frame, answer)
 
@@ -360,6 +391,17 @@ class TappedConnection:
         self._answer(exchange, _written(exchange, api, answer), answer)
         self._node.release()
 
+    def _note_positions(self, exchange: _Exchange, api: Api, body: Message, answer: Message | None) -> None:
+        """Notes what a coordinator answers about positions; of a commit also that there is no answer."""
+        kind: Literal["commit", "fetch"] = "commit" if api.key in _COMMITS else "fetch"
+        found = _commits(body, answer) if kind == "commit" else _given(body, answer)
+        positions = []
+        for group, topic, index, offset, error in found:
+            name, topic_id = self._broker.cluster.topic_of(*_named(topic, topic["name"]))
+            outcome = None if error is None else _error(error)
+            positions.append(Position(group, TopicPartition(name, index), topic_id, _offset(offset), outcome))
+        self._broker.history.add_positions(self, kind, positions, begun_ns=exchange.begun_ns)
+
     def _note_polls(self, exchange: _Exchange, answer: Message) -> None:
         polls = []
         for topic in answer["responses"]:
@@ -378,6 +420,33 @@ class TappedConnection:
                 )
                 polls.append(Polled(asked, outcome, records))
         self._broker.history.add_polls(self, polls)
+
+
+def _commits(body: Message, answer: Message | None) -> Iterator[tuple[str, Message, int, int, int | None]]:
+    """Yields group, topic, partition, offset and error of each position that a request commits."""
+    errors = {
+        (topic.get("topicId") or topic["name"], each["partitionIndex"]): each
+        for topic in ((answer or {}).get("topics") or ())
+        for each in topic["partitions"]
+    }
+    for topic in body["topics"]:
+        name = topic.get("topicId") or topic["name"]
+        for each in topic["partitions"]:
+            index = each["partitionIndex"]
+            answered = errors.get((name, index))
+            error = None if answered is None else answered["errorCode"]
+            yield body["groupId"], topic, index, each["committedOffset"], error
+
+
+def _given(body: Message, answer: Message | None) -> Iterator[tuple[str, Message, int, int, int | None]]:
+    """Yields the same of each position that an answer gives."""
+    if answer is None:
+        return
+    groups = answer["groups"] or [{**answer, "groupId": body["groupId"]}]
+    for group in groups:
+        for topic in group["topics"] or ():
+            for each in topic["partitions"]:
+                yield group["groupId"], topic, each["partitionIndex"], each["committedOffset"], each["errorCode"]
 
 
 def _outcomes(
@@ -417,7 +486,7 @@ def _written(exchange: _Exchange, api: Api, answer: Message) -> bytes:
 
 def _named(topic: Message, name: str) -> tuple[str | None, TopicId | None]:
     """Returns the name or the id by which a request names a topic."""
-    return (None, TopicId(topic["topicId"])) if topic["topicId"] else (name, None)
+    return (None, TopicId(topic["topicId"])) if topic.get("topicId") else (name, None)
 
 
 def _places(key: int, answer: Message) -> Iterator[tuple[Message, int]]:
@@ -430,7 +499,7 @@ def _places(key: int, answer: Message) -> Iterator[tuple[Message, int]]:
     elif key == _CLUSTER:
         entries, field = answer["brokers"] if answer["endpointType"] == _BROKERS else (), "brokerId"
     else:
-        entries, field = answer["nodeEndpoints"] or (), "nodeId"
+        entries, field = answer.get("nodeEndpoints") or (), "nodeId"
     for each in entries:
         if each.get("host"):
             yield each, each[field]

@@ -282,6 +282,37 @@ class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_fiel
     batches: tuple[PolledBatch, ...] = ()
 
 
+class GroupPositionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_position"):
+    """A position of a consumer group: one that a coordinator was asked to commit, or one that it gave.
+
+    ``ok`` says that it was answered without an error; ``fail`` with one; ``info`` that there was no answer, so that a
+    commit may be in force.
+
+    Attributes:
+        process: the client.
+        kind: ``commit``, or ``fetch`` of what is committed.
+        node: the coordinator.
+        offset: the next one to be read; ``None`` where none is committed.
+        begun_ns: when the client asked.
+        error: the error's name.
+    """
+
+    index: int
+    time_ns: int
+    type: OperationType
+    process: str
+    operation_id: CauseId
+    kind: Literal["commit", "fetch"]
+    group: str
+    topic: str
+    topic_id: TopicId | None
+    partition: int
+    node: NodeId
+    offset: Offset | None
+    begun_ns: int
+    error: str | None = None
+
+
 Operation: TypeAlias = (
     SendOperation
     | PollOperation
@@ -291,6 +322,7 @@ Operation: TypeAlias = (
     | CommittedReadOperation
     | GroupReadOperation
     | GroupCommitOperation
+    | GroupPositionOperation
 )
 """The operations of clients."""
 

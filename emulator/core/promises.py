@@ -252,6 +252,10 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "every record that was acknowledged with acks=all below that offset.",
             exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS, Exemption.ACKS_1),
         ),
+        "C5": _outcome(
+            "A consumer group that was told that a position is committed is given no lower one, until it commits that.",
+            judged_by=JudgedBy.VERIFICATION,
+        ),
         "X1": _outcome(
             "A reader of committed records is given no record of a transaction that is aborted: as its producer was "
             "told, or by its end in any partition."

@@ -8,9 +8,9 @@ clients, so that one oracle judges both.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from laststand.emulator.client.history import History
+from laststand.emulator.client.history import GroupPosition, History
 from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.consumer import Phase
@@ -78,6 +78,24 @@ class Polled(NamedTuple):
     asked: messages.FetchPartition
     answer: messages.FetchPartitionResponse
     records: Attachment
+
+
+class Position(NamedTuple):
+    """A position of a group that a client asked a coordinator to commit, or asked for.
+
+    Attributes:
+        group: name of it.
+        partition: of the topic.
+        topic_id: of the topic, if it is known.
+        offset: of a commit; of the answer to a client that asks, ``None`` where none is committed.
+        error: of the answer; ``None`` where there was none.
+    """
+
+    group: str
+    partition: TopicPartition
+    topic_id: TopicId | None
+    offset: Offset | None
+    error: ErrorCode | None
 
 
 class ClientHistory:
@@ -229,6 +247,33 @@ class ClientHistory:
         if polls:
             self._on_lines()
 
+    def add_positions(
+        self,
+        connection: ClientConnection,
+        kind: Literal["commit", "fetch"],
+        positions: Sequence[Position],
+        *,
+        begun_ns: int,
+    ) -> None:
+        """Puts positions of groups on record; ``begun_ns`` is when the client asked."""
+        for group, partition, topic_id, offset, error in positions:
+            position = GroupPosition(
+                type=_position_type(error),
+                operation_id=self._operation_id(),
+                kind=kind,
+                group=group,
+                topic=partition.topic,
+                topic_id=topic_id,
+                partition=partition.partition,
+                node=self._broker_id,
+                offset=offset,
+                begun_ns=begun_ns,
+                error=None if error in (None, ErrorCode.NONE) else error.name,
+            )
+            self._history().add_group_position(position, process=self.process_of(connection))
+        if positions:
+            self._on_lines()
+
     def flush(self) -> None:
         """Writes the lines that were added since the last call."""
         if self._file is not None:
@@ -251,3 +296,9 @@ class ClientHistory:
 
 def _failure(error: ErrorCode) -> OperationType:
     return OperationType.FAIL if error.is_definite else OperationType.INFO
+
+
+def _position_type(error: ErrorCode | None) -> OperationType:
+    if error is None:
+        return OperationType.INFO
+    return OperationType.OK if error is ErrorCode.NONE else OperationType.FAIL

@@ -817,6 +817,35 @@ class RunBuilder:
             outcome = {"f": "group_commit", "type": commit.value, "topic": "orders", "partition": 0}
             self.record({**place, **outcome, "offset": next_position, "error": None})
 
+    def group_position(
+        self,
+        kind: str,
+        offset: int | None,
+        *,
+        node: int = 0,
+        outcome: OperationType = OperationType.OK,
+        begun_ns: int | None = None,
+    ) -> None:
+        """A coordinator commits a position of a group, or gives it; begun after the line before, if not said."""
+        now_ns = len(self.history) if self.time_ns is None else self.time_ns
+        self.record(
+            {
+                "f": "group_position",
+                "type": outcome.value,
+                "process": "kafka:shop@1000->0-0.1",
+                "operation_id": f"position-{len(self.history)}",
+                "kind": kind,
+                "group": "shop",
+                "topic": "orders",
+                "topic_id": self.partitions["orders", 0].topic_id,
+                "partition": 0,
+                "node": node,
+                "offset": offset,
+                "begun_ns": now_ns if begun_ns is None else begun_ns,
+                "error": None,
+            }
+        )
+
     def read_committed(
         self, batches: list[Batch], topic: str = "orders", partition: int = 0, *, position: int, next_position: int
     ) -> None:

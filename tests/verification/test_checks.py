@@ -60,6 +60,30 @@ NOTIFICATION = "/isr_change_notification/isr_change_0000000000"
 Build = Callable[[Path], Path]
 
 
+def group_goes_back(path: Path, *, given: int | None = 5) -> Path:
+    run = healthy(path)
+    run.group_position("commit", 10)
+    run.group_position("fetch", given, node=1)
+    return run.finish()
+
+
+def group_commits_what_it_is_given(path: Path, *, outcome: OperationType = OperationType.OK) -> Path:
+    run = healthy(path)
+    run.group_position("commit", 10)
+    run.group_position("fetch", 10)
+    run.group_position("commit", 5, outcome=outcome)
+    run.group_position("fetch", 5)
+    return run.finish()
+
+
+def group_is_answered_while_it_commits(path: Path) -> Path:
+    run = healthy(path)
+    run.group_position("fetch", None)
+    run.group_position("commit", 10)
+    run.group_position("fetch", None, begun_ns=0)
+    return run.finish()
+
+
 def loses_everything(path: Path) -> Path:
     run = healthy(path)
     for node in (0, 1, 2):
@@ -2286,6 +2310,8 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "stray deleted too early": (lambda p: broker_deletes_a_stray(p, waited_ms=499), frozenset({"L7"})),
     "given of the topic before": (reader_was_given_it_of_the_topic_before, frozenset({"C2", "D1"})),
+    "group's position goes back": (group_goes_back, frozenset({"C5"})),
+    "group's position is gone": (partial(group_goes_back, given=None), frozenset({"C5"})),
     "goes on in the next topic": (consumer_goes_on_in_the_next_topic, frozenset({"C4"})),
     "goes on at the end of the next topic": (
         partial(consumer_goes_on_in_the_next_topic, sent=3),
@@ -2419,6 +2445,9 @@ HOLDS: Mapping[str, Build] = {
         path, (0, 0, 30), (1, 0, 30), configured=RecoveryStrategy.NONE, asked=("orders-0",)
     ),
     "called off at min isr": lambda path: reassignment_is_called_off(path, isr=(0, 1)),
+    "a group commits a lower position": group_commits_what_it_is_given,
+    "a group may have committed a lower position": partial(group_commits_what_it_is_given, outcome=OperationType.INFO),
+    "a group asks while it commits": group_is_answered_while_it_commits,
     "damage found by recovery": damage_is_found_by_recovery,
     "damage never noticed": damage_is_never_noticed,
     "ZooKeeper, session expired": zookeeper_session_of_a_live_broker_expires,
@@ -2438,13 +2467,13 @@ NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "nothing fails": (
         lambda path: healthy(path).finish(),
-        frozenset({"D2", "D11", "D15", "D17", "C4"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
+        frozenset({"D2", "D11", "D15", "D17", "C4", "C5"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
         | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19, 20)}
         | _OF_TRANSACTIONS,
     ),
     "reassignment is never settled": (
         reassignment_is_under_way,
-        frozenset({"D2", "D11", "D15", "D17", "C4"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
+        frozenset({"D2", "D11", "D15", "D17", "C4", "C5"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
         | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19, 20)}
         | _OF_TRANSACTIONS,
     ),

@@ -19,7 +19,7 @@ from tests.verification.resealing import reseal
 from tests.verification.run_builder import CAUSE, HARNESS, Batch, RunBuilder, healthy, last_replica_standing
 
 OF_PROCESSES = {tag(kind) for kind in (e.IncarnationStarted, e.IncarnationEnded, e.PowerLost)}
-OF_CLIENTS = {"D1", "D5", "D10", "D11", "D12", "D14", "C1", "C2", "C3", "C4"}
+OF_CLIENTS = {"D1", "D5", "D10", "D11", "D12", "D14", "C1", "C2", "C3", "C4", "C5"}
 
 
 def judged(run: RunBuilder, *, is_settled: bool = True, has_plan: bool = True) -> VerdictReport:

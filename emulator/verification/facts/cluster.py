@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from laststand.emulator.core import events
+from laststand.emulator.core.history import GroupPositionOperation
 from laststand.emulator.core.types import ClusterKind, NodeRole, Witness, ZnodeWrite
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
@@ -85,6 +86,7 @@ class ClusterFacts:
         node_directories: nodes that left a directory.
         is_history_whole: whether every line of the clients' histories was read.
         transactions: of its clients.
+        group_positions: positions of consumer groups that clients committed, or were given.
     """
 
     def __init__(self) -> None:
@@ -93,6 +95,7 @@ class ClusterFacts:
         self.node_directories: set[int] = set()
         self.is_history_whole = True
         self.transactions = TransactionFacts()
+        self.group_positions: list[GroupPositionOperation] = []
 
     def place(self, collected: CollectedEvent[events.Event]) -> EventPlace:
         """Returns where an event stands in the event log."""

@@ -20,6 +20,7 @@ from laststand.emulator.core.history import (
     FinalReadOperation,
     GroupCommitOperation,
     GroupReadOperation,
+    GroupPositionOperation,
     HistoryLine,
     HistorySealed,
     Operation,
@@ -231,6 +232,8 @@ class LineReader:
         match operation:
             case SessionOperation():
                 pass
+            case GroupPositionOperation():
+                self._facts.cluster.group_positions.append(operation)
             case TransactionOperation():
                 self._facts.cluster.transactions.operations[operation.operation_id] = operation
             case CommittedReadOperation():

@@ -77,6 +77,7 @@ class Premise(Enum):
     READ_IN_TRANSACTION = "nothing was read in a transaction that is committed"
     POSITION_COMMITTED = "no group read after it was to commit a position"
     READ_COMMITTED = "no reader of committed records was given any"
+    POSITION_KEPT = "no consumer group asked for a position after one of its commits was answered"
     SETTLED = "the cluster was not seen to settle once every fault was over"
 
 

@@ -13,6 +13,7 @@ from laststand.emulator.core.history import FinalReadOperation, OperationType
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.group_positions import group_reads
+from laststand.emulator.verification.facts.answered_positions import positions_after_commits
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR, Change
 from laststand.emulator.verification.rules.check import Premise
@@ -68,6 +69,8 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.READ_IN_TRANSACTION
     if any(read.batches for read in cluster.transactions.reads):
         yield Premise.READ_COMMITTED
+    if any(True for _ in positions_after_commits(cluster)):
+        yield Premise.POSITION_KEPT
     registrations = [registration.event for registration in cluster.registrations]
     if len(registrations) > 1:
         yield Premise.TWO_REGISTRATIONS

@@ -11,6 +11,7 @@ from laststand.emulator.core.history import (
     FinalReadOperation,
     GroupCommitOperation,
     GroupReadOperation,
+    GroupPositionOperation,
     HistoryLine,
     OperationType,
     PollOperation,
@@ -79,7 +80,7 @@ class SliceTables:
         """Takes the operations of a history of that name.
 
         Raises:
-            ValueError: one is about a transaction.
+            ValueError: one is about a transaction, or a position of a group.
         """
         for operation in operations:
             match operation:
@@ -98,6 +99,8 @@ class SliceTables:
                     | GroupCommitOperation()
                 ):
                     raise ValueError("transactions are of several partitions, which one process has to judge together")
+                case GroupPositionOperation():
+                    raise ValueError("positions of groups are judged by one process")
                 case FinalReadOperation():
                     self._final_reads[operation.topic, operation.partition].append(operation)
 

@@ -29,9 +29,7 @@ _ENDS: Final = (signal.SIGINT, signal.SIGTERM)
 @click.option("--upstream", metavar="HOST:PORT,...", required=True, help="Addresses of brokers of the cluster.")
 @click.option("--out", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The new run directory.")
 @click.option("--era", metavar="NAME", help="By whose rules it is judged; by the cluster's features if not given.")
-@click.option(
-    "--keys", "has_keys", is_flag=True, help="Write down keys of records, too, so that lost ones are named."
-)
+@click.option("--keys", "has_keys", is_flag=True, help="Write down keys of records, too, so that lost ones are named.")
 @click.option("--i-own-this-cluster", "owned", metavar="CLUSTER_ID", help="As for laststand run --driver external.")
 @json_option
 def tap(

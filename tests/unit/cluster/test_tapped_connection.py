@@ -1,0 +1,193 @@
+"""A connection through a tap, without sockets: what is written down of it, and what its client is told."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from laststand.emulator.client.history import read_history
+from laststand.emulator.cluster.tapped_connection import TappedBroker, TappedConnection
+from laststand.emulator.core.history import GroupPositionOperation, HistoryLine, OperationType, SendOperation
+from laststand.emulator.core.types import BrokerId, NodeId, TopicId
+from laststand.emulator.kafka_listener.message_codec import Writer, request_codec, response_codec
+from laststand.emulator.kafka_listener.messages import Message, api_named
+from laststand.emulator.rpc.frame_end import FrameEnd
+from laststand.emulator.storage.record_codec import RecordContent, build_batch
+
+ORDERS = TopicId("id-of-orders-id-of-ord")
+
+
+class Cluster:
+    """A cluster with one topic."""
+
+    async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
+        return "tap", 9092 + broker_id
+
+    async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
+        pass
+
+    def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
+        return "orders", ORDERS
+
+
+class Transport(asyncio.Transport):
+    """Remembers what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: object) -> None:
+        assert isinstance(data, bytes | bytearray)
+        self.written.append(bytes(data))
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Tap:
+    """A connection, with what its two ends were written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.broker = TappedBroker(
+            BrokerId(NodeId(1)),
+            "127.0.0.1:1",
+            history_file=folder / "history.packed",
+            key_file=folder / "keys.jsonl",
+            cluster=Cluster(),
+        )
+        self._connection = TappedConnection(self.broker, number=1, on_end=lambda _: None)
+        self.client, self.node = Transport(), Transport()
+        self._ends: list[FrameEnd] = [self._connection.client, self._connection.client.other]
+        for end, transport in zip(self._ends, (self.client, self.node), strict=True):
+            end.connection_made(transport)
+            end.release()
+
+    def ask(self, api: str, version: int, body: Message) -> None:
+        key = api_named(api)
+        writer = Writer()
+        request_codec(key.key, version).write(body, writer)
+        tags = b"\0" if version in key.flexible else b""
+        head = key.key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\7" + b"\0\4shop" + tags
+        self._receive(self._ends[0], b"".join((head, *writer.buffers())))
+
+    def answer(self, api: str, version: int, body: Message) -> None:
+        key = api_named(api)
+        writer = Writer()
+        response_codec(key.key, version).write(body, writer)
+        tags = b"\0" if version in key.flexible else b""
+        self._receive(self._ends[1], b"".join((b"\0\0\0\7", tags, *writer.buffers())))
+
+    def close(self) -> None:
+        self._connection.close()
+        self.broker.close()
+
+    @staticmethod
+    def _receive(end: FrameEnd, content: bytes) -> None:
+        frame = len(content).to_bytes(4, "big") + content
+        end.get_buffer(-1)[: len(frame)] = frame
+        end.buffer_updated(len(frame))
+
+
+@pytest.fixture
+async def tap(tmp_path: Path) -> Tap:
+    return Tap(tmp_path)
+
+
+def history_of(tap: Tap) -> Sequence[HistoryLine]:
+    tap.close()
+    return read_history(tap.folder / "history.packed")[:-1]
+
+
+async def test_a_batch_is_on_record_with_its_answer_and_its_keys(tap: Tap) -> None:
+    records = [RecordContent(key=b"order-1", value=b"1", timestamp_ms=0), RecordContent(value=b"2", timestamp_ms=0)]
+    entry = {"index": 0, "records": build_batch(records)}
+    tap.ask("Produce", 9, {"acks": -1, "timeoutMs": 1, "topicData": [{"name": "orders", "partitionData": [entry]}]})
+    answered = {"index": 0, "errorCode": 0, "baseOffset": 40}
+    tap.answer("Produce", 9, {"responses": [{"name": "orders", "partitionResponses": [answered]}]})
+    assert len(tap.node.written) == len(tap.client.written) == 1
+    [begun, ended] = history_of(tap)
+    assert isinstance(begun, SendOperation)
+    assert isinstance(ended, SendOperation)
+    assert (begun.type, ended.type, ended.base_offset) == (OperationType.INVOKE, OperationType.OK, 40)
+    assert (ended.record_count, ended.process) == (2, "kafka:shop@1000->1-0.1")
+    assert json.loads((tap.folder / "keys.jsonl").read_text()) == {
+        "topic": "orders", "partition": 0, "base_offset": 40, "keys": ["order-1", None],
+    }  # fmt: skip
+
+
+async def test_a_connection_that_ends_leaves_its_requests_unknown(tap: Tap) -> None:
+    entry = {"index": 0, "records": build_batch([RecordContent(value=b"1", timestamp_ms=0)])}
+    tap.ask("Produce", 9, {"acks": -1, "timeoutMs": 1, "topicData": [{"name": "orders", "partitionData": [entry]}]})
+    commit(tap, 8)
+    types = [each.type for each in history_of(tap) if isinstance(each, SendOperation | GroupPositionOperation)]
+    assert types == [OperationType.INVOKE, OperationType.INFO, OperationType.INFO]
+    assert tap.node.is_closed
+
+
+@pytest.mark.parametrize("version", [2, 8, 10])
+@pytest.mark.parametrize(("error", "outcome"), [(0, OperationType.OK), (16, OperationType.FAIL)])
+async def test_a_commit_is_on_record(version: int, error: int, outcome: OperationType, tap: Tap) -> None:
+    commit(tap, version)
+    entry = {"partitionIndex": 3, "errorCode": error}
+    tap.answer("OffsetCommit", version, {"topics": [{"name": "orders", "topicId": ORDERS, "partitions": [entry]}]})
+    [position] = history_of(tap)
+    assert isinstance(position, GroupPositionOperation)
+    assert (position.type, position.kind, position.group, position.offset) == (outcome, "commit", "buyers", 17)
+    assert (position.topic, position.partition, position.node) == ("orders", 3, 1)
+    assert 0 < position.begun_ns <= position.time_ns
+
+
+async def test_a_commit_in_a_transaction_is_on_record(tap: Tap) -> None:
+    entry = {"partitionIndex": 3, "committedOffset": 17, "committedMetadata": None}
+    identity = {"transactionalId": "pay", "groupId": "buyers", "producerId": 1, "producerEpoch": 0, "memberId": ""}
+    tap.ask("TxnOffsetCommit", 3, {**identity, "topics": [{"name": "orders", "partitions": [entry]}]})
+    answered = {"partitionIndex": 3, "errorCode": 0}
+    tap.answer("TxnOffsetCommit", 3, {"topics": [{"name": "orders", "partitions": [answered]}]})
+    [position] = history_of(tap)
+    assert isinstance(position, GroupPositionOperation)
+    assert (position.kind, position.offset) == ("commit", 17)
+
+
+@pytest.mark.parametrize("version", [1, 8])
+async def test_a_position_that_is_given_is_on_record(version: int, tap: Tap) -> None:
+    asked = {"name": "orders", "partitionIndexes": [3, 4]}
+    groups = [{"groupId": "buyers", "topics": [asked]}]
+    tap.ask("OffsetFetch", version, {"groupId": "buyers", "topics": [asked], "groups": groups})
+    given = [
+        {"partitionIndex": 3, "committedOffset": 17, "errorCode": 0},
+        {"partitionIndex": 4, "committedOffset": -1, "errorCode": 0},
+    ]
+    topics = [{"name": "orders", "partitions": given}]
+    tap.answer("OffsetFetch", version, {"topics": topics, "groups": [{"groupId": "buyers", "topics": topics}]})
+    positions = [each for each in history_of(tap) if isinstance(each, GroupPositionOperation)]
+    assert [(each.kind, each.group, each.partition, each.offset) for each in positions] == [
+        ("fetch", "buyers", 3, 17),
+        ("fetch", "buyers", 4, None),
+    ]
+
+
+async def test_what_is_no_request_of_kafka_closes_both_connections(tap: Tap) -> None:
+    tap.ask("Produce", 9, {"acks": -1, "timeoutMs": 1, "topicData": []})
+    tap.answer("Metadata", 9, {"brokers": [], "topics": []})
+    assert tap.client.is_closed
+    assert tap.node.is_closed
+
+
+def commit(tap: Tap, version: int) -> None:
+    entry = {"partitionIndex": 3, "committedOffset": 17, "committedMetadata": None}
+    topics = [{"name": "orders", "topicId": ORDERS, "partitions": [entry]}]
+    tap.ask("OffsetCommit", version, {"groupId": "buyers", "memberId": "", "topics": topics})
