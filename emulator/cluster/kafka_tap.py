@@ -22,10 +22,17 @@ _ASKS_WITHIN_S: Final = 5.0
 
 
 class Listen(NamedTuple):
-    """An interface, and the port of the first broker's proxy; others have the next ones. 0 stands for free ports."""
+    """Where clients connect.
+
+    Attributes:
+        host: the interface.
+        port: of the first broker's proxy; others have the next ones. 0 stands for free ports.
+        advertised: the host in answers to clients.
+    """
 
     host: str
     port: int
+    advertised: str
 
 
 class KafkaTap:
@@ -61,7 +68,7 @@ class KafkaTap:
     @property
     def bootstrap(self) -> str:
         """Addresses for clients, as ``bootstrap.servers``."""
-        return ",".join(f"{self._listen.host}:{port}" for port in self._ports().values())
+        return ",".join(f"{self._listen.advertised}:{port}" for port in self._ports().values())
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
@@ -89,7 +96,7 @@ class KafkaTap:
             if broker_id not in self._proxies:
                 self.addresses[broker_id] = address
                 await self._proxy(broker_id, address)
-        return self._listen.host, self._ports()[broker_id]
+        return self._listen.advertised, self._ports()[broker_id]
 
     async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
         """Notes names and ids that an answer names; asks the cluster for ids that it does not name."""

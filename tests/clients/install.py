@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.clients.programs import TANSU, WEB_UI, go_client, jars, java_client, python_environment
+from tests.clients.programs import ROCKSDB, TANSU, WEB_UI, go_client, jars, java_client, python_environment
 
 PACKAGES: Final[Mapping[str, str]] = {"kcat": "kcat", "mvn": "maven", "javac": "default-jdk-headless"}
 """Debian's package of each program that must be on ``PATH``."""
@@ -28,6 +28,7 @@ _BUILDS: Final[Mapping[str, Callable[[], object]]] = {
     "franz-go": partial(go_client, "franz"),
     "sarama": partial(go_client, "sarama"),
     "kfake": partial(go_client, "kfake"),
+    "RocksDB": partial(python_environment, ROCKSDB),
     "Tansu": partial(python_environment, TANSU),
     "kafka-viewer": partial(python_environment, WEB_UI),
 }

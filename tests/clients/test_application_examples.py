@@ -1,5 +1,6 @@
 """The tests of an application in ``docs/examples/application`` pass as they stand."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from laststand.cli.program.exit_codes import ExitCode
 from tests.clients.programs import needed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.every_client, pytest.mark.timeout(900)]
@@ -15,7 +17,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.every_client, pytest.mark.timeout
 ROOT = Path(__file__).parents[2]
 
 
-def output_of(*command: str, project: Path) -> str:
+def output_of(*command: str, project: Path, ends_with: ExitCode = ExitCode.OK) -> str:
     """Runs a command in the project of the application, with ``laststand`` on its path."""
     programs = Path(sys.executable).parent
     environment = {
@@ -26,7 +28,7 @@ def output_of(*command: str, project: Path) -> str:
     done = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == ends_with, done.stdout + done.stderr
     return done.stdout
 
 
@@ -50,3 +52,15 @@ def test_scenario(project: Path) -> None:
 def test_junit(project: Path) -> None:
     said = output_of(needed("mvn"), "-B", "test", project=project)
     assert "Tests run: 1, Failures: 0, Errors: 0, Skipped: 0" in said
+
+
+@pytest.mark.parametrize(("era", "ends_with"), [("kafka-3.9", ExitCode.VIOLATION), ("kip-966", ExitCode.OK)])
+def test_last_replica_standing_through_a_tap(era: str, ends_with: ExitCode, project: Path) -> None:
+    for program in ("mvn", "java"):
+        needed(program)
+    said = output_of("sh", "last-replica-standing.sh", era, project=project, ends_with=ends_with)
+    lost = 0 if era == "kip-966" else 200
+    assert f"200 acked, {lost} lost" in said
+    assert ("Keys: python-0, python-1" in said) is (lost > 0)
+    [loss] = json.loads((project / f"run-{era}" / "verdict.json").read_text())["losses"] or [{"keys": []}]
+    assert len(loss["keys"]) == min(lost, 100)

@@ -26,6 +26,7 @@ _ENDS: Final = (signal.SIGINT, signal.SIGTERM)
     show_default=True,
     help="Where clients reach the first broker; the others are at the next ports.",
 )
+@click.option("--advertised", metavar="HOST", help="The host in answers to clients; that of --listen if not given.")
 @click.option("--upstream", metavar="HOST:PORT,...", required=True, help="Addresses of brokers of the cluster.")
 @click.option("--out", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The new run directory.")
 @click.option("--era", metavar="NAME", help="By whose rules it is judged; by the cluster's features if not given.")
@@ -33,7 +34,15 @@ _ENDS: Final = (signal.SIGINT, signal.SIGTERM)
 @click.option("--i-own-this-cluster", "owned", metavar="CLUSTER_ID", help="As for laststand run --driver external.")
 @json_option
 def tap(
-    place: str, upstream: str, *, out: Path, era: str | None, has_keys: bool, owned: str | None, output: Output
+    place: str,
+    advertised: str | None,
+    upstream: str,
+    *,
+    out: Path,
+    era: str | None,
+    has_keys: bool,
+    owned: str | None,
+    output: Output,
 ) -> None:
     """Stand between clients of Kafka and a cluster, until Ctrl-C.
 
@@ -47,9 +56,10 @@ def tap(
     from laststand.emulator.core.switches import era_switches
 
     try:
-        listen = Listen(*host_and_port(place))
+        host, port = host_and_port(place)
     except ValueError:
         raise UserError(f"--listen {place}: expected HOST:PORT") from None
+    listen = Listen(host, port, advertised or host)
     cluster = asyncio.run(find_cluster(tuple(filter(None, upstream.split(","))), owned=owned))
     era_switches(era := era or cluster.nearest_era)
     asyncio.run(_tap(cluster, listen, out.absolute(), era, has_keys=has_keys))
