@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.every_client, pytest.mark.timeout
 ROOT = Path(__file__).parents[2]
 
 
-def output_of(*command: str, project: Path, ends_with: ExitCode = ExitCode.OK) -> str:
+def output_of(*command: str, project: Path, ends_with: ExitCode = ExitCode.VALID) -> str:
     """Runs a command in the project of the application, with ``laststand`` on its path."""
     programs = Path(sys.executable).parent
     environment = {
@@ -54,7 +54,7 @@ def test_junit(project: Path) -> None:
     assert "Tests run: 1, Failures: 0, Errors: 0, Skipped: 0" in said
 
 
-@pytest.mark.parametrize(("era", "ends_with"), [("kafka-3.9", ExitCode.VIOLATION), ("kip-966", ExitCode.OK)])
+@pytest.mark.parametrize(("era", "ends_with"), [("kafka-3.9", ExitCode.VIOLATION), ("kip-966", ExitCode.VALID)])
 def test_last_replica_standing_through_a_tap(era: str, ends_with: ExitCode, project: Path) -> None:
     for program in ("mvn", "java"):
         needed(program)
