@@ -56,12 +56,12 @@ _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class GroupPosition(NamedTuple):
-    """What a line about a position of a group says; attributes as of ``GroupPositionOperation``."""
+    """The content of a line about a position of a group; attributes as of ``GroupPositionOperation``."""
 
     type: OperationType
     operation_id: CauseId
     kind: Literal["commit", "fetch"]
-    group: str
+    group_id: str
     topic: str
     topic_id: TopicId | None
     partition: int

@@ -283,7 +283,7 @@ class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_fiel
 
 
 class GroupPositionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_position"):
-    """A position of a consumer group: one that a coordinator was asked to commit, or one that it gave.
+    """A position of a consumer group of clients of Kafka: a coordinator was asked to commit it, or gave it.
 
     ``ok`` says that it was answered without an error; ``fail`` with one; ``info`` that there was no answer, so that a
     commit may be in force.
@@ -303,7 +303,7 @@ class GroupPositionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_fiel
     process: str
     operation_id: CauseId
     kind: Literal["commit", "fetch"]
-    group: str
+    group_id: str
     topic: str
     topic_id: TopicId | None
     partition: int

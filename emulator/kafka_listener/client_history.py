@@ -261,7 +261,7 @@ class ClientHistory:
                 type=_position_type(error),
                 operation_id=self._operation_id(),
                 kind=kind,
-                group=group,
+                group_id=group,
                 topic=partition.topic,
                 topic_id=topic_id,
                 partition=partition.partition,

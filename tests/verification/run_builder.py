@@ -835,7 +835,7 @@ class RunBuilder:
                 "process": "kafka:shop@1000->0-0.1",
                 "operation_id": f"position-{len(self.history)}",
                 "kind": kind,
-                "group": "shop",
+                "group_id": "shop",
                 "topic": "orders",
                 "topic_id": self.partitions["orders", 0].topic_id,
                 "partition": 0,

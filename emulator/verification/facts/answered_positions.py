@@ -38,7 +38,7 @@ def positions_after_commits(cluster: ClusterFacts) -> Iterator[PositionAfterComm
     by_place: dict[tuple[str, str, int], list[GroupPositionOperation]] = defaultdict(list)
     for each in cluster.group_positions:
         if each.type is not OperationType.FAIL:
-            by_place[each.group, each.topic, each.partition].append(each)
+            by_place[each.group_id, each.topic, each.partition].append(each)
     for operations in by_place.values():
         commits = [each for each in operations if each.kind == "commit"]
         for given in sorted(operations, key=lambda each: each.time_ns):

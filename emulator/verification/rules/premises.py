@@ -11,9 +11,9 @@ import numpy as np
 from laststand.emulator.core import events
 from laststand.emulator.core.history import FinalReadOperation, OperationType
 from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.facts.answered_positions import positions_after_commits
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.group_positions import group_reads
-from laststand.emulator.verification.facts.answered_positions import positions_after_commits
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR, Change
 from laststand.emulator.verification.rules.check import Premise

@@ -146,7 +146,7 @@ async def test_a_commit_is_on_record(version: int, error: int, outcome: Operatio
     tap.answer("OffsetCommit", version, {"topics": [{"name": "orders", "topicId": ORDERS, "partitions": [entry]}]})
     [position] = history_of(tap)
     assert isinstance(position, GroupPositionOperation)
-    assert (position.type, position.kind, position.group, position.offset) == (outcome, "commit", "buyers", 17)
+    assert (position.type, position.kind, position.group_id, position.offset) == (outcome, "commit", "buyers", 17)
     assert (position.topic, position.partition, position.node) == ("orders", 3, 1)
     assert 0 < position.begun_ns <= position.time_ns
 
@@ -174,7 +174,7 @@ async def test_a_position_that_is_given_is_on_record(version: int, tap: Tap) -> 
     topics = [{"name": "orders", "partitions": given}]
     tap.answer("OffsetFetch", version, {"topics": topics, "groups": [{"groupId": "buyers", "topics": topics}]})
     positions = [each for each in history_of(tap) if isinstance(each, GroupPositionOperation)]
-    assert [(each.kind, each.group, each.partition, each.offset) for each in positions] == [
+    assert [(each.kind, each.group_id, each.partition, each.offset) for each in positions] == [
         ("fetch", "buyers", 3, 17),
         ("fetch", "buyers", 4, None),
     ]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.answered_positions import positions_after_commits
+from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
 
 
@@ -12,7 +12,7 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
         offset = "none" if given.offset is None else given.offset
         yield Finding(
             number,
-            f"broker {commit.node} told {commit.process} that group {commit.group} has committed offset "
+            f"broker {commit.node} told {commit.process} that group {commit.group_id} has committed offset "
             f"{commit.offset} of {commit.topic}-{commit.partition}; later broker {given.node} gave {given.process} "
             f"{offset}",
         )
