@@ -22,7 +22,7 @@ _ASKS_WITHIN_S: Final = 5.0
 
 
 class Listen(NamedTuple):
-    """Where clients connect.
+    """The addresses to which clients connect.
 
     Attributes:
         host: the interface.
