@@ -97,7 +97,7 @@ def test_the_first_picture_takes_at_most_ten_seconds_and_the_demo_three(browser:
     session = browser.new_browser_cdp_session()
 
     def processor_s() -> float:
-        return sum(each["cpuTime"] for each in session.send("SystemInfo.getProcessInfo")["processInfo"])
+        return sum(float(each["cpuTime"]) for each in session.send("SystemInfo.getProcessInfo")["processInfo"])
 
     began = processor_s()
     page.goto(address)
