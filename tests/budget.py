@@ -9,6 +9,7 @@ as much to read as many a test.
 import os
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import process_time
 from typing import Final, NamedTuple, Protocol
@@ -72,11 +73,11 @@ def _of_tree(pid: int) -> float:
 
 
 def _children_of(pid: int) -> Iterator[int]:
-    try:
+    """Yields the children of all threads of a process; threads may end meanwhile, and the process, too."""
+    with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
-            yield from map(int, (task / "children").read_text().split())
-    except OSError:
-        return
+            with suppress(OSError):
+                yield from map(int, (task / "children").read_text().split())
 
 
 def folder_of(nodeid: str) -> str:

@@ -73,6 +73,9 @@ SPARK_OF_FEW_ROWS: Final = {
 }
 """To compile each query takes most of its time here. Sessions with the settings of users are those of processes."""
 
+FILES_PASSED_OVER: Final = {"spark.sql.files.ignoreMissingFiles": "true", "spark.sql.files.ignoreCorruptFiles": "true"}
+"""A user may ask for that; no session does it."""
+
 # A busy machine is no reason to fail: speed is measured in benchmarks.
 settings.register_profile("tests", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 # `make soak` passes --hypothesis-profile=soak.
@@ -137,7 +140,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The session of all tests; its JVM is idle while nothing is verified."""
     from laststand.emulator.verification.spark.session import SparkSessionStarter  # most tests need no Spark
 
-    starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log", conf=SPARK_OF_FEW_ROWS)
+    log_path = tmp_path_factory.mktemp("spark") / "spark.log"
+    starter = SparkSessionStarter(log_path=log_path, conf={**SPARK_OF_FEW_ROWS, **FILES_PASSED_OVER})
     yield starter.session()
     starter.stop()
 

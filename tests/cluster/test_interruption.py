@@ -44,11 +44,11 @@ NODE_IS_PAUSED = "pause: {node: follower}} ->"
 SPARK_IS_AWAITED = "] verify"
 
 MOMENTS = [
-    pytest.param(NODES_START, "", id="nodes start"),
-    pytest.param(NODE_IS_PAUSED, HOLD, id="a node is paused"),
-    pytest.param(SPARK_IS_AWAITED, "", id="spark is awaited"),
+    pytest.param(NODES_START, "", "spark", id="nodes start"),
+    pytest.param(NODE_IS_PAUSED, HOLD, "here", id="a node is paused"),
+    pytest.param(SPARK_IS_AWAITED, "", "spark", id="spark is awaited"),
 ]
-"""Moments: the words of the program then, and the steps that the scenario needs to get there and stay."""
+"""Moments: the words of the program then, the steps that the scenario needs to get there and stay, and the judge."""
 
 
 class Campaign:
@@ -106,9 +106,9 @@ def campaign(
             process.kill()
 
 
-@pytest.mark.parametrize(("moment", "more_steps"), MOMENTS)
-def test_nothing_outlives_a_program_that_is_killed(moment: str, more_steps: str, tmp_path: Path) -> None:
-    with campaign(tmp_path, more_steps) as played:
+@pytest.mark.parametrize(("moment", "more_steps", "judge"), MOMENTS)
+def test_nothing_outlives_a_program_that_is_killed(moment: str, more_steps: str, judge: str, tmp_path: Path) -> None:
+    with campaign(tmp_path, more_steps, judge=judge) as played:
         played.read_until(moment)
         assert await_descendants(played.mark, of=played.process.pid), "nobody could be left behind"
         played.process.kill()

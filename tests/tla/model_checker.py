@@ -73,9 +73,12 @@ def check(model: Model, directory: Path, *, workers: int = 1) -> Checked:
     shutil.copy(SPECIFICATION, directory)
     (directory / "Model.tla").write_text(_MODULE, encoding="utf-8")
     (directory / "Model.cfg").write_text(_configuration(model), encoding="utf-8")
+    # What one thread checks takes seconds, most of them to start and to compile.
+    brief = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
     command = [
         str(find_java().executable),
-        *("-XX:+UseParallelGC", "-Xmx2g", f"-Djava.io.tmpdir={directory}", "-cp", str(jar), "tlc2.TLC"),
+        *(brief if workers == 1 else ("-XX:+UseParallelGC",)),
+        *("-Xmx2g", f"-Djava.io.tmpdir={directory}", "-cp", str(jar), "tlc2.TLC"),
         *("-deadlock", "-workers", str(workers), "-config", "Model.cfg", "Model"),
     ]
     output = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False).stdout

@@ -16,6 +16,7 @@ from laststand.emulator.verification.reading.run_plan import plan_run
 from laststand.emulator.verification.story.story_file import STORY_FILE, read_story
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from laststand.emulator.verification.verify import judge_runs, verify_runs
+from tests.conftest import FILES_PASSED_OVER
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import healthy, last_replica_standing
 
@@ -117,6 +118,10 @@ def test_reports_come_in_the_order_of_the_runs(spark: SparkSession, tmp_path: Pa
 
 def test_nothing_to_verify_is_no_report(spark: SparkSession) -> None:
     assert verify_runs([], spark=spark) == ()
+
+
+def test_no_setting_lets_files_be_passed_over(spark: SparkSession) -> None:
+    assert [spark.conf.get(name) for name in FILES_PASSED_OVER] == ["false", "false"]
 
 
 def test_a_worker_has_the_checks_before_its_first_task(spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 
 LOSING = SweepOptions(era="kafka-0.10", properties=(("min.insync.replicas", "1"),), profiles=("elections",))
 HOLDING = SweepOptions(profiles=("steady",))
-SEEDS = range(1, 66)
+SEEDS = range(1, 46)
 """A wave of four tasks with ten seeds each, and a second one, which is not full."""
 
 
