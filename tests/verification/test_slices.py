@@ -47,7 +47,7 @@ SIMULATED = {
 SHORTER_THAN_A_LINE = 150
 
 LEAST = (SHORTER_THAN_A_LINE, 400, 1000, 2500)
-"""The least sizes of slices, dealt out among the runs, as many slices take long; ``make soak`` tries all of each run."""
+"""The least sizes of slices, dealt out among the runs: many slices take long. ``make soak`` has the first for all."""
 
 Sliced = tuple[MergedSlices, list[PartitionOutcome]]
 
