@@ -47,7 +47,6 @@ SPLIT: Final = (
     "tests/verification/test_oracles_agree.py",
     "tests/verification/test_packed_runs.py",
     "tests/verification/test_slices.py",
-    "tests/verification/test_verdicts_agree.py",
 )
 """Modules of which each test is handed out alone."""
 

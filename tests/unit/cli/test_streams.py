@@ -12,7 +12,17 @@ import pytest
 from laststand.cli.main import cli
 
 AT_A_TIME: Final = 4
-RUN: Final = ("run", "kip-966/last-replica-standing", "--driver", "simulator", "--no-verify")
+RUN: Final = ("run", "short.yaml", "--driver", "simulator", "--no-verify")
+
+SHORT: Final = """\
+name: short
+cluster: {brokers: 1}
+topics: [{name: orders, replicas: [[0]]}]
+workload: {producers: [{acks: all, rate: 200}]}
+steps: [{until: {acked: 50, acks: all}}]
+expect:
+  kip-966: {verdict: valid, lost: "0"}
+"""
 
 
 ENDS: Final = {
@@ -33,6 +43,13 @@ ENDS: Final = {
 
 COMMANDS: Final = [(), *((name,) for name in cli.commands)]
 """The program itself, and each of its commands."""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with the scenario of ``RUN``."""
+    (tmp_path / "short.yaml").write_text(SHORT)
+    return tmp_path
 
 
 def start(*arguments: str, redirections: str = "", cwd: Path, unread: bool = False) -> "subprocess.Popen[str]":
@@ -79,27 +96,27 @@ def test_a_command_ends_as_documented(state: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("redirections", ["2>&-", "2>/dev/full", "<&-", "<&- 2>&-"])
-def test_what_is_played_goes_on_without_its_progress(redirections: str, tmp_path: Path) -> None:
-    with start(*RUN, redirections=redirections, cwd=tmp_path) as process:
+def test_what_is_played_goes_on_without_its_progress(redirections: str, place: Path) -> None:
+    with start(*RUN, redirections=redirections, cwd=place) as process:
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "judge it with: laststand verify" in said
 
 
 @pytest.mark.parametrize(("redirections", "code"), [(">/dev/full", 254), ("", 141)])
-def test_a_run_that_cannot_be_told_is_no_verdict(redirections: str, code: int, tmp_path: Path) -> None:
-    with start(*RUN, redirections=redirections, cwd=tmp_path, unread=code == 141) as process:
+def test_a_run_that_cannot_be_told_is_no_verdict(redirections: str, code: int, place: Path) -> None:
+    with start(*RUN, redirections=redirections, cwd=place, unread=code == 141) as process:
         _, said = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in said
     assert len([line for line in said.splitlines() if not line.startswith("[")]) == (code == 254)
 
 
-def test_a_closed_stream_is_not_one_that_is_opened_later(tmp_path: Path) -> None:
+def test_a_closed_stream_is_not_one_that_is_opened_later(place: Path) -> None:
     """The output would go into a file of the run otherwise."""
-    with start(*RUN, redirections="<&- 2>&-", cwd=tmp_path) as process:
+    with start(*RUN, redirections="<&- 2>&-", cwd=place) as process:
         process.communicate(timeout=60)
-    texts = [path.read_bytes() for path in (tmp_path / "store").rglob("*") if path.is_file()]
+    texts = [path.read_bytes() for path in (place / "store").rglob("*") if path.is_file()]
     assert texts
     assert not [text for text in texts if b"kip-966: stop the cluster" in text]
 
