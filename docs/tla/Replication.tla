@@ -37,10 +37,12 @@ CONSTANTS
     roles_after_registration,   \* A broker takes its roles once it is registered (Laststand, S36).
     progress_of_this_term,      \* A new leader counts on nothing that followers reported in an earlier term (S43).
     refusals_are_final,         \* A refusal moves the partition epoch on (Laststand, S45).
-    answers_await_metadata      \* A leader takes an ISR with the metadata that it was accepted by (Laststand, S38).
+    answers_await_metadata,     \* A leader takes an ISR with the metadata that it was accepted by (Laststand, S38).
+    untouched_logs_stay_proven  \* A broker that stops before it opened its logs renews their proof (Laststand, S46).
 
 Unknown == [offset |-> 0, epoch |-> 0, isKnown |-> FALSE]
 NoProgress == [b \in Brokers |-> Unknown]
+
 
 (* What a broker reads of the partition.                                   *)
 Known(p) == [leader |-> p.leader, leaderEpoch |-> p.leaderEpoch, partitionEpoch |-> p.partitionEpoch,
@@ -71,6 +73,7 @@ bounds == <<fences, elections, uncleanShutdowns, stops, minIsrChanges>>
 vars == <<controller, process, storage, requests, committed, appended, bounds>>
 
 Min(S) == CHOOSE x \in S : \A y \in S : x <= y
+Max(S) == CHOOSE x \in S : \A y \in S : x >= y
 Smaller(a, b) == IF a < b THEN a ELSE b
 Entries(records, from, to) == {<<o, records[o]>> : o \in from..to}
 
@@ -283,18 +286,16 @@ Produce(l) ==
     /\ AdvanceHighWatermark(l, view[l], pending[l], progress[l], log', hw)
     /\ UNCHANGED <<controller, process, proof, requests, bounds>>
 
-(* Where two logs differ first: DivergingEpoch of KIP-595, repeated.       *)
-AgreeUpTo(a, b) ==
-    LET end == Smaller(Len(a), Len(b))
-        differing == {o \in 1..end : a[o] # b[o]}
-        \* By epochs: what differs within an epoch is not seen.
-        differingEpochs == {o \in 1..end : a[o].epoch # b[o].epoch}
-    IN  IF differingEpochs = {} THEN end ELSE Min(differingEpochs) - 1
+(* How much of a follower's log may agree with the leader's, as far as one *)
+(* answer tells: DivergingEpoch of KIP-595.  What differs within an epoch  *)
+(* is not seen, and another fetch may find more.                           *)
+AgreeUpTo(own, leaders) ==
+    LET UpTo(records, term) == Cardinality({o \in 1..Len(records) : records[o].epoch <= term})
+        last == own[Len(own)].epoch
+        common == Max({0} \cup {leaders[o].epoch : o \in 1..UpTo(leaders, last)})
+    IN  IF own = <<>> THEN 0 ELSE Smaller(UpTo(own, common), UpTo(leaders, common))
 
-HasDiverged(f, l) ==
-    /\ truncation = "leader_epoch"
-    /\ \/ Len(log[f]) > Len(log[l])
-       \/ AgreeUpTo(log[f], log[l]) < Len(log[f])
+HasDiverged(f, l) == truncation = "leader_epoch" /\ AgreeUpTo(log[f], log[l]) < Len(log[f])
 
 (* A fetch, and its answer: LogTruncated, or BatchAppended by a follower,  *)
 (* and FollowerHighWatermarkUpdated.                                       *)
@@ -305,11 +306,8 @@ Fetch(f, l) ==
        THEN LET end == AgreeUpTo(log[f], log[l])
                 leaderHw == Smaller(hw[l], Len(log[f]))
             IN
-            /\ IF truncate_before_hw = "on" \/ hw[f] >= leaderHw
-               THEN /\ log' = [log EXCEPT ![f] = SubSeq(@, 1, end)]
-                    /\ hw' = [hw EXCEPT ![f] = Smaller(@, end)]
-               ELSE /\ log' = log
-                    /\ hw' = [hw EXCEPT ![f] = leaderHw]
+            /\ log' = [log EXCEPT ![f] = SubSeq(@, 1, end)]
+            /\ hw' = [hw EXCEPT ![f] = Smaller(IF truncate_before_hw = "on" THEN @ ELSE leaderHw, end)]
             /\ UNCHANGED <<progress, committed>>
        ELSE LET offset == Len(log[f])
                 end == Smaller(offset + 1, Len(log[l]))
@@ -322,16 +320,18 @@ Fetch(f, l) ==
     /\ <<log', hw', progress'>> # <<log, hw, progress>>
     /\ UNCHANGED <<controller, up, epoch, view, epochStart, pending, proof, requests, appended, bounds>>
 
-(* AlterPartitionProposed.                                                 *)
+(* AlterPartitionProposed.  That a leader hears late who is unfenced, is   *)
+(* the same here as that its request is late.                              *)
 Propose(l) ==
     /\ Leads(l)
     /\ pending[l] = None
     /\ \E b \in Brokers \ {l} :
         LET isCaughtUp == progress[l][b].isKnown /\ progress[l][b].offset >= hw[l]
                           /\ progress[l][b].offset >= epochStart[l]
+                          /\ registered[b] = [epoch |-> progress[l][b].epoch, unfenced |-> TRUE]
             proposed == IF b \in view[l].isr THEN view[l].isr \ {b} ELSE view[l].isr \cup {b}
         IN
-        /\ b \in view[l].isr \/ isCaughtUp
+        /\ IF b \in view[l].isr THEN ~progress[l][b].isKnown \/ progress[l][b].offset < Len(log[l]) ELSE isCaughtUp
         /\ pending' = [pending EXCEPT ![l] = proposed]
         /\ requests' = requests \cup
             {[leader |-> l, leaderEpoch |-> view[l].leaderEpoch, partitionEpoch |-> view[l].partitionEpoch,
@@ -368,7 +368,7 @@ Stop(b) ==
     /\ stops < MaxStops /\ stops' = stops + 1
     /\ epoch[b] # 0
     /\ End(b)
-    /\ proof' = [proof EXCEPT ![b] = epoch[b]]
+    /\ proof' = IF view[b] # None \/ untouched_logs_stay_proven = "on" THEN [proof EXCEPT ![b] = epoch[b]] ELSE proof
     /\ UNCHANGED <<log, hw, fences, elections, uncleanShutdowns, minIsrChanges>>
 
 (* A process that takes roles before it is registered.                     *)
@@ -392,7 +392,9 @@ Init ==
     /\ log = [b \in Brokers |-> <<>>]
     /\ hw = [b \in Brokers |-> 0]
     /\ proof = [b \in Brokers |-> 0]
-    /\ progress = [b \in Brokers |-> NoProgress]
+    /\ progress = [b \in Brokers |-> IF b = partition.leader
+                                     THEN [m \in Brokers |-> [offset |-> 0, epoch |-> 1, isKnown |-> TRUE]]
+                                     ELSE NoProgress]
     /\ epochStart = [b \in Brokers |-> 0]
     /\ pending = [b \in Brokers |-> None]
     /\ requests = {}
