@@ -91,7 +91,7 @@ clients: develop ## every client of Apache Kafka that can be had here, against p
 simulate: setup ## explore 1,000 seeded schedules in virtual time
 	$(BIN)/laststand simulate --seeds 1..1000 --jobs $(JOBS)
 
-tla: develop ## have TLC check the models of docs/tla: KIP-966 with all rules, and without each
+tla: develop ## have TLC check the models of docs/tla: KIP-966 with all rules, and without each, and play what it finds
 	$(BIN)/python -m tests.tla.check
 
 mutation: develop ## switch off each rule in turn until the simulator finds the failure
@@ -110,6 +110,7 @@ soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 
 	$(BIN)/python -m tests.mutants --unjudged
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
 	$(BIN)/python -m tests.tla.check
+	$(BIN)/python -m tests.tla.simulated_runs --seeds 1..1000
 	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) --seeds 1..1000
 	$(BIN)/python -m tests.independent.compare --jobs $(JOBS) --seeds 1..1000
 	$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=soak tests/verification/test_slices.py

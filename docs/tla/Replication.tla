@@ -24,6 +24,7 @@ CONSTANTS
     MaxUncleanShutdowns,
     MaxStops,
     MaxMinIsrChanges,
+    MaxRequests,                \* AlterPartition requests that may still be accepted, at one time.
     \* Rules.
     elr,                        \* An empty ISR, and replicas that may lead although they left it (KIP-966).
     hw_requires_min_isr,        \* The high watermark waits for a committed ISR of min ISR (KIP-966).
@@ -320,15 +321,17 @@ Fetch(f, l) ==
     /\ <<log', hw', progress'>> # <<log, hw, progress>>
     /\ UNCHANGED <<controller, up, epoch, view, epochStart, pending, proof, requests, appended, bounds>>
 
-(* AlterPartitionProposed.  That a leader hears late who is unfenced, is   *)
-(* the same here as that its request is late.                              *)
+(* AlterPartitionProposed, for who joins when it fetches.  That a leader   *)
+(* hears late who is unfenced, is the same here as a request that is late. *)
 Propose(l) ==
     /\ Leads(l)
     /\ pending[l] = None
+    /\ Cardinality({request \in requests : IsCurrent(request)}) < MaxRequests
     /\ \E b \in Brokers \ {l} :
         LET isCaughtUp == progress[l][b].isKnown /\ progress[l][b].offset >= hw[l]
                           /\ progress[l][b].offset >= epochStart[l]
                           /\ registered[b] = [epoch |-> progress[l][b].epoch, unfenced |-> TRUE]
+                          /\ Follows(b, l)
             proposed == IF b \in view[l].isr THEN view[l].isr \ {b} ELSE view[l].isr \cup {b}
         IN
         /\ IF b \in view[l].isr THEN ~progress[l][b].isKnown \/ progress[l][b].offset < Len(log[l]) ELSE isCaughtUp

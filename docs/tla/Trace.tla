@@ -68,7 +68,7 @@ Becomes(p) ==
 
 SameProcesses == UNCHANGED <<up, epoch, view, storage, pending, committed, applied, wasStopped, terms, reached>>
 
-CreatePartition ==
+CreatePartitionLine ==
     /\ partition' = Line.partition
     /\ history' = <<[offset |-> Line.offset, partition |-> Line.partition]>>
     /\ UNCHANGED registered /\ SameProcesses
@@ -131,9 +131,10 @@ ChangeMinIsrLine ==
                      \/ clear_elr_on_min_isr_change = "satisfied" /\ Cardinality(partition.isr) >= size
         p == [partition EXCEPT !.minIsr = size, !.elr = IF isCleared THEN {} ELSE @]
     IN
-    /\ Line.partition = p
-    /\ partition' = p
-    /\ history' = Append(history, [offset |-> Line.offset, partition |-> p])
+    /\ Line.partition = IF p.elr # partition.elr /\ Line.partition.partitionEpoch # p.partitionEpoch
+                        THEN [p EXCEPT !.partitionEpoch = @ + 1] ELSE p
+    /\ partition' = Line.partition
+    /\ history' = Append(history, [offset |-> Line.offset, partition |-> Line.partition])
     /\ UNCHANGED registered /\ SameProcesses
 
 -----------------------------------------------------------------------------
@@ -295,7 +296,7 @@ TakeAnswerLine ==
 -----------------------------------------------------------------------------
 
 Take ==
-    CASE Line.action = "CreatePartition" -> CreatePartition
+    CASE Line.action = "CreatePartition" -> CreatePartitionLine
       [] Line.action = "Fence" -> FenceLine
       [] Line.action = "Unfence" -> UnfenceLine
       [] Line.action = "Register" -> RegisterLine
@@ -321,7 +322,7 @@ Take ==
 NotInTraces == UNCHANGED <<brokerEpochs, progress, epochStart, requests, appended, bounds>>
 
 Begins ==
-    /\ \E all \in {Runs} : run \in 1..Len(all) /\ lines = all[run]
+    /\ \E all \in {Runs} : PrintT(<<"traces", Len(all)>>) /\ run \in 1..Len(all) /\ lines = all[run]
     /\ next = 1 /\ rejected = FALSE
     /\ history = <<>> /\ terms = <<>> /\ applied = Zeros
     /\ wasStopped = [b \in Brokers |-> FALSE]
@@ -343,7 +344,7 @@ Step ==
     /\ UNCHANGED <<run, lines>>
     /\ NotInTraces
     /\ IF Line.action = "Finish"
-       THEN /\ next > 2 /\ PrintT(<<"accepted", run, next>>)
+       THEN /\ next > 2 /\ PrintT(<<"accepted", run>>)
             /\ next' = next + 1 /\ UNCHANGED <<followed, rejected>>
        ELSE IF ENABLED Take
        THEN Take /\ next' = next + 1 /\ UNCHANGED rejected

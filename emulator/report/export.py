@@ -1,6 +1,6 @@
 """Runs as files of other programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from laststand.emulator.core.history import HistoryLine
 from laststand.emulator.report.jepsen import jepsen_lines
 from laststand.emulator.report.perfetto import trace_events
 from laststand.emulator.report.shiviz import LoggedEvent, shiviz_lines
+from laststand.emulator.report.tla import MODULE, RULES, tla_configuration, tla_module
 from laststand.emulator.storage.line_file import stream_lines
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.story.story_file import read_story
@@ -49,6 +50,33 @@ def write_trace(run: Path, target: Path, trace_format: TraceFormat) -> None:
         case TraceFormat.PERFETTO:
             document = {"displayTimeUnit": "ms", "traceEvents": list(trace_events(read_story(run)))}
             target.write_bytes(msgspec.json.encode(document))
+
+
+def write_tla(runs: Sequence[Path], directory: Path) -> None:
+    """Writes runs as traces for the specification in ``docs/tla``: a module and TLC's configuration, for all of them.
+
+    Raises:
+        ConfigError: there is no run, a line is not what it should be, the runs have different rules, or something
+            happened in one that the specification does not have.
+        OSError: a file cannot be read or written.
+    """
+    rules = {run: dict(open_run_directory(run).switches) for run in runs}
+    first = rules[runs[0]]
+    for run, own in rules.items():
+        missing = [name for name in RULES if name not in own]
+        if missing:
+            raise ConfigError(
+                key=str(run), value=None, expected=f"a run with rule {missing[0]}: the specification has it"
+            )
+        differing = [name for name in RULES if own[name] != first[name]]
+        if differing:
+            raise ConfigError(
+                key=str(run), value=f"{differing[0]}={own[differing[0]]}", expected=f"the rules of {runs[0]}"
+            )
+    module = "\n".join(tla_module(map(_events, runs)))
+    directory.mkdir(parents=True)
+    (directory / f"{MODULE}.tla").write_text(module, encoding="utf-8")
+    (directory / f"{MODULE}.cfg").write_text("\n".join(tla_configuration(first)), encoding="utf-8")
 
 
 def _events(run: Path) -> Iterator[LoggedEvent]:

@@ -9,24 +9,45 @@
     [action |-> "Start", at |-> "0-0:0", broker |-> 0],
     ...
 
-Each line is an event, by the name of the action that takes it; ``at`` says where it was written: node, incarnation and
-sequence. The specification has one partition, its replicas, and brokers that come and go. Runs of which it says nothing
-are refused, with what it lacks.
+A trace ends with ``Finish``, where the harness says that the run ended; one that was cut off is not accepted. Each
+line is an event, by the name of the action that takes it; ``at`` says where it was written: node, incarnation and
+sequence. The specification has one partition, its replicas, and brokers that come and go. Runs of which it says
+nothing are refused, with what it lacks.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, Union
 
 from laststand.emulator.core import events
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.types import ChangeReason, ConfigResource, NodeRole, TopicPartition, TruncationReason, Witness
+from laststand.emulator.core.types import (
+    ChangeReason,
+    ConfigResource,
+    NodeRole,
+    TopicPartition,
+    TruncationReason,
+    Witness,
+)
 from laststand.emulator.plan.nodes import HARNESS
 from laststand.emulator.report.shiviz import LoggedEvent
 
 MODULE: Final = "Runs"
+RULES: Final = (
+    *("elr", "hw_requires_min_isr", "unclean_detection", "maximal_isr", "truncation", "ap_partition_epoch_check"),
+    *("ap_broker_epoch_check", "clear_elr_on_min_isr_change", "truncate_before_hw", "roles_after_registration"),
+    *("progress_of_this_term", "refusals_are_final", "answers_await_metadata", "untouched_logs_stay_proven"),
+)
+"""The switches that are constants of the specification."""
+
+BOUNDS: Final = (
+    *("MinIsr", "MaxRecords", "MaxLeaderEpoch", "MaxPartitionEpoch", "MaxFences", "MaxElections"),
+    *("MaxUncleanShutdowns", "MaxStops", "MaxMinIsrChanges", "MaxRequests"),
+)
+"""Those that make a model finite; a trace is finite."""
+
 _MIN_ISR: Final = "min.insync.replicas"
 
-_Value: TypeAlias = Union[bool, int, str, None, tuple["_Value", ...], frozenset["_Value"], "_Record"]
+_Value: TypeAlias = Union[bool, int, str, tuple["_Value", ...], frozenset["_Value"], "_Record", None]
 
 
 class _Record(dict[str, "_Value"]):
@@ -49,9 +70,14 @@ _DISK_LOST: Final = "replace_disk"
 
 
 class NotSpecifiedError(ConfigError):
-    """Something happened in a run that the specification does not have."""
+    """Something happened in a run that the specification does not have.
+
+    Attributes:
+        lacks: what that is.
+    """
 
     def __init__(self, lacks: str, logged: LoggedEvent) -> None:
+        self.lacks = lacks
         super().__init__(key="run", value=_place(logged), expected=f"no {lacks}: the specification has none")
 
 
@@ -64,6 +90,8 @@ def tla_module(runs: Iterable[Iterable[LoggedEvent]]) -> Iterator[str]:
     yield f"---- MODULE {MODULE} ----"
     yield "EXTENDS Trace"
     traces = [trace for run in runs for trace in partition_traces(run)]
+    nodes = {line["broker"] for trace in traces for line in trace if "broker" in line}
+    yield f"Nodes == {_text(frozenset(nodes))}"
     yield "Traces == <<"
     for number, trace in enumerate(traces):
         yield "<<"
@@ -73,46 +101,46 @@ def tla_module(runs: Iterable[Iterable[LoggedEvent]]) -> Iterator[str]:
     yield "===="
 
 
-def tla_configuration(rules: dict[str, str], *, brokers: int) -> Iterator[str]:
+def tla_configuration(rules: Mapping[str, str]) -> Iterator[str]:
     """Yields the lines of TLC's configuration.
 
     Args:
-        rules: the constants that are rules of the specification.
-        brokers: number of brokers in the largest cluster.
+        rules: values of switches by name; the specification has some of them.
     """
     yield "CONSTANTS"
-    yield f"  Brokers = {{{', '.join(map(str, range(brokers)))}}}"
     yield "  None = None"
+    yield "  Brokers <- Nodes"
     yield "  Runs <- Traces"
-    for name, value in rules.items():
-        yield f'  {name} = "{value}"'
-    for bound in _BOUNDS:
-        yield f"  {bound} = 1000000"
+    yield from (f'  {name} = "{rules[name]}"' for name in RULES)
+    yield from (f"  {bound} = 1000000" for bound in BOUNDS)
     yield "INIT Begins"
     yield "NEXT Step"
     yield "VIEW Position"
-
-
-_BOUNDS: Final = (
-    *("MinIsr", "MaxRecords", "MaxLeaderEpoch", "MaxPartitionEpoch", "MaxFences", "MaxElections"),
-    *("MaxUncleanShutdowns", "MaxStops", "MaxMinIsrChanges"),
-)
 
 
 def partition_traces(run: Iterable[LoggedEvent]) -> Iterator[Sequence[_Record]]:
     """Yields the lines of each partition of a run, in the order of time.
 
     Raises:
+        ConfigError: it has none.
         NotSpecifiedError: something happened that the specification does not have.
     """
-    logged = sorted(run, key=lambda each: (each.time_ns, each.node != HARNESS, *each[1:4]))
+    logged = sorted(run, key=_order)
     created = {
         TopicPartition(each.event.topic, each.event.partition): each
         for each in logged
         if isinstance(each.event, events.PartitionChanged) and each.event.reason is ChangeReason.CREATED
     }
+    if not created:
+        raise ConfigError(key="run", value=None, expected="one in which a partition was created")
     for partition in created:
         yield tuple(_Trace(partition, logged).lines())
+
+
+def _order(logged: LoggedEvent) -> tuple[bool, int, bool, int, int, int]:
+    """Orders by time; what the harness did precedes what came of it, and the end of the run is the last."""
+    is_end = isinstance(logged.event, events.RunEnded)
+    return is_end, logged.time_ns, logged.node != HARNESS, logged.node, logged.incarnation, logged.sequence
 
 
 class _Trace:
@@ -125,7 +153,8 @@ class _Trace:
         self._change: events.PartitionChanged | None = None
         self._min_isr = 1
         self._replicas: frozenset[int] = frozenset()
-        self._epochs: dict[int, int] = {}
+        self._offsets: list[int] = []
+        self._log_ends: dict[int, int] = {}
         self._shutting_down: set[int] = set()
         self._processes: dict[int, str] = {}
         self._witnesses: dict[int, Witness] = {}
@@ -139,7 +168,8 @@ class _Trace:
         for position, each in enumerate(self._logged):
             for action, fields in self._line(position, each):
                 yield _Record(action=action, at=_place(each), **fields)
-        yield _Record(action="Finish", at="end")
+            if isinstance(each.event, events.RunEnded):
+                yield _Record(action="Finish", at=_place(each))
 
     def _line(self, position: int, each: LoggedEvent) -> Iterator[tuple[str, dict[str, _Value]]]:
         node, event = each.node, each.event
@@ -159,13 +189,15 @@ class _Trace:
                 for victim in event.nodes:
                     if victim in self._processes:
                         yield "LoseDisk", {"broker": victim}
-            case events.MetadataApplied():
-                yield "Apply", {"broker": node, "end": event.end_offset}
+            case events.MetadataApplied(start_offset=start, end_offset=end):
+                if any(start <= offset < end for offset in self._offsets):
+                    yield "Apply", {"broker": node, "end": end}
             case events.BrokerFenced():
                 self._shutting_down.discard(event.broker_id)
                 yield "Fence", {"broker": event.broker_id, **self._after(ChangeReason.BROKER_FENCED)}
             case events.BrokerRegistered():
                 self._shutting_down.discard(event.broker_id)
+                self._offsets.append(event.metadata_offset)
                 yield (
                     "Register",
                     {
@@ -233,6 +265,7 @@ class _Trace:
         """Returns the partition after a line, and the metadata offset of its change."""
         change, self._change = self._change, None
         if change is not None and change.reason is reason:
+            self._offsets.append(change.metadata_offset)
             self._state = self._state_of(change)
             return {"partition": self._state, "offset": change.metadata_offset}
         return {"partition": self._state, "offset": 0}
@@ -255,7 +288,12 @@ class _Trace:
         self, position: int, each: LoggedEvent, event: events.ConfigChanged
     ) -> Iterator[tuple[str, dict[str, _Value]]]:
         is_own = event.resource is ConfigResource.TOPIC and event.resource_name == self._partition.topic
-        if not is_own and self._state is _NOT_CREATED and event.resource is ConfigResource.BROKER and not event.resource_name:
+        if (
+            not is_own
+            and self._state is _NOT_CREATED
+            and event.resource is ConfigResource.BROKER
+            and not event.resource_name
+        ):
             self._min_isr = int(event.value or 1)
             return
         if not is_own:
@@ -265,6 +303,7 @@ class _Trace:
         if event.value is None:
             raise NotSpecifiedError("min ISR that is deleted", each)
         self._min_isr = int(event.value)
+        self._offsets.append(event.metadata_offset)
         if self._state is _NOT_CREATED:
             return
         self._look_ahead(position, each)
@@ -297,6 +336,9 @@ class _Trace:
             case events.LogOpened():
                 if event.log_start_offset:
                     raise NotSpecifiedError("records that are deleted", each)
+                if event.log_end_offset > self._log_ends.get(node, 0):
+                    raise NotSpecifiedError("logs that have more than was recorded", each)
+                self._log_ends[node] = event.log_end_offset
                 yield "OpenLog", {"broker": node, "end": event.log_end_offset, "hw": event.high_watermark}
             case events.BecameLeader():
                 yield (
@@ -321,6 +363,7 @@ class _Trace:
                     },
                 )
             case events.BatchAppended():
+                self._log_ends[node] = event.last_offset + 1
                 fields: dict[str, _Value] = {
                     "broker": node,
                     "base": event.base_offset,
@@ -335,6 +378,7 @@ class _Trace:
             case events.LogTruncated():
                 if event.reason not in (TruncationReason.DIVERGING_EPOCH, TruncationReason.HIGH_WATERMARK):
                     raise NotSpecifiedError(f"logs that are cut with reason {event.reason}", each)
+                self._log_ends[node] = event.new_end_offset
                 yield (
                     "Truncate",
                     {
@@ -391,6 +435,7 @@ class _Trace:
         if event.reason is ChangeReason.CREATED:
             self._replicas = frozenset(event.replicas)
             self._state = self._state_of(event)
+            self._offsets.append(event.metadata_offset)
             yield "CreatePartition", {"partition": self._state, "offset": event.metadata_offset}
             return
         if event.partition_epoch == self._state["partitionEpoch"]:

@@ -1,4 +1,4 @@
-"""Runs TLC, the model checker of TLA+, on a model."""
+"""Runs TLC, the model checker of TLA+, on a model or on traces of runs."""
 
 import importlib.util
 import re
@@ -11,9 +11,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from laststand.emulator.verification.spark.java import find_java
+from tests.tla.counterexample import State, read_states
 from tests.tla.models import Invariant, Model
 
 SPECIFICATION: Final = Path(__file__).parents[2] / "docs" / "tla" / "Replication.tla"
+TRACE_SPECIFICATION: Final = SPECIFICATION.with_name("Trace.tla")
 
 _MODULE: Final = """---- MODULE Model ----
 EXTENDS Replication, TLC
@@ -27,12 +29,12 @@ class Checked(NamedTuple):
 
     Attributes:
         broken: the first invariant that it found broken; ``None`` if it saw all states and all hold.
-        actions: that lead there, in order, from the initial state.
+        path: the states that lead there, from the initial one on.
         states: how many distinct states it saw.
     """
 
     broken: Invariant | None
-    actions: tuple[str, ...]
+    path: tuple[State, ...]
     states: int
 
 
@@ -68,29 +70,34 @@ def check(model: Model, directory: Path, *, workers: int = 1) -> Checked:
     Raises:
         ModelCheckerError: it ended otherwise.
     """
-    jar = tlc_jar()
-    assert jar is not None, "asked for before"
     shutil.copy(SPECIFICATION, directory)
     (directory / "Model.tla").write_text(_MODULE, encoding="utf-8")
     (directory / "Model.cfg").write_text(_configuration(model), encoding="utf-8")
-    # What one thread checks takes seconds, most of them to start and to compile.
-    brief = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-    command = [
-        str(find_java().executable),
-        *(brief if workers == 1 else ("-XX:+UseParallelGC",)),
-        *("-Xmx2g", f"-Djava.io.tmpdir={directory}", "-cp", str(jar), "tlc2.TLC"),
-        *("-deadlock", "-workers", str(workers), "-config", "Model.cfg", "Model"),
-    ]
-    output = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False).stdout
+    output = run_tlc("Model", directory, workers=workers)
     states = re.findall(r"([\d,]+) distinct states found", output)
     broken = re.search(r"Invariant (\w+) is violated", output)
     if broken is None and "No error has been found" not in output:
         raise ModelCheckerError(output[-2000:])
     return Checked(
         broken=None if broken is None else Invariant(broken[1]),
-        actions=tuple(re.findall(r"^State \d+: <(\w+) line", output, re.MULTILINE)),
+        path=read_states(output),
         states=int(states[-1].replace(",", "")) if states else 0,
     )
+
+
+def run_tlc(module: str, directory: Path, *, workers: int = 1) -> str:
+    """Runs TLC on a module in a directory, with the configuration of its name; returns what it prints."""
+    jar = tlc_jar()
+    assert jar is not None, "asked for before"
+    # What one thread checks takes seconds, most of them to start and to compile.
+    brief = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    command = [
+        str(find_java().executable),
+        *(brief if workers == 1 else ("-XX:+UseParallelGC",)),
+        *("-Xmx2g", "-Xss16m", f"-Djava.io.tmpdir={directory}", "-cp", str(jar), "tlc2.TLC"),
+        *("-deadlock", "-workers", str(workers), "-config", f"{module}.cfg", module),
+    ]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False).stdout
 
 
 def _configuration(model: Model) -> str:

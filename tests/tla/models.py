@@ -33,6 +33,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
     max_unclean_shutdowns: int = 0
     max_stops: int = 0
     max_min_isr_changes: int = 0
+    max_requests: int = 3
 
 
 class Model(NamedTuple):
@@ -66,6 +67,7 @@ def _era(era: str, bounds: Bounds) -> Model:
 
 _ONE_UNCLEAN: Final = Bounds(max_unclean_shutdowns=1)
 _THREE_BROKERS: Final = Bounds(brokers=3)
+_RESTART: Final = Bounds(brokers=3, max_unclean_shutdowns=1, max_leader_epoch=2, max_partition_epoch=4, max_requests=1)
 _NEW_MIN_ISR: Final = Bounds(min_isr=1, max_min_isr_changes=1)
 
 MODELS: Final = (
@@ -80,19 +82,27 @@ MODELS: Final = (
     _breaks("maximal_isr", "committed_only", _THREE_BROKERS),
     _breaks("truncation", "high_watermark", _THREE_BROKERS),
     _breaks("ap_partition_epoch_check", "off", _THREE_BROKERS),
-    _breaks("ap_broker_epoch_check", "off", Bounds(brokers=3, max_unclean_shutdowns=1, max_leader_epoch=2)),
+    _breaks("ap_broker_epoch_check", "off", _RESTART),
     _breaks("clear_elr_on_min_isr_change", "off", Bounds(brokers=3, max_min_isr_changes=1)),
     _breaks(
         "truncate_before_hw",
         "off",
-        Bounds(brokers=3, max_records=3, max_fences=1, max_elections=2, max_leader_epoch=4, max_partition_epoch=4),
+        Bounds(
+            brokers=3,
+            max_records=3,
+            max_fences=1,
+            max_elections=2,
+            max_leader_epoch=4,
+            max_partition_epoch=4,
+            max_requests=0,
+        ),
         Invariant.READS_ARE_COMMITTED,
     ),
     _breaks("roles_after_registration", "off", _ONE_UNCLEAN),
     _breaks(
         "progress_of_this_term",
         "off",
-        Bounds(brokers=3, max_fences=0, max_elections=3, max_leader_epoch=4, max_partition_epoch=4),
+        Bounds(brokers=3, max_fences=0, max_elections=3, max_leader_epoch=4, max_partition_epoch=4, max_requests=0),
     ),
     _breaks("refusals_are_final", "off", Bounds(min_isr=1)),
     _breaks("answers_await_metadata", "off", _NEW_MIN_ISR),

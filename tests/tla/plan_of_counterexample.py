@@ -1,7 +1,7 @@
 """Turns a counter-example of TLC into a plan that ``laststand replay`` plays.
 
-Every message that an action of the specification stands for is held, and arrives at the place that the action has in the
-trace: metadata at ``Apply``, a fetch at ``Fetch``, AlterPartition at ``Decide``, heartbeats at ``Unfence``. How long a step
+Every message that an action of the specification stands for is held, and arrives where the action is in the trace:
+metadata at ``Apply``, a fetch at ``Fetch``, AlterPartition at ``Decide``, heartbeats at ``Unfence``. How long a step
 takes is found by playing it in the simulator until the cluster is where the trace is; the plan has these times.
 """
 
@@ -16,7 +16,7 @@ from laststand.emulator.plan.actions import Action
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.names import Names
-from laststand.emulator.plan.plan import Plan, format_plan, parse_plan
+from laststand.emulator.plan.plan import Plan, parse_plan
 from laststand.emulator.simulator.run.simulation import Simulation
 from laststand.emulator.simulator.search.explorer import merge_waits
 from tests.tla.counterexample import State
@@ -25,13 +25,16 @@ _PARTITION: Final = TopicPartition("orders", 0)
 _CONTROLLER: Final = 100
 _CLIENT: Final = 1000
 _LAGS_MS: Final = (30_000, 1_500)
-"""Times after which members lag: either none does in the whole plan, or those do that the trace proposes to do without."""
+"""Times after which members lag: either none does, or those do that the trace proposes to do without."""
 
 _STEP_MS: Final = 4_000
 """The longest that a step takes: a session, or two lag times."""
 
 _READ_MS: Final = 2_500
 """In which a consumer looks for a nearer replica."""
+
+_OF_THE_CONTROLLER: Final = frozenset({"Fence", "Unfence", "ElectLeader", "ChangeMinIsr"})
+"""Actions that brokers do not hear of before they apply metadata."""
 
 _LOSSES: Final = frozenset({"D1", "D2", "D4", "D5", "D15", "D16"})
 
@@ -40,13 +43,12 @@ class TranslationError(Exception):
     """No plan that was tried loses what the trace loses; the text says how far the last one came."""
 
 
-def plan_of(states: Sequence[State], *, switch: str, value: str) -> Plan:
+def plan_of(states: Sequence[State], *, rule: str) -> Plan:
     """Returns a plan that leads where a counter-example leads, and then loses a record.
 
     Args:
         states: of the trace, the initial one first.
-        switch: the rule that is switched off in the model.
-        value: it has there.
+        rule: that is off in the model, such as ``elr=off``.
 
     Raises:
         TranslationError: the simulator did not get there, whichever replica it preferred.
@@ -56,7 +58,7 @@ def plan_of(states: Sequence[State], *, switch: str, value: str) -> Plan:
     failures = []
     for lag_ms, order in product(_LAGS_MS, permutations(others)):
         numbers = {broker: int(broker[1:]) for broker in (first["leader"], *order)}
-        translation = _Translation(states, numbers, f"{switch}={value}", lag_ms=lag_ms)
+        translation = _Translation(states, numbers, rule, lag_ms=lag_ms)
         plan = translation.played()
         lost = losses(plan)
         if lost:
@@ -110,12 +112,26 @@ class _Translation:
         """Plays the trace; returns the actions as a plan."""
         self._simulation.begin()
         self._hold_everything()
+        produced: list[int] = []
         for position, (before, after) in enumerate(pairwise(self._states)):
+            if after.action == "Produce":
+                produced.append(position)
+                continue
+            if after.action not in _OF_THE_CONTROLLER:
+                self._produce_all(produced)
             self._play(position, before.variables, after.variables, after.action)
+        self._produce_all(produced)
         for broker in self._numbers.values():
             self._do(f"mend {_CLIENT}->{broker}")
         self._wait(_READ_MS)
         return self._plan.with_actions(merge_waits(self._actions))
+
+    def _produce_all(self, positions: list[int]) -> None:
+        """Produces as late as the trace allows, for a producer does not wait for long."""
+        for position in positions:
+            before, after = self._states[position : position + 2]
+            self._produce(self._changed(before.variables, after.variables, "log"), position, f"{position + 2} Produce")
+        positions.clear()
 
     def _do(self, line: str) -> bool:
         action = parse_action(line, self._names)
@@ -158,6 +174,17 @@ class _Translation:
         channel = Channel(NodeId(source), NodeId(target), api, way)
         return len(self._cluster.network.held.get(channel, ()))
 
+    def _fail(self, source: int, target: int, api: str, way: Way) -> None:
+        """Fails the requests of a kind that are held, or whose answers are: their sender asks again."""
+        held = self._held(source, target, api, way)
+        if not held:
+            return
+        self._do(f"cut {source}->{target}")
+        for _ in range(held):
+            self._do(f"release-newest {source}->{target} {api} {way}")
+        self._wait(30)
+        self._do(f"mend {source}->{target}")
+
     # --- The cluster --------------------------------------------------------------------------------------------------
 
     def _partition(self, broker: int) -> Partition | None:
@@ -170,6 +197,11 @@ class _Translation:
     def _high_watermark(self, broker: int) -> int:
         partition = self._partition(broker)
         return 0 if partition is None else partition.log.high_watermark
+
+    def _is_at(self, broker: int, state: dict[str, Any]) -> bool:
+        """Returns whether a replica has the log and at least the high watermark that it has in a state."""
+        log, watermark = (state[variable][self._name(broker)] for variable in ("log", "hw"))
+        return self._log_length(broker) == len(log) and self._high_watermark(broker) >= watermark
 
     def _is_unfenced(self, broker: int) -> bool:
         registration = self._cluster.image.brokers.get(BrokerId(NodeId(broker)))
@@ -190,10 +222,8 @@ class _Translation:
                 self._unfence(self._changed(before, after, "registered"), step)
             case "Apply":
                 self._apply(self._changed(before, after, "view"), after, step)
-            case "Produce":
-                self._produce(self._changed(before, after, "log"), position, step)
             case "Fetch":
-                self._fetch(before, after, step)
+                self._fetch(position, before, after, step)
             case "Propose":
                 self._propose(self._changed(before, after, "pending"), before, after, step)
             case "ElectLeader":
@@ -240,6 +270,8 @@ class _Translation:
 
     def _apply(self, broker: int, after: dict[str, Any], step: str) -> None:
         known = after["view"][self._name(broker)]
+        leader = None if known["leader"] is None else self._numbers[known["leader"]]
+        outdated = 0 if leader in (None, broker) else self._held(broker, leader, "Fetch", Way.REQUEST)
         self._wait(2)
         if broker in self._started:  # It reads all metadata in order, from the beginning.
             self._started.remove(broker)
@@ -251,29 +283,18 @@ class _Translation:
 
         def has_applied() -> bool:
             partition = self._partition(broker)
-            leader = None if known["leader"] is None else self._numbers[known["leader"]]
             return partition is not None and partition.leader == leader
 
         self._wait_until(has_applied, step, within_ms=200)
-        for leader in self._numbers.values():
-            self._drop_fetches(broker, leader)
+        if outdated and leader is not None:  # It asked for something when it followed this leader before.
+            self._fail(broker, leader, "Fetch", Way.REQUEST)
         self._wait(2)
-
-    def _drop_fetches(self, follower: int, leader: int) -> None:
-        """Drops what a follower asked for before it heard of the leader that it has now: it asks again."""
-        held = self._held(follower, leader, "Fetch", Way.REQUEST)
-        for _ in range(held):
-            self._do(f"lose {follower}->{leader} Fetch request")
-        if held:
-            self._do(f"reset {follower}->{leader}")
 
     def _produce(self, leader: int, position: int, step: str) -> None:
         for broker in self._numbers.values():
             self._do(f"mend {_CLIENT}->{broker}" if broker == leader else f"cut {_CLIENT}->{broker}")
         record = self._states[position + 1].variables["appended"]
-        is_committed = any(
-            entry["record"] == record for _, entry in self._states[-1].variables["committed"]
-        )
+        is_committed = any(entry["record"] == record for _, entry in self._states[-1].variables["committed"])
         length = self._log_length(leader)
         self._do(f"produce orders-0 acks={'all' if is_committed else '1'} records=1")
         self._wait_until(lambda: self._log_length(leader) > length, step, within_ms=1_000)
@@ -281,17 +302,21 @@ class _Translation:
         # It waits for replicas outside of the ISR that could join, until these lag: the specification has no such rule.
         self._wait_until(lambda: self._high_watermark(leader) >= watermark, step, within_ms=2 * self._lag_ms)
 
-    def _fetch(self, before: dict[str, Any], after: dict[str, Any], step: str) -> None:
+    def _fetch(self, position: int, before: dict[str, Any], after: dict[str, Any], step: str) -> None:
         follower, leader = self._fetching(before, after)
+        following = self._states[position + 2 : position + 3]
+        pair = (follower, leader)
+        if any(each.action == "Fetch" and self._fetching(after, each.variables) == pair for each in following):
+            return  # The next one plays both: between them nothing happens.
         self._wait_until(lambda: self._held(follower, leader, "Fetch", Way.REQUEST) > 0, step, within_ms=500)
-        self._do(f"release-newest {follower}->{leader} Fetch request")
-        for broker in (follower, leader):
-            log, watermark = (after[variable][self._name(broker)] for variable in ("log", "hw"))
-            self._wait_until(
-                lambda: self._log_length(broker) == len(log) and self._high_watermark(broker) >= watermark,
-                step,
-                within_ms=10,
-            )
+        is_repeated = self._states[position].action == "Fetch" and self._fetching(
+            self._states[position - 1].variables, before
+        ) == (follower, leader)
+        verb = "release" if is_repeated else "release-newest"
+        self._do(f"{verb} {follower}->{leader} Fetch request")
+        self._wait_until(lambda: all(self._is_at(broker, after) for broker in (follower, leader)), step, within_ms=40)
+        if is_repeated:
+            self._do(f"hold {follower}->{leader} Fetch request")
         self._wait(3)
 
     def _fetching(self, before: dict[str, Any], after: dict[str, Any]) -> tuple[int, int]:
@@ -315,14 +340,17 @@ class _Translation:
             return
         # It proposes a member when that fetches; what the fetch brings is lost, for here nothing was fetched.
         [member] = (self._numbers[broker] for broker in joining)
+        if not after["up"][self._name(member)]:
+            self.missed.append(f"{step}: a member that is down sends no fetch")
+        if after["view"][name]["partitionEpoch"] == after["partition"]["partitionEpoch"]:
+            self._do(f"release-newest {leader}->{_CONTROLLER} Stream response")  # It hears who is unfenced.
+            self._wait(2)
         self._do(f"hold {member}->{leader} Fetch response")
         self._do(f"release-newest {member}->{leader} Fetch request")
         self._wait_until(lambda: self._has_proposed(leader), step, within_ms=20)
         self._wait(10)
-        self._do(f"lose {member}->{leader} Fetch response")
+        self._fail(member, leader, "Fetch", Way.RESPONSE)
         self._do(f"release {member}->{leader} Fetch response")
-        self._do(f"reset {member}->{leader}")
-        self._wait(5)
 
     def _decide(self, before: dict[str, Any], after: dict[str, Any], step: str) -> None:
         request = next((each for each in before["requests"] if each not in after["requests"]), None)
@@ -330,7 +358,9 @@ class _Translation:
         if request is None:  # It was refused, and a copy of it is on its way still.
             [request] = before["requests"]
         leader = self._numbers[request["leader"]]
-        self._wait_until(lambda: self._held(leader, _CONTROLLER, "AlterPartition", Way.REQUEST) > 0, step, within_ms=100)
+        self._wait_until(
+            lambda: self._held(leader, _CONTROLLER, "AlterPartition", Way.REQUEST) > 0, step, within_ms=100
+        )
         verb, count = ("duplicate", "") if is_again else ("release", " count=1")
         self._do(f"{verb} {leader}->{_CONTROLLER} AlterPartition request{count}")
         self._wait(4)
@@ -342,7 +372,11 @@ class _Translation:
 
     def _register(self, broker: int, position: int, step: str) -> None:
         # Its heartbeats wait for Unfence; a process that ends before it applies anything, does not hear of anything.
-        later = [after.action for before, after in pairwise(self._states[position + 1 :]) if self._acts(broker, before, after)]
+        later = [
+            after.action
+            for before, after in pairwise(self._states[position + 1 :])
+            if self._acts(broker, before, after)
+        ]
         if later[:1] != ["Stop"]:
             self._do(f"release {broker}->{_CONTROLLER} Stream response")
         self._do(f"hold {broker}->{_CONTROLLER} BrokerHeartbeat request")
@@ -350,7 +384,8 @@ class _Translation:
         registration = self._cluster.image.brokers[BrokerId(NodeId(broker))]
         self._do(f"start {broker}")
         self._wait_until(
-            lambda: self._cluster.image.brokers[BrokerId(NodeId(broker))].broker_epoch != registration.broker_epoch, step
+            lambda: self._cluster.image.brokers[BrokerId(NodeId(broker))].broker_epoch != registration.broker_epoch,
+            step,
         )
         self._wait(10)
         self._do(f"hold {broker}->{_CONTROLLER} Stream response")
@@ -360,6 +395,7 @@ class _Translation:
         return any(before.variables[variable][name] != after.variables[variable][name] for variable in ("view", "up"))
 
     def _stop(self, broker: int, step: str) -> None:
+        self._fail(broker, _CONTROLLER, "BrokerHeartbeat", Way.REQUEST)  # By one of them it would be unfenced.
         self._do(f"stop {broker}")
         self._do(f"release {broker}->{_CONTROLLER} BrokerHeartbeat request")
         self._wait_until(lambda: self._cluster.nodes[BrokerId(NodeId(broker))].core is None, step)

@@ -21,10 +21,14 @@ _FORMATS: Final[Mapping[str, Mapping[str, str]]] = {
 _TRACES: Final = {"jepsen": ".edn", "perfetto": ".json", "shiviz": ".log"}
 """Formats of which each run is a file, and what its name ends with."""
 
+_TLA: Final = "tla"
+
 
 @click.command(short_help="Write runs for other programs.")
 @click.argument("words", metavar="RUN... DIR", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--to", "file_format", type=click.Choice((*_FORMATS, *_TRACES)), default="parquet", show_default=True)
+@click.option(
+    "--to", "file_format", type=click.Choice((*_FORMATS, *_TRACES, _TLA)), default="parquet", show_default=True
+)
 @click.option("--by-run", "is_by_run", is_flag=True, help="Give each run a folder of its own within each table.")
 @skip_broken_option
 @no_cache_option
@@ -46,6 +50,9 @@ def export(
     written, too. In CSV a list or an object is JSON text. With --by-run a table is divided into folders by its column
     run (run=...), which programs that read partitioned tables find again; a run without rows has none.
 
+    With --to tla all runs become one module of traces, which TLC holds against the specification in docs/tla; runs of
+    which that says nothing are refused, with the reason.
+
     With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to shiviz its rare
     events with vector clocks; with --to perfetto a trace of what its nodes were and did, for which the run must have
     been verified.
@@ -56,10 +63,11 @@ def export(
     paths, directory = _divide(words)
     if directory.exists():
         raise UserError(f"{directory}: exists; expected a new directory")
-    if file_format in _TRACES:
+    if file_format == _TLA or file_format in _TRACES:
         if is_by_run:
-            raise UserError(f"--by-run divides tables; --to {file_format} writes a file for each run")
-        files = _write_traces(paths, directory, file_format)
+            written = "one module" if file_format == _TLA else "a file for each run"
+            raise UserError(f"--by-run divides tables; --to {file_format} writes {written}")
+        files = _write_tla(paths, directory) if file_format == _TLA else _write_traces(paths, directory, file_format)
         report_done("\n".join(files), {"directory": str(directory), "format": file_format, "files": files}, output)
         return
     with tables_of(paths, skip_broken=skip_broken, no_cache=no_cache, spark_choice=spark_choice) as runs:
@@ -72,6 +80,14 @@ def export(
             writer.format(file_format).save(str((directory / name).resolve()))
     document = {"directory": str(directory), "format": file_format, "tables": TABLE_NAMES}
     report_done(f"{len(TABLE_NAMES)} tables in {directory}", document, output)
+
+
+def _write_tla(paths: Sequence[Path], directory: Path) -> list[str]:
+    from laststand.emulator.report.export import write_tla
+    from laststand.emulator.verification.reading.run_directory import find_runs
+
+    write_tla([run for path in paths for run in find_runs(path)], directory)
+    return sorted(map(str, directory.iterdir()))
 
 
 def _write_traces(paths: Sequence[Path], directory: Path, file_format: str) -> list[str]:

@@ -212,6 +212,7 @@ RUN_COMMANDS: Final = (
     "export --to jepsen {} exported",
     "export --to perfetto {} exported",
     "export --to shiviz {} exported",
+    "export --to tla {} exported",
     "replay {}",
 )
 
