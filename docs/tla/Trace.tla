@@ -108,7 +108,11 @@ DecideLine ==
     IN
     /\ CASE Line.error = "NONE" ->
                 /\ IsCurrent(request) /\ partition.leader = B /\ isEligible
-                /\ Becomes([partition EXCEPT !.isr = members, !.elr = ElrAfter(partition, members, partition.minIsr)])
+                /\ \/ Becomes([partition EXCEPT !.isr = members, !.elr = ElrAfter(partition, members, partition.minIsr)])
+                   \/ /\ members = partition.isr   \* A leader that was the last known has recovered (KIP-704).
+                      /\ Line.partition = [partition EXCEPT !.partitionEpoch = @ + 1]
+                      /\ partition' = Line.partition
+                      /\ history' = Append(history, [offset |-> Line.offset, partition |-> Line.partition])
          [] Line.error = "INELIGIBLE_REPLICA" ->
                 /\ IsCurrent(request) /\ ~isEligible
                 /\ Line.partition = IF refusals_are_final = "on" THEN [partition EXCEPT !.partitionEpoch = @ + 1]

@@ -257,7 +257,7 @@ class _Trace:
         lacks = _LACKS.get(event.reason)
         if lacks is not None or event.adding_replicas or event.removing_replicas:
             raise NotSpecifiedError(lacks or _LACKS[ChangeReason.REASSIGNMENT], each)
-        if event.election in (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER):
+        if event.election is events.Election.UNCLEAN:
             raise NotSpecifiedError("unclean elections", each)
         self._change = event
 
