@@ -123,6 +123,13 @@ DecideLine ==
          [] OTHER -> Becomes(partition)
     /\ UNCHANGED registered /\ SameProcesses
 
+(* Of a controller that nobody heard of the request: metadata of Kafka.    *)
+ChangeIsrLine ==
+    LET members == Line.partition.isr IN
+    /\ partition.leader \in members /\ \A b \in members : registered[b].unfenced
+    /\ Becomes([partition EXCEPT !.isr = members, !.elr = ElrAfter(partition, members, partition.minIsr)])
+    /\ UNCHANGED registered /\ SameProcesses
+
 ElectLeaderLine ==
     /\ \/ /\ Line.partition.leader \in partition.isr /\ registered[Line.partition.leader].unfenced
           /\ Becomes([partition EXCEPT !.leader = Line.partition.leader, !.leaderEpoch = @ + 1])
@@ -305,6 +312,7 @@ Take ==
       [] Line.action = "Unfence" -> UnfenceLine
       [] Line.action = "Register" -> RegisterLine
       [] Line.action = "Decide" -> DecideLine
+      [] Line.action = "ChangeIsr" -> ChangeIsrLine
       [] Line.action = "ElectLeader" -> ElectLeaderLine
       [] Line.action = "ChangeMinIsr" -> ChangeMinIsrLine
       [] Line.action = "Start" -> StartLine

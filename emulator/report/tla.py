@@ -158,6 +158,7 @@ class _Trace:
         self._shutting_down: set[int] = set()
         self._processes: dict[int, str] = {}
         self._witnesses: dict[int, Witness] = {}
+        self._is_guessed = False  # Reasons of changes are, where an observer reads the metadata of Kafka.
 
     def lines(self) -> Iterator[_Record]:
         """Yields them.
@@ -173,6 +174,11 @@ class _Trace:
 
     def _line(self, position: int, each: LoggedEvent) -> Iterator[tuple[str, dict[str, _Value]]]:
         node, event = each.node, each.event
+        if isinstance(event, events.NodeStarted):
+            self._witnesses[node] = event.witness
+            self._is_guessed = self._is_guessed or event.witness is not Witness.PROCESS
+        if node in self._processes and self._witnesses[node] is not Witness.PROCESS:
+            return  # What an observer noticed of a broker is not all that it did.
         if isinstance(event, events.PartitionEvent):
             if TopicPartition(event.topic, event.partition) != self._partition:
                 return
@@ -181,8 +187,8 @@ class _Trace:
         match event:
             case events.NodeStarted(role=NodeRole.BROKER):
                 self._processes[node] = event.incarnation_id
-                self._witnesses[node] = event.witness
-                yield "Start", {"broker": node}
+                if event.witness is Witness.PROCESS:
+                    yield "Start", {"broker": node}
             case events.NodeStopped() if node in self._processes:
                 yield "Stop", {"broker": node}
             case events.FaultInjected(fault=fault) if fault == _DISK_LOST:
@@ -264,7 +270,7 @@ class _Trace:
     def _after(self, reason: ChangeReason) -> dict[str, _Value]:
         """Returns the partition after a line, and the metadata offset of its change."""
         change, self._change = self._change, None
-        if change is not None and change.reason is reason:
+        if change is not None and (change.reason is reason or self._is_guessed):
             self._offsets.append(change.metadata_offset)
             self._state = self._state_of(change)
             return {"partition": self._state, "offset": change.metadata_offset}
@@ -441,6 +447,8 @@ class _Trace:
         if event.partition_epoch == self._state["partitionEpoch"]:
             return  # It was found by looking ahead.
         self._note(each)
+        if event.reason is ChangeReason.ALTER_PARTITION and self._is_guessed:
+            yield "ChangeIsr", self._after(ChangeReason.ALTER_PARTITION)
         if event.reason is ChangeReason.ELECT_LEADERS:
             yield "ElectLeader", self._after(ChangeReason.ELECT_LEADERS)
 
