@@ -15,7 +15,7 @@ from tests.tla.test_models import QUICK, needs_tlc
 
 PLANS: Final = sorted((Path(__file__).parent / "plans").glob("*.txt"))
 
-NOT_PLAYED: Final = {"truncate_before_hw=off", "ap_broker_epoch_check=off"}
+NOT_PLAYED: Final = {"truncate_before_hw=off"}
 """The README of the specification says why."""
 
 
