@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from types import UnionType
-from typing import Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -63,6 +63,10 @@ DOCS: Final = Path(__file__).parent
 FINDINGS: Final = DOCS / "findings.json"
 """By id of a check, one of its findings. ``pytest tests/verification/test_checks.py --rewrite`` writes it."""
 
+EVIDENCE: Final = DOCS / "evidence.json"
+"""By id of a check, a constructed run that breaks it, and the checks that it breaks beside it: none, where there is such a
+run. Written with the findings."""
+
 _GENERATED: Final = "<!-- Written by `make docs`. -->\n"
 
 
@@ -94,6 +98,7 @@ _JUDGED: Final = {
 def checks_page() -> str:
     """Returns the catalogue of checks: statement, source, conditions, and an example of a finding."""
     findings = json.loads(FINDINGS.read_text(encoding="utf-8"))
+    evidence = json.loads(EVIDENCE.read_text(encoding="utf-8"))
     modules = _check_modules()
     parts = [
         _GENERATED,
@@ -117,12 +122,18 @@ def checks_page() -> str:
             "only acknowledgements with acks=all. Whether too much was broken for a "
             "promise to count is another question: that of the guarantee ([verdict.md](verdict.md))."
         ),
+        "\n",
+        _prose(
+            "*Evidence* is a run that was written down by hand, in `tests/verification/test_checks.py`, for "
+            "`laststand verify` to find what is wrong with it: these checks, and no others."
+        ),
     ]
     for kind, heading in _KINDS.items():
         parts.append(f"\n## {heading}\n")
         for check_id, promise in PROMISES.items():
             if promise.kind is kind:
                 parts.append(_check_entry(check_id, modules.get(check_id), findings.get(check_id)))
+                parts.append(_evidence_line(evidence.get(check_id)))
     return "".join(parts)
 
 
@@ -163,6 +174,18 @@ def _check_entry(check_id: str, documentation: str | None, finding: str | None) 
     if finding is not None:
         lines.append(f"- A finding: *{finding}*\n")
     return "".join(lines)
+
+
+def _evidence_line(evidence: dict[str, Any] | None) -> str:
+    if evidence is None:
+        return ""
+    run, beside = evidence["run"], evidence["beside"]
+    if not beside:
+        return f"- Evidence: the constructed run *{run}* breaks this check alone.\n"
+    return (
+        f"- Evidence: no constructed run breaks it alone, so it may be redundant; *{run}* breaks "
+        f"{' and '.join(beside)} beside it.\n"
+    )
 
 
 def _one_line(text: str) -> str:

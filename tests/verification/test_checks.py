@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from crc32c import crc32c
 
-from docs.generate import FINDINGS
+from docs.generate import EVIDENCE, FINDINGS
 from laststand.emulator.core import events as e
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import PROMISES
@@ -2589,6 +2589,17 @@ def test_the_examples_in_the_catalogue_are_what_the_checks_say(
     told = json.loads(FINDINGS.read_text(encoding="utf-8"))
     assert told.keys() == found.keys()
     assert {check_id: text for check_id, text in told.items() if text not in found[check_id]} == {}
+
+
+def test_the_catalogue_names_a_run_that_breaks_a_check_alone_where_there_is_one(pytestconfig: pytest.Config) -> None:
+    evidence = {}
+    for check in CHECKS:
+        runs = [(name, fired - {check.check_id}) for name, (_, fired) in FIRES.items() if check.check_id in fired]
+        name, beside = min(runs, key=lambda run: len(run[1]))
+        evidence[check.check_id] = {"run": name, "beside": sorted(beside)}
+    if pytestconfig.getoption("--rewrite"):
+        EVIDENCE.write_text(json.dumps(evidence, indent=2) + "\n", encoding="utf-8")
+    assert json.loads(EVIDENCE.read_text(encoding="utf-8")) == evidence
 
 
 def test_story_names_who_acknowledged_lost_and_truncated(reports: dict[str, VerdictReport]) -> None:
