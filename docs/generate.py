@@ -64,8 +64,8 @@ FINDINGS: Final = DOCS / "findings.json"
 """By id of a check, one of its findings. ``pytest tests/verification/test_checks.py --rewrite`` writes it."""
 
 EVIDENCE: Final = DOCS / "evidence.json"
-"""By id of a check, a constructed run that breaks it, and the fewest checks that such a run breaks beside it. Written with
-the findings."""
+"""By id of a check, a constructed run that breaks it, and the fewest checks that such a run breaks beside it. Written
+with the findings."""
 
 _GENERATED: Final = "<!-- Written by `make docs`. -->\n"
 
