@@ -52,7 +52,7 @@ def check_module(directory: Path) -> tuple[Rejection | None, ...]:
     """
     for specification in (SPECIFICATION, TRACE_SPECIFICATION):
         shutil.copy(specification, directory)
-    output = run_tlc(MODULE, directory, "-workers", "1")
+    output = run_tlc(MODULE, directory)
     found: dict[int, Rejection | None] = {
         int(trace): None for trace in re.findall(r'^<<"accepted", (\d+)>>', output, re.MULTILINE)
     }
