@@ -39,6 +39,7 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
     layout = target.cluster.layout
     names = Names(
         brokers=len(layout.broker_ids),
+        controllers=len(layout.controller_ids),
         partitions=sorted(target.image.partitions),
         kafka_clients=layout.kafka_clients,
     )

@@ -16,7 +16,7 @@ from laststand.emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
+from laststand.emulator.plan.nodes import NodeRef, controller_ids
 from laststand.emulator.plan.topics import PlannedTopic
 
 
@@ -254,7 +254,7 @@ class Scenario:
     @property
     def controller_ids(self) -> tuple[NodeId, ...]:
         """All controllers, ascending; of a cluster with ZooKeeper its server."""
-        return tuple(NodeId(CONTROLLER + index) for index in range(self.controllers))
+        return controller_ids(self.controllers)
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:

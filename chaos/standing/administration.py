@@ -15,6 +15,7 @@ from laststand.chaos.standing.messages import (
     Refused,
 )
 from laststand.chaos.standing.status import StatusReport
+from laststand.emulator.client.active_controller import ActiveController
 from laststand.emulator.client.admin import AdminClient, Ask
 from laststand.emulator.client.admin_connection import AdminConnection
 from laststand.emulator.client.admin_error import AdminError
@@ -51,7 +52,8 @@ async def administer(directory: Path, work: Callable[[AdminClient], Awaitable[_R
         ask_node = _announced(directory, connection.ask)
         if report.zookeeper is not None:
             ask_node = _by_supervisor(directory, report, ask_node)
-        return await work(AdminClient(_recorded(directory, ask_node), controller_id=report.controller_id))
+        active = ActiveController(ask_node, report.controller_ids)
+        return await work(AdminClient(_recorded(directory, active.ask), controller_id=report.controller_id))
 
 
 def _announced(directory: Path, ask_node: Ask) -> Ask:

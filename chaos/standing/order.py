@@ -30,7 +30,7 @@ from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.node.config import ZooKeeperConfig, all_rules, with_quick_shutdown
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.nodes import controller_ids
 from laststand.emulator.user_files import read_bytes
 
 STANDING: Final = "standing"
@@ -60,6 +60,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         view: whether the supervisor serves a live view.
         kafka_clients: names of the clients of Apache Kafka that brokers serve.
         kafka_ports: where each of them reaches each broker, if somebody said so; the others have any port.
+        controllers: ids are 100 and up.
     """
 
     directory: str
@@ -77,6 +78,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     view: bool = False
     kafka_clients: tuple[str, ...] = ()
     kafka_ports: dict[str, dict[int, int]] = msgspec.field(default_factory=dict)
+    controllers: int = 1
 
     @property
     def path(self) -> Path:
@@ -92,6 +94,11 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     def broker_ids(self) -> tuple[BrokerId, ...]:
         """All brokers, ascending."""
         return tuple(BrokerId(NodeId(index)) for index in range(self.brokers))
+
+    @property
+    def controller_ids(self) -> tuple[NodeId, ...]:
+        """All controllers, ascending; of a cluster with ZooKeeper its server."""
+        return controller_ids(self.controllers)
 
     def node_properties(self) -> NodeProperties:
         """Returns the properties, every default resolved."""
@@ -116,7 +123,12 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         clients = {"kafka_clients": list(self.kafka_clients)} if self.kafka_clients else {}
         document = {
             "name": STANDING,
-            "cluster": {"brokers": self.brokers, "properties": self.properties, **clients},
+            "cluster": {
+                "brokers": self.brokers,
+                "controllers": self.controllers,
+                "properties": self.properties,
+                **clients,
+            },
             "topics": [],
             "workload": {"producers": []},
         }
@@ -133,7 +145,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         return ClusterLayout(
             run=self.run or self.path.name,
             directory=self.path,
-            controller_ids=(CONTROLLER,),
+            controller_ids=self.controller_ids,
             broker_ids=self.broker_ids,
             switches=self.rules(),
             properties=tuple(self._layout_properties().items()),

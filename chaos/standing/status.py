@@ -35,6 +35,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
         metrics_url: where it serves its metrics while it runs; ``None`` for a ZooKeeper server.
         broker_epoch: of its last registration; ``None`` for a controller.
         fenced: by the controller; ``None`` for a controller.
+        is_active: of one of several controllers: it is the active one; ``None`` for all other nodes.
     """
 
     node_id: NodeId
@@ -46,6 +47,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     metrics_url: str | None
     broker_epoch: BrokerEpoch | None
     fenced: bool | None
+    is_active: bool | None = None
 
 
 class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +139,12 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def controller_id(self) -> NodeId:
         """The node that administrators ask: the controller, or the ZooKeeper server in its place."""
-        return next(node.node_id for node in self.nodes if node.role != "broker")
+        return self.controller_ids[0]
+
+    @property
+    def controller_ids(self) -> tuple[NodeId, ...]:
+        """All controllers, or the ZooKeeper server in their place."""
+        return tuple(node.node_id for node in self.nodes if node.role != "broker")
 
 
 def status_report(
@@ -191,6 +198,9 @@ def _node(target: ProcessTarget, node_id: NodeId) -> NodeStatus:
         metrics_url=None if metrics_address is None else layout.metrics_url(metrics_address),
         broker_epoch=None if registration is None else registration.broker_epoch,
         fenced=None if registration is None else registration.fenced,
+        is_active=target.image.controller_id == node_id
+        if len(layout.controller_ids) > 1 and node_id in layout.controller_ids
+        else None,
     )
 
 

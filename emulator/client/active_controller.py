@@ -9,6 +9,7 @@ from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import messages
 from laststand.emulator.core.authorizer.request_guard import refusal
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.quorum.messages import DescribeQuorumResponse
 from laststand.emulator.core.types import NodeId
 
 _FAILOVER_S: Final = 15.0
@@ -39,7 +40,6 @@ class ActiveController:
         """
         if node_id not in self._controller_ids or len(self._controller_ids) == 1:
             return await self._ask(node_id, request)
-        refused = refusal(request, ErrorCode.NOT_CONTROLLER)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _FAILOVER_S
         while True:
@@ -50,10 +50,16 @@ class ActiveController:
                 except AdminError as error:
                     failure = error
                 else:
-                    if response != refused:
+                    if not _is_refused(request, response):
                         return response
                 self._controller_ids.remove(controller_id)
                 self._controller_ids.append(controller_id)
             if loop.time() > deadline:
                 raise failure
             await asyncio.sleep(_RETRY_S)
+
+
+def _is_refused(request: messages.Request, response: messages.Response | DescribeQuorumResponse) -> bool:
+    if isinstance(response, DescribeQuorumResponse):
+        return response.error is not ErrorCode.NONE
+    return response == refusal(request, ErrorCode.NOT_CONTROLLER)

@@ -18,6 +18,7 @@ from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.acls import AccessControlEntry, AclFilter
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.quorum.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicId, TopicPartition
 
 Ask: TypeAlias = Callable[[NodeId, messages.Request], Awaitable[messages.Response]]
@@ -372,6 +373,16 @@ class AdminClient:
             admin_messages.DescribeClusterRequest(), admin_messages.DescribeClusterResponse
         )
         _raise_error("DescribeCluster", response.error, "")
+        return response
+
+    async def describe_quorum(self) -> DescribeQuorumResponse:
+        """Returns what the leader of several controllers knows of all of them.
+
+        Raises:
+            AdminError: no controller leads, or there is only one.
+        """
+        response = await self._controller(DescribeQuorumRequest(), DescribeQuorumResponse)
+        _raise_error("DescribeQuorum", response.error, "")
         return response
 
     async def unregister_broker(self, broker_id: BrokerId) -> None:

@@ -15,6 +15,12 @@ CONTROLLER: Final = NodeId(100)
 CONTROLLER_COUNTS: Final = (1, 3, 5)
 """Controllers of a cluster: an even number survives no more than one less."""
 
+
+def controller_ids(count: int) -> tuple[NodeId, ...]:
+    """Returns the ids of so many controllers, ascending."""
+    return tuple(NodeId(CONTROLLER + index) for index in range(count))
+
+
 CLIENT: Final = CLIENT_ID
 """The client process as an end of links; it is no node of the cluster."""
 

@@ -46,7 +46,7 @@ _SECTIONS: Final = {
     "Catalogue": ("scenarios", "eras", "checks"),
     "Standing cluster": ("up", "status", "clients", "logs", "stop", "start", "down", "ps"),
     "Topics and records": ("topics", "produce", "consume", "delete-records", "inspect"),
-    "Administration": ("elect-leaders", "reassign", "configs", "features", "acls"),
+    "Administration": ("elect-leaders", "reassign", "configs", "features", "acls", "metadata-quorum"),
     "Faults": ("chaos",),
     "Containers": ("compose", "attach", "docker"),
     "This program": ("setup", "kafka", "completion"),

@@ -1,4 +1,4 @@
-"""A small cluster of real processes for tests of faults: a controller and two brokers behind proxies."""
+"""A small cluster of real processes for tests of faults: controllers and two brokers behind proxies."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.nodes import controller_ids
 from laststand.emulator.rpc.channel import keepalive_for
 
 SESSION_TIMEOUT_MS = 2000
@@ -31,13 +31,13 @@ ZERO, ONE = NodeId(0), NodeId(1)
 
 @asynccontextmanager
 async def fault_target(
-    directory: Path, *, host: NodeHost | None = None, toxiproxy: Path | None = None
+    directory: Path, *, controllers: int = 1, host: NodeHost | None = None, toxiproxy: Path | None = None
 ) -> AsyncIterator[ProcessTarget]:
     (directory / "events").mkdir()
     layout = ClusterLayout(
         run="test",
         directory=directory,
-        controller_ids=(CONTROLLER,),
+        controller_ids=controller_ids(controllers),
         broker_ids=(BrokerId(ZERO), BrokerId(ONE)),
         switches=Switches(),
         properties=(
@@ -59,7 +59,7 @@ async def fault_target(
     ):
         await cluster.start()
         metadata = MetadataObserver(
-            {CONTROLLER: cluster.direct_addresses()[CONTROLLER]},
+            {node_id: cluster.direct_addresses()[node_id] for node_id in layout.controller_ids},
             keepalive=keepalive_for(session_timeout_ms=SESSION_TIMEOUT_MS),
             token=cluster.token,
             on_change=changes.change,

@@ -22,7 +22,7 @@ from laststand.emulator.core.quorum.states import IllegalCall, IllegalQuorumStat
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.types import CauseId, MessageFate, NodeId, Way
 from laststand.emulator.plan.channels import SYNC, Channel, Link
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.nodes import controller_ids
 from laststand.emulator.simulator.network.network import Network
 from laststand.emulator.simulator.network.wire import NodeAsker, Wire
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
@@ -83,7 +83,7 @@ class QuorumCluster:
         self._timers = NodeTimers(self.queue, self._step)
         self._proposals = 0
         self._disks = 0
-        node_ids = [NodeId(CONTROLLER + index) for index in range(voters + spares)]
+        node_ids = controller_ids(voters + spares)
         self.members = {node_id: QuorumMember(node_id, self._next_directory(node_id)) for node_id in node_ids}
         keys = [self.key_of(node_id) for node_id in node_ids[:voters]]
         bootstrap, version = formatted(keys, rules)

@@ -23,7 +23,7 @@ from laststand.emulator.core.quorum_controller.effects import RecordFacts, Serve
 from laststand.emulator.core.quorum_controller.values import decode_batch
 from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.nodes import CONTROLLER, controller_ids
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.network.streams import MetadataStreams, Streams
 from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, BrokerNode, MetadataNode
@@ -59,7 +59,7 @@ class ControllersCluster(SimulatedCluster):
     has_quorum = True
 
     def __init__(self, *, controllers: int, **cluster: Any) -> None:
-        self._controller_ids = tuple(NodeId(CONTROLLER + index) for index in range(controllers))
+        self._controller_ids = controller_ids(controllers)
         super().__init__(**cluster)
 
     # --- What kind of cluster it is ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from laststand.cli.output.output import Output, json_option
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import DEFAULT_STORE
 from laststand.cli.standing.launching import launch_and_report, start_again
+from laststand.emulator.plan.nodes import CONTROLLER_COUNTS
 from laststand.emulator.plan.path_words import LATEST, PATH_WORD_RULE, is_path_word
 
 _SEED_BITS: Final = 31
@@ -25,6 +26,13 @@ _PORT_MAX: Final = 65_535
 @click.command(short_help="Start a standing cluster.")
 @click.option(
     "--brokers", type=click.IntRange(min=1, max=100), default=3, show_default=True, metavar="N", help="How many."
+)
+@click.option(
+    "--controllers",
+    type=click.Choice([str(count) for count in CONTROLLER_COUNTS]),
+    default="1",
+    show_default=True,
+    help="How many; several agree on the metadata as a quorum.",
 )
 @click.option("--name", metavar="NAME", help="A name, which works wherever a directory does.")
 @click.option(
@@ -79,6 +87,7 @@ _PORT_MAX: Final = 65_535
 @json_option
 def up(
     brokers: int,
+    controllers: str,
     name: str | None,
     again: Path | None,
     ports: str | None,
@@ -96,7 +105,7 @@ def up(
     store: Path,
     output: Output,
 ) -> None:
-    """Start a controller, brokers 0 to N-1 and a proxy for each pair of them, and return when all brokers are unfenced.
+    """Start controllers, brokers 0 to N-1 and a proxy for each pair of them, and return when all brokers are unfenced.
 
     In an era with ZooKeeper its server is in the controller's place, and the brokers elect one of them.
 
@@ -132,6 +141,9 @@ def up(
     era = era or DEFAULT_ERA
     host = DriverName(driver)
     zookeeper_for((era,), host)
+    if controllers != "1" and (is_zookeeper_era(era) or host is DriverName.DOCKER):
+        where = f"--driver {host.value}" if host is DriverName.DOCKER else f"--era {era}"
+        raise UserError(f"{where} excludes --controllers {controllers}: several are processes of a KRaft cluster")
     if is_zookeeper_era(era):
         for refused in property_refusals(node_properties(properties)):
             raise UserError(refused)
@@ -165,6 +177,7 @@ def up(
     order = StandingOrder(
         directory=str(directory),
         brokers=brokers,
+        controllers=int(controllers),
         era=era,
         switches=plain_switches(rules),
         zookeeper=zookeeper_config(rules),

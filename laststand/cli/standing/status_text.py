@@ -149,6 +149,8 @@ def _summary(report: "StatusReport") -> str:
 
 def _role(node: "NodeStatus", report: "StatusReport") -> str:
     held = report.zookeeper
+    if node.is_active:
+        return f"{node.role}, active"
     return "broker, controller" if held is not None and held.controller == node.node_id else node.role
 
 

@@ -1,0 +1,90 @@
+"""Three controllers as processes: whoever leads them is taken away, and another takes over what was committed."""
+
+from pathlib import Path
+
+import pytest
+
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.process.faults import execute
+from laststand.chaos.process.target import ProcessTarget
+from laststand.emulator.core import admin_messages
+from laststand.emulator.core.disk import Keep
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.node.metadata_journal import DIRECTORY
+from laststand.emulator.plan import actions
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.storage.metadata_log import MetadataLog
+from laststand.emulator.storage.os_filesystem import OsFileSystem
+from laststand.emulator.storage.quorum_state import read_quorum_state
+from tests.cluster.fault_targets import fault_target
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+
+FAILOVER_S = 30
+CONTROLLERS = (NodeId(100), NodeId(101), NodeId(102))
+
+
+async def successor(target: ProcessTarget, of: NodeId) -> NodeId:
+    """Waits until another controller leads and has answered; returns it."""
+
+    def succeeded() -> Observation:
+        active = target.image.controller_id
+        return Observation(reached=active not in (None, of), text=f"controller {active} is active")
+
+    await target.wait(succeeded, timeout_s=FAILOVER_S)
+    described = await target.ask_controller(admin_messages.DescribeClusterRequest())
+    assert isinstance(described, admin_messages.DescribeClusterResponse)
+    assert described.error is ErrorCode.NONE
+    assert described.controller_id != of
+    return described.controller_id
+
+
+def log_of(directory: Path, node_id: NodeId) -> list[QuorumBatch]:
+    filesystem = OsFileSystem(ledger_folder=str(directory / "ledger"))
+    metadata = str(directory / "nodes" / str(node_id) / "data" / DIRECTORY)
+    assert read_quorum_state(filesystem, metadata) is not None
+    log = MetadataLog(filesystem, metadata)
+    try:
+        return list(log.pop_recovered())
+    finally:
+        log.close()
+
+
+async def test_another_controller_takes_over_after_each_fault(tmp_path: Path) -> None:
+    async with fault_target(tmp_path, controllers=3) as target:
+        first = target.image.controller_id
+        assert first is not None
+
+        assert (await execute(target, actions.Isolate(nodes=(first,)))).bit
+        second = await successor(target, first)
+        assert (await execute(target, actions.HealNodes(nodes=(first,)))).bit
+
+        assert (await execute(target, actions.Pause(nodes=(second,)))).bit
+        third = await successor(target, second)
+        assert (await execute(target, actions.Resume(nodes=(second,)))).bit
+
+        assert (await execute(target, actions.Kill(nodes=(third,)))).bit
+        fourth = await successor(target, third)
+        await execute(target, actions.Start(nodes=(third,)))
+
+        deaf = next(node_id for node_id in CONTROLLERS if node_id != fourth)
+        assert (await execute(target, actions.Cut(link=Link(deaf, fourth)))).bit, "it fetches from nobody"
+        committed = await target.committed_end()
+        loss = actions.PowerLoss(nodes=CONTROLLERS, loss=DiskLoss(keep=Keep.NONE))
+        assert (await execute(target, loss)).bit
+        await execute(target, actions.Start(nodes=CONTROLLERS))
+        fifth = await successor(target, NodeId(-1))
+        assert await target.committed_end() > committed, "a leader's first record follows all that was committed"
+        assert fifth in CONTROLLERS
+        epochs = {broker_id: each.broker_epoch for broker_id, each in target.image.brokers.items()}
+        assert all(epoch < committed for epoch in epochs.values()), "no broker has registered again"
+        committed = await target.committed_end()
+
+    logs = [log_of(tmp_path, node_id) for node_id in CONTROLLERS]
+    committed_logs = [[batch for batch in log if batch.end_offset <= committed] for log in logs]
+    longest = max(committed_logs, key=len)
+    assert sum(log == longest for log in committed_logs) >= 2, "a majority has what was committed"
+    assert all(log == longest[: len(log)] for log in committed_logs)
