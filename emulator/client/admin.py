@@ -10,7 +10,7 @@ that shape elsewhere.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -381,7 +381,9 @@ class AdminClient:
         Raises:
             AdminError: no controller leads, or there is only one.
         """
-        response = await self._controller(DescribeQuorumRequest(), DescribeQuorumResponse)
+        request = cast(messages.Request, DescribeQuorumRequest())
+        response = await self._ask(self._controller_id, request)
+        assert isinstance(response, DescribeQuorumResponse)
         _raise_error("DescribeQuorum", response.error, "")
         return response
 
