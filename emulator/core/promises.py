@@ -278,7 +278,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "is aborted."
         ),
         "X9": _outcome(
-            "A group goes on where its last committed position is: it is given no record again, and leaves none out."
+            "A group goes on where its last committed position is: it is given no record again, and leaves none out, "
+            "nor any that was written before that position after it had been committed."
         ),
         "X10": _outcome(
             "A reader of committed records goes from one position to the next, and past no committed record that it is "

@@ -2079,6 +2079,24 @@ def group_goes_on(
     return run.finish()
 
 
+def group_goes_on_in_other_records(path: Path) -> Path:
+    """A group is given one of two batches that were acknowledged in the same place, and goes on behind it."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    first = run.send(records=3)
+    run.read_for_group([first], "readers", committed=None, operation="read-0")
+    [begun, acked] = [line for line in run.history if line["f"] == "send"]
+    attempts = [{**attempt, "crc": 1} for attempt in acked["attempts"]]
+    for line in (begun, acked):
+        tried = attempts if line is acked else []
+        run.record({**line, "operation_id": "send-again", "first_record_id": 50, "attempts": tried})
+    run.read_for_group([], "readers", committed=3, position=3, operation="read-1")
+    run.poll([first])
+    run.settle()
+    return run.finish()
+
+
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "group is given records again": (
         lambda path: group_goes_on(path, committed=None, position=0),
@@ -2087,6 +2105,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "group leaves records out": (
         lambda path: group_goes_on(path, committed=None, position=5),
         frozenset({"X9"}),
+    ),
+    "group goes on in other records": (
+        group_goes_on_in_other_records,
+        frozenset({"D1", "D4", "D14", "X9"}),
     ),
     "group has a position that was not committed": (
         lambda path: group_goes_on(path, committed=2, position=3),

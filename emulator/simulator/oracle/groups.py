@@ -44,9 +44,12 @@ class GroupChecks:
         self._positions: dict[_GroupPartition, _Positions] = {}
         self._in_transactions: dict[CauseId, GroupReadRecorded] = {}
         self._acked: dict[TopicPartition, list[SendRecorded]] = {}
+        self._first: dict[_GroupPartition, Offset] = {}
+        self._dealt_with: dict[_GroupPartition, set[int]] = {}
+        """CRCs that a group was given, or that it is known to have left out."""
 
     def acked(self, record: SendRecorded) -> None:
-        """A batch was acknowledged."""
+        """A batch was acknowledged with acks=all."""
         self._acked.setdefault(record.partition, []).append(record)
 
     def read(self, record: GroupReadRecorded, *, undone: Set[CauseId]) -> None:
@@ -62,13 +65,33 @@ class GroupChecks:
         ):
             self._report("X8", name, f"{group} has the position {record.committed} of {name}, and never committed it")
         expected = positions.last
+        written_behind = self._written_behind(record, undone)
         if expected is None or record.position == expected or record.position in possible:
+            if written_behind:
+                sentence = f"{group} goes on at {record.position} of {name}, behind {written_behind} records"
+                self._report("X9", name, f"{sentence} that it was never given")
             return
         again = sum(offset < expected for offset in _offsets(record.batches))
         left_out = sum(expected <= offset < record.position for offset in self._acked_offsets(name, undone))
         consequence = f"{again} records again, {left_out} left out"
         sentence = f"{group} goes on at {record.position} of {name}, and had committed {expected}: {consequence}"
         self._report("X9", name, sentence)
+
+    def _written_behind(self, record: GroupReadRecorded, undone: Set[CauseId]) -> int:
+        """Returns how many records lie before a group's position, and behind its first one, that it was never given."""
+        key = _GroupPartition(record.group_id, record.partition)
+        first = self._first.setdefault(key, record.position)
+        dealt_with = self._dealt_with.setdefault(key, set())
+        count = 0
+        for send in self._acked.get(record.partition, ()):
+            crc = send.attempts[-1].crc
+            if send.base_offset is None or send.operation_id in undone or crc in dealt_with:
+                continue
+            if first <= send.base_offset < record.position:
+                count += min(send.record_count, record.position - send.base_offset)
+                dealt_with.add(crc)
+        dealt_with.update(batch.crc for batch in record.batches)
+        return count
 
     def _acked_offsets(self, name: TopicPartition, undone: Set[CauseId]) -> Iterator[int]:
         for send in self._acked.get(name, ()):

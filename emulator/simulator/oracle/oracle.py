@@ -110,7 +110,6 @@ class Oracle:
                 if client in self._cluster.clients.transactional and record.type is not OperationType.INVOKE:
                     self.checks.transactions.sent(record)
                 if record.type is OperationType.OK and record.base_offset is not None:
-                    self.checks.transactions.acked(record)
                     self._acked(client, record, record.base_offset)
             case PollRecorded(type=OperationType.OK) if self._is_current(record):
                 self.checks.clients.polled(client, record)
@@ -284,6 +283,7 @@ class Oracle:
         if self._cluster.clients.producer_acks[client] is not Acks.ALL:
             return
         self.tally.acks += 1
+        self.checks.transactions.acked(record)
         truth = self.truths[name]
         acknowledgement = truth.acknowledgements.get(record.operation_id)
         last_offset = Offset(base_offset + record.record_count - 1)

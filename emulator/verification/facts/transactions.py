@@ -16,6 +16,7 @@ from laststand.emulator.core.history import (
     OperationType,
     TransactionOperation,
 )
+from laststand.emulator.core.types import Acks
 from laststand.emulator.verification.tables.client_history import SentBatch
 from laststand.emulator.verification.tables.final_logs import FinalBatch
 from laststand.emulator.verification.tables.rows import PartitionName
@@ -84,30 +85,31 @@ class TransactionFacts:
         return not self.operations and not self.group_reads
 
     def add_sends(self, sends: Iterable[SentBatch]) -> None:
-        """Adds outcomes of batches that belong to transactions, or that are acknowledged where groups read."""
+        """Adds outcomes of batches of transactions, and of those acknowledged with acks=all where groups read."""
         wanted = {each for operation in self.operations.values() for each in operation.sends}
         sources = {(read.topic, read.partition) for read in self.group_reads}
         for send in sends:
             if send.operation_id in wanted:
                 self._sends[send.operation_id] = send
-            if send.type is OperationType.OK and (send.topic, send.partition) in sources:
+            is_acked = send.type is OperationType.OK and send.acks == Acks.ALL
+            if is_acked and (send.topic, send.partition) in sources:
                 self._acked.setdefault((send.topic, send.partition), []).append(send)
 
-    def acked_offsets(self, partition: PartitionName, start: int, end: int) -> list[int]:
-        """Returns where records between two offsets were acknowledged that are in no transaction, or committed.
+    def acked(self, partition: PartitionName) -> Iterator[tuple[SentBatch, range]]:
+        """Yields the batches that groups are to read in a partition, which are in no transaction or in a committed one.
 
-        Only of partitions that groups read.
+        Each comes with its offsets. None of a partition that no group reads.
         """
         decided = {
             send.operation_id: transaction.is_committed for transaction in self.sent() for send in transaction.sends
         }
-        return sorted(
-            offset
-            for send in self._acked.get(partition, ())
-            if send.base_offset is not None and decided.get(send.operation_id, True)
-            for offset in range(send.base_offset, send.base_offset + send.record_count)
-            if start <= offset < end
-        )
+        for send in self._acked.get(partition, ()):
+            if send.base_offset is not None and decided.get(send.operation_id, True):
+                yield send, range(send.base_offset, send.base_offset + send.record_count)
+
+    def acked_offsets(self, partition: PartitionName, start: int, end: int) -> list[int]:
+        """Returns the offsets of ``acked`` records from one offset up to another one."""
+        return sorted(at for _, offsets in self.acked(partition) for at in offsets if start <= at < end)
 
     def sent(self) -> Iterator[SentTransaction]:
         """Yields all transactions."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.group_positions import group_reads
+from laststand.emulator.verification.facts.transactions import TransactionFacts
 from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
 
 
@@ -21,6 +22,34 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
             f"{operation.group_id} had committed {read.expected} in {where}, and {operation.operation_id} goes on at "
             f"{operation.position} ({told}): it repeats {_counted(again)} and leaves out {_counted(left_out)}",
         )
+
+    yield from _written_behind(cluster.transactions)
+
+
+def _written_behind(facts: TransactionFacts) -> Iterator[Finding]:
+    """Yields where a group goes on behind records that it was never given: its log was lost, and written again."""
+    given: dict[tuple[str, str, int], set[int]] = {}
+    first: dict[tuple[str, str, int], int] = {}
+    told: set[tuple[str, str]] = set()
+    for read in group_reads(facts):
+        operation = read.operation
+        key = (operation.group_id, operation.topic, operation.partition)
+        begins = first.setdefault(key, operation.position)
+        crcs = given.setdefault(key, set())
+        left_out: list[int] = []
+        for send, offsets in facts.acked(read.partition):
+            is_behind = send.completed < operation.index and begins <= offsets.start < operation.position
+            is_given = any(each.crc in crcs for each in send.crcs)
+            if is_behind and not is_given and (operation.group_id, send.operation_id) not in told:
+                told.add((operation.group_id, send.operation_id))
+                left_out += [offset for offset in offsets if offset < operation.position]
+        crcs.update(batch.crc for batch in operation.batches)
+        if left_out and not read.is_elsewhere:
+            yield Finding(
+                operation.position,
+                f"{operation.group_id} goes on at {operation.position} in {operation.topic}-{operation.partition}, in "
+                f"other records than those that it had read: it leaves out {_counted(sorted(left_out))}",
+            )
 
 
 def _counted(offsets: Sequence[int]) -> str:

@@ -12,7 +12,7 @@ from laststand.emulator.core.client.steps import (
 )
 from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, TopicPartition
-from laststand.emulator.plan.fields import TRANSACTIONAL
+from laststand.emulator.plan.fields import PRODUCER_ALL, TRANSACTIONAL
 from tests.unit.simulator.oracle.world import Doctor, World, firing
 
 PLAN = """\
@@ -165,11 +165,21 @@ def jumps_ahead(world: World) -> None:
     read_by_group(world, "readers", committed=3, position=7)
 
 
+def goes_on_behind_others(world: World) -> None:
+    sent = [each.record for each in world.journal.history if isinstance(each.record, SendRecorded)]
+    acked = next(record for record in sent if record.type is OperationType.OK and record.partition == FIRST)
+    attempt = msgspec.structs.replace(acked.attempts[-1], crc=1)
+    other = msgspec.structs.replace(acked, operation_id=CauseId("another"), attempts=(attempt,))
+    world.oracle.recorded(PRODUCER_ALL, other, now_ms=0)
+    read_by_group(world, "readers", committed=3, position=3)
+
+
 OF_GROUPS: tuple[tuple[str, Doctor], ...] = (
     ("X7", is_read_in_two_transactions),
     ("X8", has_a_position_that_nobody_committed),
     ("X9", goes_back),
     ("X9", jumps_ahead),
+    ("X9", goes_on_behind_others),
 )
 
 
