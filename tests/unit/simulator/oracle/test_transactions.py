@@ -168,7 +168,7 @@ def jumps_ahead(world: World) -> None:
 def goes_on_behind_others(world: World) -> None:
     sent = [each.record for each in world.journal.history if isinstance(each.record, SendRecorded)]
     acked = next(record for record in sent if record.type is OperationType.OK and record.partition == FIRST)
-    attempt = msgspec.structs.replace(acked.attempts[-1], crc=1)
+    attempt = msgspec.structs.replace(acked.attempts[-1], crc=999)
     other = msgspec.structs.replace(acked, operation_id=CauseId("another"), attempts=(attempt,))
     world.oracle.recorded(PRODUCER_ALL, other, now_ms=0)
     read_by_group(world, "readers", committed=3, position=3)
