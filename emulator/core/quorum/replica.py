@@ -126,7 +126,8 @@ class Replica:
             self._become(self._follower_of(election.leader_id, election.leader_epoch))
         else:
             self._become(self._unattached_at(election.leader_epoch, leader_id=election.leader_id, voted=election.voted))
-        is_fresh = self.settings.is_first and not self.leader_epoch and not self.log.end_offset
+        has_begun = bool(self.leader_epoch or self.log.end_offset)
+        is_fresh = self.settings.is_first and self.is_voter and not has_begun
         if (self.log.voters.has_only(self.key) or is_fresh) and not isinstance(self.state, Leader):
             self.begin_election()
 
