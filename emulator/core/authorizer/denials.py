@@ -51,6 +51,11 @@ class RecordingAuthorizer:
             )
         return False
 
+    @property
+    def has_denials(self) -> bool:
+        """Denials wait to be written down."""
+        return bool(self._denials)
+
     def pop_denials(self) -> list[AuthorizationDenied]:
         """Returns what was denied since the last call."""
         denials, self._denials = self._denials, []

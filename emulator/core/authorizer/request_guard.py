@@ -28,6 +28,8 @@ from laststand.emulator.core.types import Acks, CauseId, ConfigResource, Request
 
 _CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_OF_TRANSACTIONS: Final = (transaction_messages.InitTransactionRequest, transaction_messages.EndTxnRequest)
+_DESCRIPTIONS: Final = (messages.MetadataRequest, messages.DescribeTopicPartitionsRequest)
 _LISTS: Final = ("partitions", "topics", "resources")
 """Names of the lists that a request asks about, and its answer has outcomes of, one by one."""
 
@@ -102,14 +104,14 @@ class RequestGuard:
             return Refused(refusal(request, _CLUSTER_DENIED))
         if isinstance(request, messages.ProduceRequest) and not self._may_use_transaction(asked, request):
             return Refused(refusal(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-        if isinstance(request, transaction_messages.InitTransactionRequest | transaction_messages.EndTxnRequest):
+        if isinstance(request, _OF_TRANSACTIONS):
             named = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
             is_met = self._is_allowed(asked, requirement.operation, named)
             return received if is_met else Refused(refusal(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         if requirement.subject is Subject.CLUSTER:
             is_met = self._is_met_on_cluster(asked, requirement)
             return received if is_met else Refused(refusal(request, _CLUSTER_DENIED))
-        if isinstance(request, messages.MetadataRequest | messages.DescribeTopicPartitionsRequest):
+        if isinstance(request, _DESCRIPTIONS):
             return received  # what is denied is not in the answer: ``unseen``
         return self._admit_entries(received, asked, requirement)
 
@@ -140,6 +142,11 @@ class RequestGuard:
                 )
             case _:
                 return frozenset()
+
+    @property
+    def has_denials(self) -> bool:
+        """Something was denied that is not on record yet, or whose errors wait for their answer."""
+        return bool(self._denied) or self._permissions.has_denials
 
     def pop_denials(self) -> list[events.AuthorizationDenied]:
         """Returns what was denied since the last call, each only once until the lists change."""

@@ -182,7 +182,7 @@ class Broker:
             case _:
                 assert_never(incoming)
         self._settle(turn)
-        if self._guard is not None:
+        if self._guard is not None and self._guard.has_denials:
             return self._guarded(turn, self._guard)
         return turn.effects()
 
