@@ -58,23 +58,29 @@ def measure() -> Iterator[Figure]:
         yield from figures(f"produce_{name}", samples, completions)
 
 
-async def produce(
-    directory: Path, batch_records: int, *, properties: tuple[tuple[str, str], ...] = ()
-) -> tuple[list[Sample], list[Completion]]:
+def as_many_as_taken(batch_records: int) -> Load:
+    """Returns the load of a producer that always has the next batch ready."""
+    return Load(partitions=PARTITIONS, batch_records=batch_records, buffer_records=_BUFFERED_BATCHES * batch_records)
+
+
+async def produce(directory: Path, batch_records: int) -> tuple[list[Sample], list[Completion]]:
     """Returns what was sampled around each window of a load, and what was acknowledged.
 
     Args:
         directory: for the cluster.
         batch_records: records of a batch.
-        properties: of the nodes.
 
     Raises:
         BenchmarkError: a node died, or nothing was acknowledged.
     """
-    load = Load(partitions=PARTITIONS, batch_records=batch_records, buffer_records=_BUFFERED_BATCHES * batch_records)
     async with (
-        BenchmarkCluster(directory, session_timeout_ms=_SESSION_TIMEOUT_MS, properties=properties) as cluster,
-        load_client(cluster.processes.supervisor, directory, load, session_timeout_ms=_SESSION_TIMEOUT_MS) as client,
+        BenchmarkCluster(directory, session_timeout_ms=_SESSION_TIMEOUT_MS, properties=()) as cluster,
+        load_client(
+            cluster.processes.supervisor,
+            directory,
+            as_many_as_taken(batch_records),
+            session_timeout_ms=_SESSION_TIMEOUT_MS,
+        ) as client,
     ):
         await cluster.start()
         await cluster.wait_until(are_isrs_full, what="full ISRs")
@@ -84,16 +90,17 @@ async def produce(
         controller = psutil.Process(cluster.pid(CONTROLLER_ID))
         producer = psutil.Process(client.pid)
         await asyncio.sleep(WARM_UP_S)
-        samples = [_sample(brokers, controller, producer)]
+        samples = [sample(brokers, controller, producer)]
         for _ in range(WINDOWS):
             await asyncio.sleep(WINDOW_S)
-            samples.append(_sample(brokers, controller, producer))
+            samples.append(sample(brokers, controller, producer))
         await client.stop()
         cluster.check()
         return samples, client.completions()
 
 
-def _sample(brokers: list[psutil.Process], controller: psutil.Process, producer: psutil.Process) -> Sample:
+def sample(brokers: list[psutil.Process], controller: psutil.Process, producer: psutil.Process) -> Sample:
+    """Returns what processes have used until now."""
     return Sample(
         time_ns=time.monotonic_ns(),
         broker_cpu_s=sum(map(_cpu_s, brokers)),
