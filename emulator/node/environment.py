@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.eras import era_rules, plain_switches, with_rule
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.packed.layout import SUFFIX
@@ -106,7 +107,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     addresses = _addresses("ADDRESSES", _text(given, "ADDRESSES"))
     token_file = _text(given, TOKEN_FILE)
     if node_properties(properties).has_tls_between_nodes:
-        properties = {**_certified(token_file, node_id), **properties}
+        properties = {**_certified(token_file, node_id, kafka_listeners(given)), **properties}
     suffix = SUFFIX if role is NodeRole.BROKER else ".jsonl"
     config = NodeConfig(
         run=_text(given, "RUN"),
@@ -133,17 +134,26 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     return config
 
 
-def _certified(token_file: str, node_id: NodeId) -> dict[str, str]:
+def _certified(token_file: str, node_id: NodeId, listeners: Mapping[str, KafkaListenerConfig]) -> dict[str, str]:
     """Returns the properties of a node with new certificates, of the authority that the first node makes.
+
+    Clients of Kafka have certificates from then on, too, which stay.
+
+    Args:
+        token_file: beside which they are.
+        node_id: of the node.
+        listeners: for clients of Kafka, who reach it by the hosts that they are told.
 
     Raises:
         ConfigError: they cannot be made.
     """
     # Imported where it is asked for: only those who make certificates need the library.
-    from laststand.emulator.rpc.authority import certify
+    from laststand.emulator.rpc.authority import LOCAL_HOSTS, certify
 
     folder, name = Path(token_file).with_name(FOLDER), node_name(node_id)
-    certify(folder, (name,))
+    advertised = {host_and_port(address)[0] for each in listeners.values() for address in each.advertised.values()}
+    certify(folder, (name,), hosts=sorted({*LOCAL_HOSTS, *advertised}))
+    certify(folder, (client for client in listeners if not Certificates(folder, client).client.exists()))
     return Certificates(folder, name).properties
 
 

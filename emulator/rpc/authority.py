@@ -116,15 +116,20 @@ class Authority:
         replace_file(path, certificate.public_bytes(Encoding.PEM) + _pem(key))
 
 
-def certify(folder: Path, names: Iterable[str]) -> None:
+def certify(folder: Path, names: Iterable[str], *, hosts: Iterable[str] = LOCAL_HOSTS) -> None:
     """Writes new certificates of several processes, by the authority of a folder, which is made if there is none.
+
+    Args:
+        folder: of the authority.
+        names: of the processes.
+        hosts: names and addresses at which others reach each of them.
 
     Raises:
         ConfigError: the folder can neither be read nor made.
     """
     authority = Authority.read_or_make(folder)
     for name in names:
-        authority.issue(name)
+        authority.issue(name, hosts=hosts)
 
 
 def _make(folder: Path) -> None:

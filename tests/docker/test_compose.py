@@ -1,22 +1,31 @@
 """The compose file as it is published: up to healthy, a record read back, faults, attaching, and an orderly end."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
+import ssl
 import time
 import urllib.parse
 import urllib.request
 from typing import Final
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
+from laststand.emulator.cluster.containers.compose import TOKEN_DIRECTORY
+from laststand.emulator.rpc.certificates import FOLDER
 from tests.docker.commands import Commands
 from tests.docker.composed import PROJECT, compose, in_client, project
 
 pytestmark = pytest.mark.docker
 
 DEADLINE_S: Final = 60.0
+BROKER_ON_HOST: Final = ("127.0.0.1", 19092)
+KAFKA_ON_HOST: Final = "127.0.0.1:29092"
 SCRAPE: Final = "import urllib.request as u; print(u.urlopen('http://broker-1:9464/metrics').read().decode())"
 
 
@@ -46,6 +55,57 @@ def test_a_composed_cluster_serves_breaks_heals_and_ends(images: None) -> None:
         scraped = compose("exec", "-T", "client", "python", "-c", SCRAPE)
         assert "kafka_server_replicamanager_partitioncount" in scraped.stdout, scraped.stderr
         assert "the cluster is down\n" in in_client("down")
+
+
+@pytest.mark.timeout(300)
+def test_nodes_with_tls_refuse_strangers_and_have_new_certificates_when_they_start_again(commands: Commands) -> None:
+    made = commands.directory / "compose.yaml"
+    made.write_text(commands.type("compose", "--tls"), encoding="utf-8")
+    file = str(made)
+    with project(file=file):
+        in_client("topics", "create", "orders", "--replication-factor", "3", file=file)
+        in_client("produce", "orders", stdin="one\n", file=file)
+        assert "links silent" in in_client("chaos", "partition", "0", "1", file=file)
+        assert "of them answer" in in_client("chaos", "heal", file=file)
+        assert "links silent" in in_client("chaos", "cut", "host", "1", file=file)
+        assert "of them answer" in in_client("chaos", "heal", file=file)
+        settings = {"bootstrap.servers": KAFKA_ON_HOST, "log_level": 0}
+        with pytest.raises(KafkaException):
+            AdminClient(settings).list_topics(timeout=5)
+        for name in ("authority", "host-client"):
+            shown = compose("exec", "-T", "broker-0", "cat", f"{TOKEN_DIRECTORY}/{FOLDER}/{name}.pem", file=file).stdout
+            (commands.directory / f"{name}.pem").write_text(shown, encoding="utf-8")
+        certificate = str(commands.directory / "host-client.pem")
+        settings |= {
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(commands.directory / "authority.pem"),
+            "ssl.certificate.location": certificate,
+            "ssl.key.location": certificate,
+        }
+        assert "orders" in AdminClient(settings).list_topics(timeout=DEADLINE_S).topics
+        before = certificate_shown()
+        refused = "AuthenticationFailed address= mechanism=SSL reason=peer did not return a certificate"
+        assert refused in compose("logs", "broker-0", file=file).stdout
+        in_client("chaos", "kill", "0", file=file)
+        in_client("chaos", "start", "0", file=file)
+        assert certificate_shown() != before
+        in_client("chaos", "step", "until: {partition: orders-0, isr: [0, 1, 2]}", file=file)
+        assert in_client("consume", "orders", "--from-beginning", "--max-messages", "1", file=file).startswith("one\n")
+        assert "the cluster is down\n" in in_client("down", file=file)
+
+
+def certificate_shown() -> bytes:
+    """Returns the certificate of broker 0, as whoever has none sees it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    with socket.create_connection(BROKER_ON_HOST) as plain, context.wrap_socket(plain) as stream:
+        shown = stream.getpeercert(binary_form=True)
+        with contextlib.suppress(OSError):
+            assert stream.recv(1) == b""
+    assert shown is not None
+    return shown
 
 
 def test_a_file_and_a_setting_reach_the_nodes_and_whoever_attaches(commands: Commands) -> None:

@@ -24,14 +24,14 @@ def compose(brokers: int, racks: int, era: str | None, settings: tuple[str, ...]
     from laststand.emulator.cluster.containers.compose import render
     from laststand.emulator.cluster.zookeeper_program import property_refusals
     from laststand.emulator.core.eras import era_rules, is_zookeeper_era
-    from laststand.emulator.core.properties import TLS_BETWEEN_NODES, node_properties
+    from laststand.emulator.core.properties import TLS_PROPERTIES, node_properties
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.plan.overrides import parse_overrides
 
     era = era or DEFAULT_ERA
     overrides = parse_overrides(settings)
     overrides.apply(era_rules(era))
-    properties = {**(TLS_BETWEEN_NODES if has_tls else {}), **dict(overrides.properties)}
+    properties = {**(TLS_PROPERTIES if has_tls else {}), **dict(overrides.properties)}
     if is_zookeeper_era(era):
         for refused in property_refusals(node_properties(properties)):
             raise UserError(refused)

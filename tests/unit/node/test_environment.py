@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.types import NodeId, NodeRole
 from laststand.emulator.node.environment import ServerConfig, config_from_environment, server_from_environment
+from laststand.emulator.rpc.certificates import Certificates
 
 
 def variables(directory: Path, **more: str) -> dict[str, str]:
@@ -140,3 +142,22 @@ def test_nodes_that_speak_tls_share_an_authority_and_have_certificates_of_their_
     plain = config_from_environment(NodeRole.BROKER, variables(tmp_path))
     with pytest.raises(ConfigError, match="PLAINTEXT where there are none"):
         plain.token()
+
+
+def test_clients_of_kafka_have_certificates_that_stay_and_reach_brokers_by_the_names_that_they_have(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "SECURITY_INTER_BROKER_PROTOCOL": "SSL",
+        "LISTENER_SECURITY_PROTOCOL_MAP": "KAFKA:SSL",
+        "SSL_CLIENT_AUTH": "required",
+        "KAFKA_CLIENTS": "network 1=toxiproxy:29203\nhost 1=127.0.0.1:29093",
+    }
+    config = config_from_environment(NodeRole.BROKER, variables(tmp_path, **texts))
+    certificate = x509.load_pem_x509_certificate(Path(config.node_properties().ssl_keystore_location).read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["broker-1", "localhost", "toxiproxy"]
+    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+    shown = [Certificates(tmp_path / "tls", name).client.read_bytes() for name in ("network", "host")]
+    config_from_environment(NodeRole.BROKER, variables(tmp_path, **texts))
+    assert shown == [Certificates(tmp_path / "tls", name).client.read_bytes() for name in ("network", "host")]
