@@ -129,6 +129,7 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_TLS_IN_CONTAINERS: Final = "nodes that this program starts in containers speak no TLS"
+_RENEWED_BY_RESTART: Final = "a container's node gets a new certificate when it is started again, and no other"
 NO_TLS: Final = "nodes do not speak TLS to each other (security.inter.broker.protocol)"
 """The reasons for which nothing can happen to certificates."""
 
@@ -620,7 +621,7 @@ class Revoke(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="revoke"):
     "The client certificates of nodes expire: their new connections are refused, and they can be dialled as before. "
     "Nodes need `security.inter.broker.protocol=SSL`.",
     fault="expire_certificate",
-    refused={DriverName.DOCKER: NO_TLS_IN_CONTAINERS},
+    refused={DriverName.DOCKER: _RENEWED_BY_RESTART},
 )
 class ExpireCertificate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="expire_certificate"):
     """Let the client certificates of nodes expire: their new connections are refused."""
@@ -634,7 +635,7 @@ class ExpireCertificate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="expir
     "renew-certificate 1",
     "Nodes get new certificates of the cluster's authority, which new connections show.",
     heals="expire_certificate",
-    refused={DriverName.DOCKER: NO_TLS_IN_CONTAINERS},
+    refused={DriverName.DOCKER: _RENEWED_BY_RESTART},
 )
 class RenewCertificate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="renew_certificate"):
     """Give nodes new certificates."""

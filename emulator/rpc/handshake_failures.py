@@ -6,8 +6,9 @@
         error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired
 
 So the descriptor of standard error becomes a pipe that this process reads itself: such lines become calls, and all
-others go on to where standard error went. Python's own lines go there at once. The pipe waits for nobody: what is
-written while it is full, because somebody fails as often as he can, is dropped.
+others go on to where standard error went, but for those about the name that a caller asks for (SNI): there is one
+certificate, whatever the name. Python's own lines go there at once. The pipe waits for nobody: what is written while it
+is full, because somebody fails as often as he can, is dropped.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ _FAILED: Final = re.compile(
     rb"ssl_transport_security\S+ Handshake failed with error (?:.*OPENSSL_internal:)?(\w+): ?(.*)"
 )
 _NOT_VERIFIED: Final = b"CERTIFICATE_VERIFY_FAILED"
+_OTHER_NAME: Final = b"No match found for server name"
 
 
 def watch_handshakes(on_failure: Callable[[str], None]) -> None:
@@ -54,10 +56,10 @@ class _Lines:
         *lines, self._begun = (self._begun + content).split(b"\n")
         for line in lines:
             reason = failure_in(line)
-            if reason is None:
-                os.write(self._target, line + b"\n")
-            else:
+            if reason is not None:
                 self._on_failure(reason)
+            elif _OTHER_NAME not in line:
+                os.write(self._target, line + b"\n")
 
 
 def failure_in(line: bytes) -> str | None:

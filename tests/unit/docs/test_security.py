@@ -1,6 +1,7 @@
 """The tables of permissions in docs/security.md are those that the code goes by."""
 
-from laststand.emulator.core.authorizer.requirements import REQUIREMENTS, Requirement
+from laststand.emulator.core.authorizer.request_guard import STREAM_API
+from laststand.emulator.core.authorizer.requirements import FORWARDING, METADATA_STREAM, REQUIREMENTS, Requirement
 from laststand.emulator.kafka_listener.permissions import RULES
 from tests.unit.docs.places import ROOT
 
@@ -24,6 +25,10 @@ def expected() -> list[str]:
     between = [
         f"| {kind.__name__.removesuffix('Request')} | {_needs(requirement)} |"
         for kind, requirement in REQUIREMENTS.items()
+    ]
+    between += [
+        f"| {STREAM_API}, the metadata log | {_needs(METADATA_STREAM)} |",
+        f"| a request that is passed on for a client | {_needs(FORWARDING)} |",
     ]
     of_clients = [
         f"| {name} | {rule.needs} | {rule.hides or ('—' if rule.needs == 'nothing' else 'an error')} |"

@@ -20,7 +20,7 @@ async def main():
     found = asyncio.Queue()
     watch_handshakes(found.put_nowait)
     os.write(2, {EXPIRED[:50]!r})
-    os.write(2, {EXPIRED[50:]!r} + b"\\nanother line\\n")
+    os.write(2, {EXPIRED[50:]!r} + b"\\nNo match found for server name: controller.\\nanother line\\n")
     print(await found.get())
     print("of Python", file=sys.stderr)
     for _ in range(10_000):
