@@ -17,9 +17,9 @@ from laststand.emulator.storage.line_file import line_files
 HISTORY_FOLDER: Final = "history"
 """Folder of the clients' histories in a run directory."""
 
-
 _NAME: Final = "client-"
-"""Brokers write the histories of clients of Kafka beside theirs, and may go on with that under the next supervisor."""
+"""Begins the names of clients, and of their histories. Brokers write those of clients of Kafka, and may go on with that
+under the next supervisor."""
 
 
 class ClientAtWorkError(EmulatorError):

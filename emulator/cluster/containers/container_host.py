@@ -140,7 +140,7 @@ class ContainerHost:
         return f"{self._network.addresses[str(link.target)]}:{kafka_port(NODE_PORT, link.source)}"
 
     def metrics_address(self, node_id: NodeId) -> str | None:
-        """Likewise, of a node's metrics."""
+        """Returns a container's address with the port of its metrics."""
         is_served = self._layout.metrics and not self._layout.is_zookeeper(node_id)
         return f"{self._network.addresses[str(node_id)]}:{METRICS_PORT}" if is_served else None
 

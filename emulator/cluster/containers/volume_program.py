@@ -1,8 +1,8 @@
 """``python -m laststand.emulator.cluster.containers.volume_program RUN``: shows a harness the volumes of its project.
 
 It runs in a container with the project's volumes, as the user of the nodes, and does to their files what the harness
-asks for (``volume_messages``). New events are shown as nodes write them, and so is the transaction log of a ZooKeeper
-server. It ends with its input, and so with its harness, however that ends.
+asks for (``volume_messages``). New events, and histories of clients of Kafka, are shown as nodes write them, and so is
+the transaction log of a ZooKeeper server. It ends with its input, and so with its harness, however that ends.
 """
 
 import sys
