@@ -187,8 +187,10 @@ class _Caller:
         """Lets a message pass, unless there is a fault for it."""
         if self._interceptor.is_idle:
             deliver()
-        else:
-            self._interceptor.send(self.dialler, api, way, cause_id, deliver)
+            return
+        if way is Way.REQUEST:
+            _ = self.requester  # kept: a request that is held may outlive its call, and gRPC crashes if asked then
+        self._interceptor.send(self.dialler, api, way, cause_id, deliver)
 
 
 def host_of(peer: str) -> str:

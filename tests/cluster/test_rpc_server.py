@@ -9,12 +9,13 @@ import grpc.aio
 import pytest
 
 from laststand.emulator.core import events, messages
-from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.core.requester import Requester
+from laststand.emulator.core.types import CauseId, NodeId, Way
 from laststand.emulator.node.batch_bytes import parse_produced
 from laststand.emulator.rpc import inbound
 from laststand.emulator.rpc.channel import Channel, keepalive_for, open_channel, server_options
 from laststand.emulator.rpc.inbound import NodeServer, OnRequest, Responder
-from laststand.emulator.rpc.interception import Interceptor
+from laststand.emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
 from laststand.emulator.rpc.limits import MESSAGE_BYTES_MAX
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -49,11 +50,12 @@ async def serving(
     shown: RunToken = TOKEN,
     dialler: NodeId | None = None,
     refused: Callable[[events.AuthenticationFailed], None] = lambda _: None,
+    interceptor: Interceptor | None = None,
 ) -> AsyncIterator[Channel]:
     server = NodeServer(
         keepalive=KEEPALIVE,
         on_request=on_request,
-        interceptor=Interceptor(NodeId(0), record=lambda _: None),
+        interceptor=interceptor or Interceptor(NodeId(0), record=lambda _: None),
         token=TOKEN,
         on_order=lambda _: None,
         on_refusal=refused,
@@ -126,6 +128,26 @@ async def test_a_caller_that_vanishes_is_no_bug() -> None:
         await has_arrived.wait()
         stream.cancel()
     assert bugs.found == []
+
+
+async def test_a_request_that_is_held_longer_than_its_call_arrives_with_its_sender() -> None:
+    held = asyncio.Event()
+    interceptor = Interceptor(NodeId(0), record=lambda _: held.set())
+    kind = MessageKind(NodeId(1), "Metadata", Way.REQUEST)
+    interceptor.obey(InterceptionOrder(intervention=Intervention.HOLD, kind=kind))
+    senders: list[Requester | None] = []
+
+    def note(
+        _request: messages.Request, _cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
+    ) -> None:
+        senders.append(responder.requester)
+
+    async with serving(note, dialler=NodeId(1), interceptor=interceptor) as channel, asyncio.timeout(5):
+        call = asyncio.ensure_future(channel.unary(METADATA)(b"", None))
+        await held.wait()
+        call.cancel()
+    interceptor.obey(InterceptionOrder(intervention=Intervention.RELEASE, kind=kind))
+    assert [sender and sender.principal for sender in senders] == ["User:broker-1"]
 
 
 async def test_without_the_token_every_call_is_refused_before_anything_is_read() -> None:
