@@ -129,8 +129,6 @@ class HostedShards(Generic[ShardT]):
 
     def settle(self, turn: Turn) -> None:
         """Follows the leaderships and high watermarks that this step changed."""
-        if not self._shards and self._topic not in self._hosted.image.partition_counts:
-            return
         for name in (*turn.turned, *turn.advanced):
             if name.topic == self._topic:
                 self._check(turn, name)

@@ -75,7 +75,8 @@ class GroupCoordinator:
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """Has the positions in partitions that exist no more removed at the end of the step."""
-        self._gone += partitions
+        if self.shards.active():
+            self._gone += partitions
 
     def settle(self, turn: Turn) -> None:
         """Follows the leaderships and high watermarks that this step changed."""

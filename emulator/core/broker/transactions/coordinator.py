@@ -28,7 +28,7 @@ from laststand.emulator.core.broker.transactions.shard import (
 from laststand.emulator.core.broker.transactions.verifier import Verifier
 from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.transaction_messages import (
     AddPartitionsOutcome,
     AddPartitionsToTxnRequest,
@@ -85,6 +85,7 @@ class TransactionCoordinator:
         self._groups = groups
         self._in_flight = in_flight
         self._own: deque[_BetweenBrokers] = deque()
+        self._is_used = False
         self._verifier = verifier
         self._sender = MarkerSender(hosted.image)
         self._writer = MarkerWriter(hosted, encode, self._end_in_groups, timeout_ms=self._timeout_ms)
@@ -109,6 +110,7 @@ class TransactionCoordinator:
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: TransactionRequest) -> None:
         """Answers a request, at once or later."""
+        self._is_used = True
         self._handle(turn, Caller(request_id, turn.cause_id), request)
 
     def _handle(self, turn: Turn, caller: Answerable, request: TransactionRequest) -> None:
@@ -173,8 +175,6 @@ class TransactionCoordinator:
     # --- Other brokers --------------------------------------------------------------------------------------------
 
     def _send_due(self, turn: Turn) -> bool:
-        if not self._sender.has_queued and not self._verifier.has_queued:
-            return False
         due: list[tuple[BrokerId, _BetweenBrokers]] = [*self._sender.pop_due(), *self._verifier.pop_due()]
         for broker_id, request in due:
             if broker_id == self.broker_id:
@@ -231,6 +231,11 @@ class TransactionCoordinator:
 
     def settle(self, turn: Turn) -> None:
         """Follows what this step changed, and sends what is to be sent, until nothing follows from that any more."""
+        if not self._is_used:
+            topics = self._hosted.image.partition_counts
+            self._is_used = TRANSACTIONS_TOPIC in topics or OFFSETS_TOPIC in topics
+            if not self._is_used:
+                return
         while True:
             self._shards.settle(turn)
             self._groups.settle(turn)

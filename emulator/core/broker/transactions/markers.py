@@ -132,11 +132,6 @@ class MarkerSender:
 
     # --- Sending --------------------------------------------------------------------------------------------------
 
-    @property
-    def has_queued(self) -> bool:
-        """``pop_due`` may return something."""
-        return bool(self._queues)
-
     def pop_due(self) -> list[tuple[BrokerId, WriteTxnMarkersRequest]]:
         """Returns what can be sent now, and where."""
         due: list[tuple[BrokerId, WriteTxnMarkersRequest]] = []

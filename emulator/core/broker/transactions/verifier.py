@@ -127,11 +127,6 @@ class Verifier:
         state = self._image.partitions.get(partition_of(transactional_id, TRANSACTIONS_TOPIC, partition_count))
         return None if state is None else state.leader
 
-    @property
-    def has_queued(self) -> bool:
-        """``pop_due`` may return something."""
-        return bool(self._queues)
-
     def pop_due(self) -> list[tuple[BrokerId, AddPartitionsToTxnRequest]]:
         """Returns what can be sent now, and where."""
         due: list[tuple[BrokerId, AddPartitionsToTxnRequest]] = []
