@@ -183,7 +183,7 @@ def _evidence_line(evidence: dict[str, Any] | None) -> str:
     if not beside:
         return f"- Evidence: the constructed run *{run}* breaks this check alone.\n"
     return (
-        f"- Evidence: no constructed run breaks it alone, so it may be redundant; *{run}* breaks "
+        f"- Evidence: no constructed run breaks it alone, though a schedule may; *{run}* breaks "
         f"{' and '.join(beside)} beside it.\n"
     )
 
