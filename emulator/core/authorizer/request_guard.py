@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from laststand.emulator.core import admin_messages, events, messages, transaction_messages
-from laststand.emulator.core.acls import CLUSTER, AclOperation, Resource, ResourceType
+from laststand.emulator.core import admin_messages, events, group_messages, messages, transaction_messages
+from laststand.emulator.core.acls import CLUSTER, WILDCARD, AclOperation, Resource, ResourceType
 from laststand.emulator.core.authorizer.authorizer import Authorizer
 from laststand.emulator.core.authorizer.denials import RecordingAuthorizer
 from laststand.emulator.core.authorizer.requirements import (
@@ -29,6 +29,8 @@ from laststand.emulator.core.types import Acks, CauseId, ConfigResource, Request
 _CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _OF_TRANSACTIONS: Final = (transaction_messages.InitTransactionRequest, transaction_messages.EndTxnRequest)
+_OF_PRODUCERS: Final = (messages.ProduceRequest, group_messages.OffsetCommitRequest)
+_OF_GROUPS: Final = (group_messages.OffsetCommitRequest, group_messages.OffsetFetchRequest)
 _DESCRIPTIONS: Final = (messages.MetadataRequest, messages.DescribeTopicPartitionsRequest)
 _LISTS: Final = ("partitions", "topics", "resources")
 """Names of the lists that a request asks about, and its answer has outcomes of, one by one."""
@@ -102,8 +104,11 @@ class RequestGuard:
         asked = _asked(received, requester)
         if not self._may_forward(asked):
             return Refused(refusal(request, _CLUSTER_DENIED))
-        if isinstance(request, messages.ProduceRequest) and not self._may_use_transaction(asked, request):
+        if isinstance(request, _OF_PRODUCERS) and not self._may_use_transaction(asked, request):
             return Refused(refusal(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        if isinstance(request, _OF_GROUPS):
+            error = self._group_error(asked, request, requirement)
+            return received if error is None else Refused(refusal(request, error))
         if isinstance(request, _OF_TRANSACTIONS):
             named = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
             is_met = self._is_allowed(asked, requirement.operation, named)
@@ -164,11 +169,33 @@ class RequestGuard:
         by_forwarder = asked._replace(requester=Requester(requester.forwarder, requester.host))
         return self._is_allowed(by_forwarder, FORWARDING.operation, CLUSTER)
 
-    def _may_use_transaction(self, asked: _Asked, request: messages.ProduceRequest) -> bool:
-        if request.transactional_id is None:
+    def _may_use_transaction(
+        self, asked: _Asked, request: messages.ProduceRequest | group_messages.OffsetCommitRequest
+    ) -> bool:
+        if not request.transactional_id:
             return True
         resource = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         return self._is_allowed(asked, AclOperation.WRITE, resource)
+
+    def _group_error(
+        self,
+        asked: _Asked,
+        request: group_messages.OffsetCommitRequest | group_messages.OffsetFetchRequest,
+        requirement: Requirement,
+    ) -> ErrorCode | None:
+        """Returns why positions of a group may not be written or read; one topic that is denied denies them all."""
+        if not self._is_allowed(asked, requirement.operation, Resource(ResourceType.GROUP, request.group_id)):
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED
+        if isinstance(request, group_messages.OffsetCommitRequest):
+            topics = [each.partition.topic for each in request.offsets]
+        elif request.partitions is not None:
+            topics = [each.topic for each in request.partitions]
+        else:
+            topics = [WILDCARD]
+        for topic in dict.fromkeys(topics):
+            if not self._is_allowed(asked, requirement.operation, Resource(ResourceType.TOPIC, topic)):
+                return _TOPIC_DENIED
+        return None
 
     def _has_alternative(self, requester: Requester, requirement: Requirement) -> bool:
         alternative = requirement.on_cluster
@@ -246,6 +273,10 @@ def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
         case admin_messages.AlterClientQuotasRequest(entries=entries):
             results = (admin_messages.QuotaResult(error=error),) * len(entries)
             return admin_messages.AlterClientQuotasResponse(results=results)
+        case group_messages.OffsetCommitRequest(offsets=offsets):
+            return group_messages.OffsetCommitResponse(errors=(error,) * len(offsets))
+        case group_messages.OffsetFetchRequest():
+            return group_messages.OffsetFetchResponse(error=error)
         case messages.MetadataRequest():
             return messages.MetadataResponse(brokers=(), controller_id=None, topics=())
         case messages.DescribeTopicPartitionsRequest():

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from laststand.emulator.core import admin_messages, messages, transaction_messages
+from laststand.emulator.core import admin_messages, group_messages, messages, transaction_messages
 from laststand.emulator.core.acls import AclOperation
 from laststand.emulator.core.message import Message
 
@@ -20,6 +20,7 @@ class Subject(Enum):
     TOPICS = "each topic"
     TRANSACTIONAL_ID = "its transactional id"
     CONFIGURED = "each topic, or the cluster for a broker"
+    GROUP = "its group, and each topic"
 
 
 class Requirement(NamedTuple):
@@ -56,6 +57,8 @@ REQUIREMENTS: Final[Mapping[type[Message], Requirement]] = {
     transaction_messages.EndTxnRequest: _WRITE_TRANSACTION,
     transaction_messages.AddPartitionsToTxnRequest: _INTER_BROKER,
     transaction_messages.WriteTxnMarkersRequest: _INTER_BROKER._replace(on_cluster=AclOperation.ALTER),
+    group_messages.OffsetCommitRequest: Requirement(AclOperation.READ, Subject.GROUP),
+    group_messages.OffsetFetchRequest: Requirement(AclOperation.DESCRIBE, Subject.GROUP),
     messages.ProduceRequest: Requirement(AclOperation.WRITE, Subject.TOPICS),
     messages.FetchRequest: Requirement(AclOperation.READ, Subject.TOPICS, of_followers=AclOperation.CLUSTER_ACTION),
     messages.ListOffsetsRequest: _DESCRIBE_TOPICS,

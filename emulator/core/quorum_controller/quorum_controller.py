@@ -22,10 +22,12 @@ import msgspec
 
 from laststand.emulator.core import effects as node_effects
 from laststand.emulator.core import inputs, messages
+from laststand.emulator.core.authorizer.authorizer import authorizer_of
 from laststand.emulator.core.authorizer.request_guard import refusal
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.events import ControllerActivated, ControllerDeposed
+from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum import effects as quorum_effects
 from laststand.emulator.core.quorum import inputs as quorum_inputs
@@ -35,6 +37,7 @@ from laststand.emulator.core.quorum.node import QuorumNode
 from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.states import Leader
 from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
+from laststand.emulator.core.quorum_controller.quorum_guard import QuorumGuard
 from laststand.emulator.core.quorum_controller.values import decode_batch, encode_values
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, RequestId
@@ -84,6 +87,9 @@ class QuorumController:
         self.active: Controller | None = None
         self.controller_epoch = LeaderEpoch(0)
         self.published_end_offset = MetadataOffset(0)
+        image = MetadataImage()
+        authorizer = authorizer_of(properties, image.acls)
+        self._guard = None if authorizer is None else QuorumGuard(image, authorizer)
         self._settings = settings
         self._properties = properties
         self._switches = switches
@@ -108,7 +114,8 @@ class QuorumController:
         self._now_ms = now_ms
         match incoming:
             case inputs.RequestReceived(request=request) if isinstance(request, _QUORUM_REQUESTS):
-                self._step_quorum(incoming)
+                if self._guard is None or self._admits(incoming, self._guard):
+                    self._step_quorum(incoming)
             case inputs.RequestReceived():
                 self._step_quorum(inputs.TimerFired(cause_id=incoming.cause_id))
                 self._serve(incoming)
@@ -213,6 +220,8 @@ class QuorumController:
             if each.end_offset > end_offset:
                 break
             read = decode_batch(each, cause_id=cause_id)
+            if self._guard is not None:
+                self._guard.fold(read.batch)
             cause = causes.get(each.base_offset, cause_id)
             self._effects.append(node_effects.PublishMetadata(batch=read.batch, cause_id=cause))
             is_own = self.active is not None and each.leader_epoch == self.controller_epoch
@@ -294,6 +303,17 @@ class QuorumController:
         else:
             self._waiting[received.request_id] = received
             self._step_active(received)
+
+    def _admits(self, received: inputs.RequestReceived, guard: QuorumGuard) -> bool:
+        """Returns whether a request of the quorum may be handled, and answers it if not."""
+        refused = guard.refusal(received)
+        self._effects += [node_effects.RecordEvent(event=denial) for denial in guard.pop_denials()]
+        if refused is None:
+            return True
+        self._effects.append(
+            node_effects.SendResponse(request_id=received.request_id, response=refused, cause_id=received.cause_id)
+        )
+        return False
 
     def _refuse(self, received: inputs.RequestReceived) -> None:
         self._effects.append(

@@ -2,6 +2,7 @@
 
 from laststand.emulator.core.authorizer.request_guard import STREAM_API
 from laststand.emulator.core.authorizer.requirements import FORWARDING, METADATA_STREAM, REQUIREMENTS, Requirement
+from laststand.emulator.core.quorum_controller.quorum_guard import OPERATIONS
 from laststand.emulator.kafka_listener.permissions import RULES
 from tests.unit.docs.places import ROOT
 
@@ -25,6 +26,10 @@ def expected() -> list[str]:
     between = [
         f"| {kind.__name__.removesuffix('Request')} | {_needs(requirement)} |"
         for kind, requirement in REQUIREMENTS.items()
+    ]
+    between += [
+        f"| {kind.__name__.removesuffix('Request')} | {operation.name} of the cluster |"
+        for kind, operation in OPERATIONS.items()
     ]
     between += [
         f"| {STREAM_API}, the metadata log | {_needs(METADATA_STREAM)} |",

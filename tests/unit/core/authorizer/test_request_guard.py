@@ -49,17 +49,15 @@ EPOCH = BrokerEpoch(5)
 ALICE = Requester("User:alice")
 CAUSE = CauseId("test")
 BATCH = InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason="never read")
-UNGUARDED_SERVICES = {ZOOKEEPER_BROKER_SERVICE, QUORUM_SERVICE}
-UNGUARDED = {
-    admin.DescribeFeaturesRequest,
-    admin.DescribeClusterRequest,
-    groups.OffsetCommitRequest,
-    groups.OffsetFetchRequest,
-}
+GUARDED_ELSEWHERE = {ZOOKEEPER_BROKER_SERVICE, QUORUM_SERVICE}
+"""Services of which one has no authorizer, and the other is tested with the quorum."""
+
+UNGUARDED = {admin.DescribeFeaturesRequest, admin.DescribeClusterRequest}
 DENIED = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
 }
 
 
@@ -73,6 +71,18 @@ def fetch(*topics: str, replica_id: BrokerId | None = None) -> messages.FetchReq
         messages.FetchPartition(topic=each, topic_id=None, partition=0, fetch_offset=Offset(0)) for each in topics
     )
     return messages.FetchRequest(partitions=partitions, replica_id=replica_id)
+
+
+def commit(*topics: str, transactional_id: str = "") -> groups.OffsetCommitRequest:
+    return groups.OffsetCommitRequest(
+        api_version=9,
+        group_id="shop",
+        member_id="",
+        instance_id=None,
+        generation_id=-1,
+        offsets=tuple(groups.CommittedOffset(partition=TopicPartition(each, 0), offset=1) for each in topics),
+        transactional_id=transactional_id,
+    )
 
 
 REQUESTS: tuple[messages.Request, ...] = (
@@ -109,6 +119,8 @@ REQUESTS: tuple[messages.Request, ...] = (
             ),
         )
     ),
+    commit("orders"),
+    groups.OffsetFetchRequest(group_id="shop", partitions=(TopicPartition("orders", 0),)),
     produce("orders"),
     fetch("orders"),
     messages.ListOffsetsRequest(partitions=(messages.ListOffsetsPosition(topic="orders", partition=0, timestamp=-1),)),
@@ -168,6 +180,13 @@ def received(request: messages.Request, requester: Requester | None = ALICE) -> 
     return RequestReceived(cause_id=CAUSE, request_id=RequestId(1), request=request, requester=requester)
 
 
+def entries_for(requirement: Requirement) -> tuple[AccessControlEntry, ...]:
+    if requirement.subject is Subject.GROUP:
+        of_group = allowed(requirement.operation, "shop", ResourceType.GROUP)
+        return of_group, allowed(requirement.operation, "orders", ResourceType.TOPIC)
+    return (entry_for(requirement),)
+
+
 def entry_for(requirement: Requirement) -> AccessControlEntry:
     if requirement.subject is Subject.TRANSACTIONAL_ID:
         return allowed(requirement.operation, "shop", ResourceType.TRANSACTIONAL_ID)
@@ -191,7 +210,7 @@ def errors_in(value: object) -> Iterator[ErrorCode]:
 def test_every_request_between_nodes_has_a_requirement_and_a_case_here() -> None:
     served = {
         *STREAMED,
-        *(kind for service, kinds in UNARY.items() if service not in UNGUARDED_SERVICES for kind in kinds),
+        *(kind for service, kinds in UNARY.items() if service not in GUARDED_ELSEWHERE for kind in kinds),
     }
     assert served - UNGUARDED == set(REQUIREMENTS), "docs/security.md names those that need no permission"
     assert {type(request) for request in REQUESTS} == set(REQUIREMENTS)
@@ -200,7 +219,7 @@ def test_every_request_between_nodes_has_a_requirement_and_a_case_here() -> None
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
 def test_a_request_needs_its_permission_and_no_other(request_: messages.Request) -> None:
     requirement = REQUIREMENTS[type(request_)]
-    assert guard(entry_for(requirement)).admit(received(request_)) == received(request_)
+    assert guard(*entries_for(requirement)).admit(received(request_)) == received(request_)
     guarded = guard()
     admitted = guarded.admit(received(request_))
     if isinstance(request_, HIDING):
@@ -256,6 +275,28 @@ def test_a_transaction_needs_its_transactional_id_beside_the_topic() -> None:
     refused = guarded.admit(received(produce("a", transactional_id="payments")))
     assert isinstance(refused, Refused)
     assert set(errors_in(refused.response)) == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+
+
+def test_positions_need_the_group_and_each_topic_and_in_a_transaction_its_transactional_id() -> None:
+    of_group = allowed(AclOperation.READ, "shop", ResourceType.GROUP)
+    of_topic = allowed(AclOperation.READ, "a", ResourceType.TOPIC)
+    of_transaction = allowed(AclOperation.WRITE, "payments", ResourceType.TRANSACTIONAL_ID)
+    refused = guard(of_group, of_topic).admit(received(commit("a", "b")))
+    assert isinstance(refused, Refused)
+    assert list(errors_in(refused.response)) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 2
+    in_transaction = received(commit("a", transactional_id="payments"))
+    refused = guard(of_group, of_topic).admit(in_transaction)
+    assert isinstance(refused, Refused)
+    assert list(errors_in(refused.response)) == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+    assert guard(of_group, of_topic, of_transaction).admit(in_transaction) == in_transaction
+
+
+def test_all_positions_of_a_group_are_for_who_may_describe_all_topics() -> None:
+    of_group = allowed(AclOperation.DESCRIBE, "shop", ResourceType.GROUP)
+    of_one, of_all = (allowed(AclOperation.DESCRIBE, name, ResourceType.TOPIC) for name in ("a", "*"))
+    asked = received(groups.OffsetFetchRequest(group_id="shop", partitions=None))
+    assert isinstance(guard(of_group, of_one).admit(asked), Refused)
+    assert guard(of_group, of_all).admit(asked) == asked
 
 
 def test_topics_may_be_created_by_who_may_create_on_the_cluster() -> None:

@@ -17,6 +17,7 @@ from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
+from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerId,
@@ -36,6 +37,9 @@ NODES = (NodeId(100), NodeId(101), NodeId(102))
 class Controllers:
     """The nodes, their disks, and what they let out.
 
+    Args:
+        properties: of each node.
+
     Attributes:
         core: by node.
         answers: to requests from outside, by request.
@@ -45,7 +49,8 @@ class Controllers:
         cut: nodes that hear and reach nobody.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, properties: NodeProperties | None = None) -> None:
+        self._properties = properties or NodeProperties()
         keys = [ReplicaKey(node_id, DirectoryId(f"disk-{node_id}")) for node_id in NODES]
         voters, version = formatted(keys, QuorumRules())
         self.now_ms = 0
@@ -78,7 +83,7 @@ class Controllers:
         self.published[node_id] = []
         self._gone |= {request_id for request_id, route in self._routes.items() if route[0] == node_id}
         self.core[node_id] = QuorumController(
-            self._settings[node_id], loaded, NodeProperties(), Switches(), now_ms=self.now_ms
+            self._settings[node_id], loaded, self._properties, Switches(), now_ms=self.now_ms
         )
         self.step(node_id, inputs.Started(cause_id=CAUSE))
 
@@ -112,11 +117,12 @@ class Controllers:
             self.run(1)
         raise AssertionError("nobody is active")
 
-    def ask(self, node_id: NodeId, request: messages.Request) -> int:
+    def ask(self, node_id: NodeId, request: messages.Request, requester: Requester | None = None) -> int:
         """Asks a node from outside; returns the id under which ``answers`` has the answer."""
         self._next_request += 1
         request_id = RequestId(self._next_request)
-        self.step(node_id, inputs.RequestReceived(cause_id=CAUSE, request_id=request_id, request=request))
+        received = inputs.RequestReceived(cause_id=CAUSE, request_id=request_id, request=request, requester=requester)
+        self.step(node_id, received)
         return request_id
 
     def register(self, node_id: NodeId, broker: int) -> int:
