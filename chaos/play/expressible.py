@@ -21,6 +21,7 @@ from laststand.emulator.plan.unsupported_properties import (
     NODE_FLUSH_TIME,
     TOPIC_FLUSH_TIME,
     tls_refusal,
+    voters_refusal,
 )
 from laststand.emulator.plan.yaml_cursor import ScenarioError
 from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, era_refusal, server_refusal
@@ -95,6 +96,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused.append(f"security.inter.broker.protocol: {no_tls}")
     if scenario.controllers > 1 and driver not in (DriverName.SIMULATOR, DriverName.PROCESS):
         refused.append(f"controllers: {scenario.controllers} of them play only with --driver process or simulator")
+    if (no_voters := voters_refusal(dict(properties), scenario.controllers)) is not None:
+        refused.append(f"controllers: {no_voters}")
     if scenario.kafka_clients and driver not in (DriverName.PROCESS, DriverName.DOCKER):
         refused.append(f"{KAFKA_CLIENTS}: brokers serve clients of Kafka only with --driver process or docker")
     return tuple(refused)

@@ -1,12 +1,21 @@
-"""Properties that drivers refuse: the simulated disk has no timed flush, and some nodes speak no TLS to each other."""
+"""Properties that are refused, by drivers or by clusters.
+
+The simulated disk has no timed flush, some nodes speak no TLS to each other, and several controllers have to be allowed
+to elect one.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
-from laststand.emulator.core.properties import TLS_BETWEEN_NODES
+from laststand.emulator.core.acl_store import AclStore
+from laststand.emulator.core.acls import CLUSTER, AclOperation
+from laststand.emulator.core.authorizer.authorizer import Authorizer
+from laststand.emulator.core.properties import TLS_BETWEEN_NODES, node_properties
+from laststand.emulator.core.requester import Requester, node_principal
 from laststand.emulator.plan.actions import NO_TLS_IN_CONTAINERS
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.kafka_refusals import NO_TLS
+from laststand.emulator.plan.nodes import controller_ids
 
 NO_TIMED_FLUSH: Final = "the simulated disk has no timed flush"
 """The reason, for messages."""
@@ -20,3 +29,15 @@ _NO_TLS: Final = {DriverName.DOCKER: NO_TLS_IN_CONTAINERS, DriverName.KAFKA: NO_
 def tls_refusal(properties: Mapping[str, str], driver: DriverName) -> str | None:
     """Returns why the nodes of a driver cannot speak TLS as these properties say; ``None`` if they can or need not."""
     return _NO_TLS.get(driver) if TLS_BETWEEN_NODES.items() <= properties.items() else None
+
+
+def voters_refusal(properties: Mapping[str, str], controllers: int) -> str | None:
+    """Returns why several controllers can never elect one: before that no entry exists that would permit them to."""
+    if controllers == 1 or not properties.get("authorizer.class.name"):
+        return None
+    authorizer = Authorizer(node_properties(properties), AclStore())
+    principals = map(node_principal, controller_ids(controllers))
+    denied = [
+        each for each in principals if not authorizer.is_allowed(Requester(each), AclOperation.CLUSTER_ACTION, CLUSTER)
+    ]
+    return f"super.users lacks {', '.join(denied)}: they could not vote for each other" if denied else None

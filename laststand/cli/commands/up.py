@@ -128,7 +128,7 @@ def up(
     from laststand.emulator.plan.drivers import DriverName
     from laststand.emulator.plan.nodes import KAFKA, check_kafka_clients
     from laststand.emulator.plan.overrides import parse_overrides
-    from laststand.emulator.plan.unsupported_properties import tls_refusal
+    from laststand.emulator.plan.unsupported_properties import tls_refusal, voters_refusal
 
     if again is not None:
         _check_alone(click.get_current_context())
@@ -144,6 +144,8 @@ def up(
     if controllers != "1" and (is_zookeeper_era(era) or host is DriverName.DOCKER):
         where = f"--driver {host.value}" if host is DriverName.DOCKER else f"--era {era}"
         raise UserError(f"{where} excludes --controllers {controllers}: several are processes of a KRaft cluster")
+    if (no_voters := voters_refusal(properties, int(controllers))) is not None:
+        raise UserError(f"--controllers {controllers}: {no_voters}")
     if is_zookeeper_era(era):
         for refused in property_refusals(node_properties(properties)):
             raise UserError(refused)

@@ -73,7 +73,8 @@ def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
     if output is Output.JSON:
         print_status(report, output=output)
         return
-    other = "a controller" if report.zookeeper is None else "a ZooKeeper server"
+    controllers = "a controller" if order.controllers == 1 else plural(order.controllers, "controller")
+    other = controllers if report.zookeeper is None else "a ZooKeeper server"
     brokers = plural(order.brokers, "broker")
     click.echo(f"{brokers} and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
     click.echo(f"  run directory: {directory}")
