@@ -16,6 +16,9 @@ _FAILOVER_S: Final = 15.0
 """Several of Kafka's election timeouts: votes may be split."""
 
 _RETRY_S: Final = 0.1
+_LEADS_NOT: Final = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE}
+)
 
 
 class ActiveController:
@@ -61,5 +64,6 @@ class ActiveController:
 
 def _is_refused(request: messages.Request, response: messages.Response | DescribeQuorumResponse) -> bool:
     if isinstance(response, DescribeQuorumResponse):
-        return response.error is not ErrorCode.NONE
-    return response == refusal(request, ErrorCode.NOT_CONTROLLER)
+        return response.error in _LEADS_NOT
+    # A request about nothing is answered by everybody alike.
+    return response == refusal(request, ErrorCode.NOT_CONTROLLER) != refusal(request, ErrorCode.NONE)

@@ -181,8 +181,13 @@ def kafka_listeners(given: Mapping[str, str]) -> dict[str, KafkaListenerConfig]:
     Raises:
         ConfigError: a variable has a value that is not allowed.
     """
-    lines = (line.strip().partition(" ") for line in given.get(KAFKA_CLIENTS, "").splitlines())
-    reached = {name: _addresses(KAFKA_CLIENTS, addresses) for name, _, addresses in lines}
+    lines = (line.strip() for line in given.get(KAFKA_CLIENTS, "").splitlines())
+    reached: dict[str, dict[NodeId, str]] = {}
+    for line in filter(None, lines):
+        name, _, addresses = line.partition(" ")
+        reached[name] = _addresses(KAFKA_CLIENTS, addresses)
+        if not reached[name]:
+            raise ConfigError(key=PREFIX + KAFKA_CLIENTS, value=line, expected="NAME BROKER=HOST:PORT,...")
     return {
         name: KafkaListenerConfig(
             client_id=client_id,

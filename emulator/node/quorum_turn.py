@@ -78,6 +78,7 @@ class QuorumTurns:
         self._settings = _settings(config, properties, directory_id)
         self._controller = QuorumController(self._settings, loaded, properties, config.switches, now_ms=now_ms)
         self._unsynced: quorum_effects.SyncMetadata | None = None
+        self._facts: list[ControllerEvent] = []
 
     @property
     def active(self) -> Controller | None:
@@ -99,6 +100,10 @@ class QuorumTurns:
             self._log.sync()
             synced = LogSynced(cause_id=inputs[-1].cause_id, end_offset=due.end_offset, generation=due.generation)
             self._step(synced, events, departures, now_ms=now_ms)
+        # Which of them are on record is looked up once, however many batches of others a turn commits.
+        if self._facts:
+            events[:0] = self._unreported(self._facts)
+            self._facts = []
         return events, departures
 
     def _step(
@@ -126,7 +131,7 @@ class QuorumTurns:
             case effects.RecordEvent(event=event):
                 events.append(event)
             case RecordFacts(events=facts):
-                events += self._unreported(facts)
+                self._facts += facts
             case (
                 effects.SendRequest()
                 | effects.SendResponse()

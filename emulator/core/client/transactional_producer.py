@@ -460,7 +460,7 @@ class TransactionalProducer:
         current = self._current
         if error in _AGAIN:
             if isinstance(current, _Consumption):
-                current.may_be_committed |= error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+                current.may_be_committed |= error in _SEEK_COORDINATOR
             self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
             return
         is_ok = error is ErrorCode.NONE

@@ -20,6 +20,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -103,7 +104,7 @@ class AdminAsked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdminManager:
-    """Carries out the requests that one broker is sent, in order.
+    """Carries out the requests that one broker is sent, in order; those of every broker survive its session.
 
     Args:
         settings: on which decisions depend.
@@ -117,6 +118,7 @@ class AdminManager:
             first_correlation_id=_FIRST_CORRELATION_ID, correlation_id_step=_CORRELATION_ID_STEP
         )
         self._waiting: list[AdminAsked] = []
+        self._has_session = False
 
     def step(
         self, incoming: AdminAsked | exchange.ZooKeeperInput
@@ -128,7 +130,12 @@ class AdminManager:
                 answers.append(_answer(incoming, failed(request, ErrorCode.NOT_CONTROLLER)))
             case AdminAsked():
                 self._waiting.append(incoming)
-                self._queue.enqueue(self._program(incoming))
+                if self._has_session:
+                    self._queue.enqueue(self._program(incoming))
+            case exchange.SessionEstablished():
+                self._has_session = True
+                for asked in self._waiting:
+                    self._queue.enqueue(self._program(asked))
             case exchange.ZooKeeperAnswered(correlation_id=correlation_id, answers=given):
                 self._queue.answered(correlation_id, given)
             case exchange.ZooKeeperConnectionLost():
@@ -136,9 +143,11 @@ class AdminManager:
             case exchange.ZooKeeperReconnected():
                 self._queue.reconnected()
             case exchange.SessionExpired():
+                self._has_session = False
                 self._queue.abandon()
-                answers += [_answer(each, failed(each.request, ErrorCode.NOT_CONTROLLER)) for each in self._waiting]
-                self._waiting.clear()
+                of_controller = [each for each in self._waiting if not isinstance(each.request, _OF_EVERY_BROKER)]
+                answers += [_answer(each, failed(each.request, ErrorCode.NOT_CONTROLLER)) for each in of_controller]
+                self._waiting = [each for each in self._waiting if each not in of_controller]
             case _:
                 pass
         for asked, response in self._queue.results:
@@ -199,7 +208,7 @@ def administer(request: AdminRequest, settings: AdminSettings) -> operations.Pro
             grown = yield from _each(added, lambda wanted: _add_partitions(wanted, settings, is_trial=is_trial))
             return admin_messages.CreatePartitionsResponse(topics=grown)
         case admin_messages.DeleteTopicsRequest(topics=names):
-            return admin_messages.DeleteTopicsResponse(topics=(yield from _each(names, mark_deleted)))
+            return admin_messages.DeleteTopicsResponse(topics=(yield from _each(names, _delete_topic)))
         case admin_messages.IncrementalAlterConfigsRequest(resources=resources, validate_only=is_trial):
             altered = yield from _each(resources, lambda resource: _alter(resource, settings, is_trial=is_trial))
             return admin_messages.IncrementalAlterConfigsResponse(resources=altered)
@@ -230,9 +239,9 @@ def _each(
 def _create_topic(
     topic: admin_messages.CreatableTopic, settings: AdminSettings, *, is_trial: bool
 ) -> operations.Program[admin_messages.TopicResult]:
-    view = yield from _read_view(
-        settings, topics=[topic.name], alive={each for row in topic.assignments for each in row}
-    )
+    others = yield from _colliding(topic.name)
+    alive = {each for row in topic.assignments for each in row}
+    view = yield from _read_view(settings, topics=[topic.name, *others], alive=alive)
     outcome = create_topic(view, topic)
     if is_trial or outcome.error is not ErrorCode.NONE:
         return _topic_result(topic.name, outcome)
@@ -248,6 +257,21 @@ def _add_partitions(
         return _topic_result(wanted.name, outcome)
     placed = msgspec.structs.replace(wanted, assignments=_assignments(outcome))
     return (yield from write_partitions(placed, settings.rules))
+
+
+def _colliding(topic: str) -> operations.Program[list[str]]:
+    """Reads which other topics differ from a name by dots and underscores alone, which Kafka refuses."""
+    if not {".", "_"} & set(topic):
+        return []
+    plain = topic.replace(".", "_")
+    existing = children_of((yield (operations.GetChildren(path=paths.TOPICS),)), paths.TOPICS)
+    return [each for each in existing if each != topic and each.replace(".", "_") == plain]
+
+
+def _delete_topic(topic: str) -> operations.Program[admin_messages.TopicResult]:
+    if not is_legal(topic):
+        return admin_messages.TopicResult(name=topic, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return (yield from mark_deleted(topic))
 
 
 def _assignments(outcome: TopicOutcome) -> tuple[tuple[BrokerId, ...], ...]:
@@ -327,14 +351,14 @@ def _read_view(
     racks = {**dict.fromkeys(alive, ""), **{broker_id: each.rack for broker_id, each in registered.items()}}
     for broker_id, rack in sorted(racks.items()):
         add(_registration(broker_id, rack))
-    for topic in topics:
+    for topic in filter(is_legal, topics):
         (answer,) = yield (operations.GetData(path=paths.topic_node(topic)),)
         if isinstance(answer, operations.DataRead):
             content = decode_topic(answer.data, topic_format=settings.rules.topic_format)
             for record in _topic_records(topic, content):
                 add(record)
             yield from _read_config(add, ConfigResource.TOPIC, topic)
-    for broker in dict.fromkeys((CLUSTER, str(settings.node_id), *brokers)):
+    for broker in dict.fromkeys((CLUSTER, str(settings.node_id), *filter(str.isdecimal, brokers))):
         yield from _read_config(add, ConfigResource.BROKER, broker)
     return ClusterView(
         image=image, properties=settings.properties, switches=settings.switches, node_id=settings.node_id

@@ -94,8 +94,10 @@ class ZooKeeperProcess:
         match incoming:
             case AdminAsked():
                 return self._step_admin_manager(incoming)
-            case ControllerAsked() | ControlAnswered() | ControlFailed() | exchange.SessionEstablished():
+            case ControllerAsked() | ControlAnswered() | ControlFailed():
                 return self._step_controller(incoming, now_ms=now_ms)
+            case exchange.SessionEstablished():
+                return self._step_controller(incoming, now_ms=now_ms) + self._step_admin_manager(incoming)
             case exchange.ZooKeeperAnswered(correlation_id=correlation_id):
                 if correlation_id < 0:
                     return self._step_admin_manager(incoming)

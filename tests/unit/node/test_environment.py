@@ -86,6 +86,7 @@ def test_an_incarnation_follows_those_that_left_events(tmp_path: Path) -> None:
         ("RUN", "", "LASTSTAND_RUN"),
         ("ADDRESSES", "toxiproxy", "NODE=HOST:PORT"),
         ("KAFKA_CLIENTS", "host 127.0.0.1:29092", "LASTSTAND_KAFKA_CLIENTS=127.0.0.1:29092"),
+        ("KAFKA_CLIENTS", "host", "LASTSTAND_KAFKA_CLIENTS=host"),
         ("NO_SUCH_PROPERTY", "1", "LASTSTAND_NO_SUCH_PROPERTY"),
         ("MIN_INSYNC_REPLICAS", "0", "min.insync.replicas"),
         ("ERA", "kafka-7", "kafka-7"),
@@ -151,7 +152,7 @@ def test_clients_of_kafka_have_certificates_that_stay_and_reach_brokers_by_the_n
         "SECURITY_INTER_BROKER_PROTOCOL": "SSL",
         "LISTENER_SECURITY_PROTOCOL_MAP": "KAFKA:SSL",
         "SSL_CLIENT_AUTH": "required",
-        "KAFKA_CLIENTS": "network 1=toxiproxy:29203\nhost 1=127.0.0.1:29093",
+        "KAFKA_CLIENTS": "\nnetwork 1=toxiproxy:29203\n\nhost 1=127.0.0.1:29093",
     }
     config = config_from_environment(NodeRole.BROKER, variables(tmp_path, **texts))
     certificate = x509.load_pem_x509_certificate(Path(config.node_properties().ssl_keystore_location).read_bytes())

@@ -120,7 +120,7 @@ class Membership:
                 continue
             group.generation_id += GENERATION_JUMP
             self._log.append(turn, (group.record(),), _ignore)
-            if group.members:
+            if group.members and group.may_rebalance:
                 self._prepare_rebalance(turn, group)
 
     def unload(self, turn: Turn) -> None:

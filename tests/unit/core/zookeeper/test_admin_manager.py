@@ -51,6 +51,7 @@ class Broker:
             steps = next(program)
             while True:
                 steps = program.send(self.server.execute(self.session_id, steps))
+        self.manager.step(exchange.SessionEstablished(cause_id=CAUSE, session_id=self.session_id))
         for broker_id in BROKERS:
             self.create(paths.broker_node(broker_id), encode_broker(RegisteredEndpoint(), version=5, now_ms=0))
 
@@ -79,7 +80,7 @@ class Broker:
 
 
 def creation(name: str = "orders", *, validate_only: bool = False, **fields: Any) -> admin_messages.CreateTopicsRequest:
-    topic = CreatableTopic(name=name, topic_id=TopicId("id"), **fields)
+    topic = CreatableTopic(**{"name": name, "topic_id": TopicId("id"), **fields})
     return admin_messages.CreateTopicsRequest(topics=(topic,), validate_only=validate_only)
 
 
@@ -202,6 +203,24 @@ def test_topics_are_the_controllers_and_configurations_everybodys() -> None:
         assert error_of(broker.ask(asked)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "orders/partitions", "a b"])
+def test_a_name_that_no_topic_can_have_is_never_part_of_a_path(name: str) -> None:
+    broker = Broker()
+    deletion = admin_messages.DeleteTopicsRequest(topics=(name,))
+    growth = admin_messages.CreatePartitionsRequest(
+        topics=(admin_messages.CreatablePartitions(name=name, count=4, assignments=()),)
+    )
+    for request in (deletion, growth):
+        assert error_of(broker.ask(request)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert error_of(broker.ask(creation(name))) is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_names_that_differ_by_a_dot_collide() -> None:
+    broker = Broker()
+    assert error_of(broker.ask(creation("a_b"))) is ErrorCode.NONE
+    assert error_of(broker.ask(creation("a.b", topic_id=TopicId("other")))) is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
 def test_a_node_that_makes_no_sense_is_an_answer() -> None:
     broker = Broker()
     broker.create(paths.topic_node("orders"), b'{"version":3}')
@@ -219,3 +238,23 @@ def test_a_lost_connection_is_repeated_and_a_session_that_ends_refuses_what_wait
     (refused,) = broker.manager.step(exchange.SessionExpired(cause_id=CAUSE))
     assert isinstance(refused, effects.SendResponse)
     assert error_of(cast(AdminResponse, refused.response)) is ErrorCode.NOT_CONTROLLER
+
+
+def test_what_every_broker_answers_goes_on_in_the_next_session() -> None:
+    broker = Broker(is_controller=False)
+    assert len(broker.send(DESCRIPTION)) == 1
+    assert broker.manager.step(exchange.SessionExpired(cause_id=CAUSE)) == []
+    assert broker.send(alteration(config("2"))) == []
+    established = exchange.SessionEstablished(cause_id=CAUSE, session_id=broker.session_id)
+    waiting = broker.manager.step(established)
+    answered = 0
+    while waiting:
+        done = waiting.pop(0)
+        if isinstance(done, effects.SendResponse):
+            answered += 1
+            continue
+        answers = broker.server.execute(broker.session_id, done.steps)
+        waiting += broker.manager.step(
+            exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=done.correlation_id, answers=answers)
+        )
+    assert answered == 2

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+import msgspec
 import pytest
 
 from laststand.emulator.core import effects
@@ -50,7 +51,14 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 class Coordinator:
     """A broker that leads the partition from a moment on, with the records that its log holds then."""
 
-    def __init__(self, broker: int, records: Sequence[CoordinatorRecord], *, now_ms: int) -> None:
+    def __init__(
+        self,
+        broker: int,
+        records: Sequence[CoordinatorRecord],
+        *,
+        now_ms: int,
+        properties: NodeProperties = PROPERTIES,
+    ) -> None:
         self.records = [*records]
         self.now_ms = now_ms
         own = BrokerId(NodeId(broker))
@@ -59,13 +67,13 @@ class Coordinator:
             controller_ids=(NodeId(100),),
             cluster_id="c",
             incarnation_id=IncarnationId("i"),
-            properties=PROPERTIES,
+            properties=properties,
         )
         self.partition = Partition(
             ReplicaLog(NAME, TOPIC_ID),
             config=config,
             registrations={},
-            topic_properties=topic_properties(PROPERTIES, {}),
+            topic_properties=topic_properties(properties, {}),
         )
         brokers = (own, BrokerId(NodeId(broker + 1)))
         state = PartitionState(
@@ -79,7 +87,7 @@ class Coordinator:
         turn = self.turn()
         self.partition.become_leader(turn, state)
         loaded = [LoadedRecord(record, Offset(0)) for record in records]
-        self.shard = GroupShard(turn, self.partition, self.encode, PROPERTIES, loaded)
+        self.shard = GroupShard(turn, self.partition, self.encode, properties, loaded)
         self.responses: list[object] = []
 
     def encode(self, records: Sequence[CoordinatorRecord]) -> EncodedBatch:
@@ -239,9 +247,11 @@ def test_members_keep_the_positions_of_the_topics_that_they_subscribe_to() -> No
     assert coordinator.positions() == 1
 
 
-def recovered(records: Sequence[CoordinatorRecord], recovery: GroupRecovery) -> Coordinator:
+def recovered(
+    records: Sequence[CoordinatorRecord], recovery: GroupRecovery, properties: NodeProperties = PROPERTIES
+) -> Coordinator:
     """Returns a coordinator that was elected uncleanly."""
-    coordinator = Coordinator(1, records, now_ms=1)
+    coordinator = Coordinator(1, records, now_ms=1, properties=properties)
     coordinator.shard.recover(coordinator.turn(), recovery)
     coordinator.commit()
     return coordinator
@@ -256,6 +266,13 @@ def test_a_generation_that_was_lost_is_given_to_nobody_else() -> None:
     assert third.heartbeat("m", generation) is ErrorCode.ILLEGAL_GENERATION
     assert third.heartbeat("m", generation + GENERATION_JUMP) is ErrorCode.NONE
     assert recovered(first.records, GroupRecovery.OFF).heartbeat("m", generation) is ErrorCode.NONE
+
+
+def test_a_group_that_has_become_too_large_rebalances_once() -> None:
+    first, generation = with_a_stable_group()
+    smaller = msgspec.structs.replace(PROPERTIES, group_max_size=0)
+    second = recovered(first.records, GroupRecovery.REBALANCE, smaller)
+    assert second.heartbeat("m", generation) is ErrorCode.ILLEGAL_GENERATION
 
 
 @pytest.mark.parametrize("require_stable", [True, False])
