@@ -47,7 +47,6 @@ class ProcessCluster:
         cluster_id: that of the layout, or the one that was drawn.
         interceptions: faults of single messages that a node has from its next start on.
         clock_rates: of nodes whose clocks run wrong, in parts per million, likewise.
-        directory_ids: of controllers' disks that were replaced.
         protocols: of brokers of a cluster with ZooKeeper that speak another one than its rules say, likewise.
     """
 
@@ -76,7 +75,6 @@ class ProcessCluster:
         self.interceptions: dict[NodeId, tuple[InterceptionOrder, ...]] = {}
         self.clock_rates: dict[NodeId, int] = {}
         self.protocols: dict[NodeId, IbpLevel] = {}
-        self.directory_ids: dict[NodeId, str] = {}
         self._doomed: dict[str, ProcessEnd | None] = {}
         self._on_start = on_start
         self._on_unexpected_end = on_unexpected_end
@@ -338,7 +336,6 @@ class ProcessCluster:
             token_file=str(layout.token_file),
             switches=plain_switches(layout.switches),
             zookeeper=zookeeper_config(layout.switches, started_with=self.protocols.get(node_id)),
-            directory_id=self.directory_ids.get(node_id),
             properties={**self._certificate_properties(node_id), **dict(layout.properties)},
             host=self._host.listen_host,
             port=_port(self._host.address(node_id)),

@@ -104,7 +104,6 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         incarnation: counts the processes of this node in the run, from 0.
         cluster_id: a node refuses data of another cluster.
         controller_ids: where brokers register: the controllers, several of which are a quorum, or the ZooKeeper server.
-        directory_id: of a controller's disk that is not formatted yet; ``None`` for that of its first disk.
         data_dirs: log directories; a controller keeps its metadata log in the first. Created where missing.
         ledger_dir: what was synced; outside the data directories.
         event_file: this incarnation's event log; must not exist yet.
@@ -133,7 +132,6 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     token_file: str
     switches: Switches = Switches()
     zookeeper: ZooKeeperConfig | None = None
-    directory_id: str | None = None
     properties: dict[str, str] = {}
     host: str = "127.0.0.1"
     port: int = 0

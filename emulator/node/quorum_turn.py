@@ -62,7 +62,7 @@ class QuorumTurns:
         fresh = MetaProperties(
             cluster_id=config.cluster_id,
             node_id=config.node_id,
-            directory_id=config.directory_id or initial_directory_id(config.cluster_id, config.node_id),
+            directory_id=initial_directory_id(config.cluster_id, config.node_id),
         )
         directory_id = DirectoryId(format_directory(filesystem, data_dir, fresh).directory_id)
         self._directory = open_metadata_directory(filesystem, data_dir)

@@ -14,7 +14,7 @@ from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.metadata_journal import DIRECTORY
 from laststand.emulator.node.quorum_turn import QuorumTurns
 from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
-from laststand.emulator.storage.meta_properties import read_meta_properties
+from laststand.emulator.storage.meta_properties import MetaProperties, format_directory, read_meta_properties
 from laststand.emulator.storage.metadata_log import MetadataLog
 from laststand.emulator.storage.quorum_state import quorum_state_path, read_quorum_state
 from tests.unit.storage.log_fixtures import durable_directory
@@ -24,7 +24,7 @@ METADATA = f"{DATA}/{DIRECTORY}"
 FIRST, SECOND, THIRD = (NodeId(node_id) for node_id in (100, 101, 102))
 
 
-def turns(filesystem: MemoryFileSystem, node_id: NodeId = FIRST, *, directory_id: str | None = None) -> QuorumTurns:
+def turns(filesystem: MemoryFileSystem, node_id: NodeId = FIRST) -> QuorumTurns:
     config = NodeConfig(
         run="run",
         node_id=node_id,
@@ -35,7 +35,6 @@ def turns(filesystem: MemoryFileSystem, node_id: NodeId = FIRST, *, directory_id
         ledger_dir="/ledger",
         event_file="/events",
         token_file="/token",
-        directory_id=directory_id,
     )
     return QuorumTurns(config, filesystem, now_ms=0, unreported=list)
 
@@ -62,9 +61,10 @@ def test_epoch_and_directory_survive_a_power_loss() -> None:
     assert meta.directory_id == initial_directory_id("cluster", FIRST)
 
 
-def test_a_replaced_disk_is_no_voter() -> None:
-    replaced = turns(durable_directory(DATA), directory_id="another")
-    _, departures = replaced.run([Started(cause_id=CauseId("start"))], now_ms=0)
+def test_a_disk_with_another_directory_id_is_no_voter() -> None:
+    filesystem = durable_directory(DATA)
+    format_directory(filesystem, DATA, MetaProperties(cluster_id="cluster", node_id=FIRST, directory_id="another"))
+    _, departures = turns(filesystem).run([Started(cause_id=CauseId("start"))], now_ms=0)
     asked = [each.request for each in departures if isinstance(each, effects.SendRequest)]
     assert asked, "it looks for a leader to fetch from"
     assert not any(isinstance(request, VoteRequest) for request in asked)
