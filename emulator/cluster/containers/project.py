@@ -227,7 +227,7 @@ class Project:
         ]
 
     def link_directories(self, directory: Path) -> None:
-        """Makes ``events`` and ``nodes/<id>`` of a run directory lead to the volumes."""
+        """Makes ``events``, ``history`` and ``nodes/<id>`` of a run directory lead to the volumes."""
         for place, mount in self._mounts().items():
             link = directory / place
             if link.is_dir():
