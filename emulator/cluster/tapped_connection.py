@@ -4,7 +4,9 @@ Only these are read; all others pass as they are:
 
 - Produce, Fetch, OffsetCommit, TxnOffsetCommit and OffsetFetch, for the history;
 - Metadata, FindCoordinator and DescribeCluster, whose answers name addresses of brokers, as answers of these two may;
-- ApiVersions, whose answer offers no newer version of these than can be read here.
+- ApiVersions, whose answer offers only versions of these that can be read here.
+
+A request of these in a version that cannot be read closes the connection, so that none passes unread.
 
 A client that asks for a fetch session is answered as where a broker has no room for one: it names all its partitions
 again with each fetch.
@@ -233,18 +235,21 @@ class TappedConnection:
         """Notes what is asked; returns the frame to be sent.
 
         Raises:
-            FieldError: it is no request of Kafka's.
+            FieldError: it is no request of Kafka's, or one of those that are read, in a version that cannot be.
         """
         if len(frame) < _HEADER_END:
             raise FieldError("a request without a header")
         key, version = _API_AND_VERSION.unpack_from(frame, _SIZE_BYTES)
         api = all_apis().get(key) if key in _READ or key == API_VERSIONS else None
-        if api is None or version not in api.versions:
+        if api is None or (key == API_VERSIONS and version not in api.versions):  # which a broker answers as version 0
             self._await_answer(None, version, frame)
             return frame
         reader = FieldReader(memoryview(frame))
         reader.position = _HEADER_END
         self.client_id = read_client_id(reader, is_flexible=version in api.flexible)
+        if version not in api.versions:
+            readable = f"{api.versions.first} to {api.versions.last}"
+            raise FieldError(f"{api.name} in version {version}, and a tap reads versions {readable}")
         body_at = reader.position
         if key == _PRODUCE:
             self._note_sent(api, version, frame, request_codec(key, version).read(reader))
@@ -365,7 +370,9 @@ class TappedConnection:
         if api.key == API_VERSIONS:
             for each in answer["apiKeys"]:
                 if each["apiKey"] in _READ:
-                    each["maxVersion"] = min(each["maxVersion"], all_apis()[each["apiKey"]].versions.last)
+                    readable = all_apis()[each["apiKey"]].versions
+                    each["minVersion"] = max(each["minVersion"], readable.first)
+                    each["maxVersion"] = min(each["maxVersion"], readable.last)
             self._answer(exchange, _written(exchange, api, answer))
         elif api.key == _METADATA or any(_places(api.key, answer)):
             self._node.hold()
@@ -399,6 +406,8 @@ class TappedConnection:
         for group, topic, index, offset, error in found:
             name, topic_id = self._broker.cluster.topic_of(*_named(topic, topic["name"]))
             outcome = None if error is None else _error(error)
+            if outcome is ErrorCode.NONE and api.key == _COMMIT_IN_TRANSACTION:  # which may be aborted
+                outcome = None
             positions.append(Position(group, TopicPartition(name, index), topic_id, _offset(offset), outcome))
         self._broker.history.add_positions(self, kind, positions, begun_ns=exchange.begun_ns)
 

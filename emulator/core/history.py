@@ -285,8 +285,8 @@ class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_fiel
 class GroupPositionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_position"):
     """A position of a consumer group of clients of Kafka: a coordinator was asked to commit it, or gave it.
 
-    ``ok`` says that it was answered without an error; ``fail`` with one; ``info`` that there was no answer, so that a
-    commit may be in force.
+    ``ok`` says that it was answered without an error; ``fail`` with one; ``info`` that a commit may be in force: it was
+    not answered, or belongs to a transaction, which may be aborted.
 
     Attributes:
         process: the client.

@@ -88,7 +88,7 @@ class Position(NamedTuple):
         partition: of the topic.
         topic_id: of the topic, if it is known.
         offset: of a commit; of the answer to a client that asks, ``None`` where none is committed.
-        error: of the answer; ``None`` where there was none.
+        error: of the answer; ``None`` where there was none, or where a transaction decides.
     """
 
     group: str

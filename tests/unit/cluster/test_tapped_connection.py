@@ -14,6 +14,7 @@ from laststand.emulator.core.types import BrokerId, NodeId, TopicId
 from laststand.emulator.kafka_listener.message_codec import Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.rpc.frame_end import FrameEnd
+from laststand.emulator.storage.fields import FieldReader
 from laststand.emulator.storage.record_codec import RecordContent, build_batch
 
 ORDERS = TopicId("id-of-orders-id-of-ord")
@@ -77,12 +78,15 @@ class Tap:
             end.release()
 
     def ask(self, api: str, version: int, body: Message) -> None:
-        key = api_named(api)
         writer = Writer()
-        request_codec(key.key, version).write(body, writer)
+        request_codec(api_named(api).key, version).write(body, writer)
+        self.send(api, version, b"".join(writer.buffers()))
+
+    def send(self, api: str, version: int, body: bytes) -> None:
+        key = api_named(api)
         tags = b"\0" if version in key.flexible else b""
         head = key.key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\7" + b"\0\4shop" + tags
-        self._receive(self._ends[0], b"".join((head, *writer.buffers())))
+        self._receive(self._ends[0], head + body)
 
     def answer(self, api: str, version: int, body: Message) -> None:
         key = api_named(api)
@@ -151,6 +155,31 @@ async def test_a_commit_is_on_record(version: int, error: int, outcome: Operatio
     assert 0 < position.begun_ns <= position.time_ns
 
 
+@pytest.mark.parametrize(("api", "version"), [("Produce", 2), ("Produce", 14), ("Fetch", 3), ("Metadata", 14)])
+async def test_what_cannot_be_put_on_record_does_not_pass(
+    api: str, version: int, tap: Tap, caplog: pytest.LogCaptureFixture
+) -> None:
+    tap.send(api, version, b"")
+    assert tap.node.written == []
+    assert tap.client.is_closed
+    assert tap.node.is_closed
+    assert f"client=shop reason={api} in version {version}" in caplog.text
+
+
+async def test_only_versions_that_can_be_read_are_offered(tap: Tap) -> None:
+    tap.ask("ApiVersions", 0, {})
+    offered = [{"apiKey": api_named(name).key, "minVersion": 0, "maxVersion": 99} for name in ("Produce", "JoinGroup")]
+    tap.answer("ApiVersions", 0, {"errorCode": 0, "apiKeys": offered})
+    [frame] = tap.client.written
+    api_keys = response_codec(api_named("ApiVersions").key, 0).read(FieldReader(memoryview(frame)[8:]))["apiKeys"]
+    assert [(each["minVersion"], each["maxVersion"]) for each in api_keys] == [(3, 13), (0, 99)]
+
+
+async def test_a_version_of_api_versions_that_is_unknown_passes(tap: Tap) -> None:
+    tap.send("ApiVersions", 5, b"")
+    assert len(tap.node.written) == 1
+
+
 async def test_a_commit_in_a_transaction_is_on_record(tap: Tap) -> None:
     entry = {"partitionIndex": 3, "committedOffset": 17, "committedMetadata": None}
     identity = {"transactionalId": "pay", "groupId": "buyers", "producerId": 1, "producerEpoch": 0, "memberId": ""}
@@ -160,6 +189,7 @@ async def test_a_commit_in_a_transaction_is_on_record(tap: Tap) -> None:
     [position] = history_of(tap)
     assert isinstance(position, GroupPositionOperation)
     assert (position.kind, position.offset) == ("commit", 17)
+    assert position.type is OperationType.INFO, "the transaction may be aborted"
 
 
 @pytest.mark.parametrize("version", [1, 8])
