@@ -17,7 +17,7 @@ from laststand.emulator.cluster.external_cluster import ExternalCluster
 from laststand.emulator.cluster.kafka_tap import KafkaTap, Listen
 from laststand.emulator.cluster.layout import foreign_history_file, token_file
 from laststand.emulator.cluster.supervisor import Supervisor
-from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.errors import ConfigError, EmulatorError
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -46,30 +46,46 @@ async def run_tap(
     Raises:
         ConfigError: somebody else listens there, or the directory exists.
     """
-    run = ClientRun(
-        directory,
-        era=era,
-        broker_ids=sorted(cluster.addresses),
-        description=f"Clients of cluster {cluster.cluster_id}, through a tap.",
-    )
     tap = KafkaTap(
         cluster,
         listen,
         history_file=lambda broker_id: foreign_history_file(directory, broker_id, incarnation=0),
         key_file=lambda broker_id: directory / "keys" / f"{broker_id}.jsonl" if has_keys else None,
     )
-    problem: str | None = "the tap did not reach its end"
     try:
         await tap.open()
+        run = ClientRun(
+            directory,
+            era=era,
+            broker_ids=sorted(cluster.addresses),
+            description=f"Clients of cluster {cluster.cluster_id}, through a tap.",
+        )
+    except ConfigError:
+        await tap.close()
+        raise
+    problem: str | None = "the tap did not reach its end"
+    try:
         try:
-            await on_open(tap)
+            await _until_end(tap, on_open(tap))
         finally:
             await tap.close()
-        problem = await _settle(tap) or await _read_all(tap, directory)
+        problem = tap.problem or await _settle(tap) or await _read_all(tap, directory)
         if problem is None:
             run.note_settled()
     finally:
         run.close(problem=problem)
+
+
+async def _until_end(tap: KafkaTap, opened: Awaitable[None]) -> None:
+    """Waits until the user's part is over, or the tap fails."""
+    over, failed = asyncio.ensure_future(opened), asyncio.ensure_future(tap.failed.wait())
+    try:
+        done, _ = await asyncio.wait((over, failed), return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        over.cancel()
+        failed.cancel()
 
 
 async def _settle(tap: KafkaTap) -> str | None:

@@ -46,6 +46,8 @@ class KafkaTap:
 
     Attributes:
         addresses: of the brokers.
+        problem: why not all is on record; ``None`` if all is.
+        failed: is set where there is a problem.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class KafkaTap:
         key_file: Callable[[BrokerId], Path | None],
     ) -> None:
         self.addresses = dict(cluster.addresses)
+        self.problem: str | None = None
+        self.failed = asyncio.Event()
         self._listen = listen
         self._history_file = history_file
         self._key_file = key_file
@@ -93,8 +97,10 @@ class KafkaTap:
     async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
         """Returns where clients reach a broker that an answer names."""
         async with self._opening:
-            if broker_id not in self._proxies:
-                self.addresses[broker_id] = address
+            self.addresses[broker_id] = address
+            if broker_id in self._proxies:  # it may have come back at another address
+                self._proxies[broker_id].broker.address = address
+            else:
                 await self._proxy(broker_id, address)
         return self._listen.advertised, self._ports()[broker_id]
 
@@ -113,6 +119,11 @@ class KafkaTap:
         if name is None:
             return self._names.get(topic_id or TopicId(""), f"?{topic_id}"), topic_id
         return name, self._topic_ids.get(name)
+
+    def fail(self, problem: str) -> None:
+        """Ends the tap, as what clients do can no longer be put on record."""
+        self.problem = self.problem or problem
+        self.failed.set()
 
     def _learn_topic(self, name: str, topic_id: TopicId) -> None:
         self._topic_ids[name] = topic_id
@@ -147,11 +158,10 @@ class KafkaTap:
         port = self._listen.port + len(self._proxies) if self._listen.port else 0
         try:
             await proxy.open(self._listen.host, port)
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # asyncio raises the latter for a port that cannot exist
             listen = f"{self._listen.host}:{port}"
-            raise ConfigError(
-                key="--listen", value=listen, expected=f"an address that is free: {error.strerror}"
-            ) from None
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise ConfigError(key="--listen", value=listen, expected=f"an address that is free: {reason}") from None
         self._proxies[broker_id] = proxy
 
 

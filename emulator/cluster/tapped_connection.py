@@ -92,6 +92,10 @@ class TappedCluster(Protocol):
         """Returns name and id of a topic of which a request has one."""
         ...
 
+    def fail(self, problem: str) -> None:
+        """Ends the tap, as what clients do can no longer be put on record."""
+        ...
+
 
 class TappedBroker:
     """A broker of a tapped cluster.
@@ -118,14 +122,17 @@ class TappedBroker:
         self.keys = None if key_file is None else KeyFile(key_file)
         self.cluster = cluster
         self.partitions: set[TopicPartition] = set()
+        self._history_file = history_file
+        self._is_whole = True
         self._flushing: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """Seals the history."""
+        """Seals the history, unless a part of it could not be written."""
         if self._flushing is not None:
             self._flushing.cancel()
             self._flush()
-        self.history.close()
+        if self._is_whole:
+            self.history.close()
 
     def _flush_soon(self) -> None:
         """Has lines written, which is never urgent: a tap that is killed leaves a run without a verdict."""
@@ -134,9 +141,15 @@ class TappedBroker:
 
     def _flush(self) -> None:
         self._flushing = None
-        self.history.flush()
-        if self.keys is not None:
-            self.keys.flush()
+        try:
+            self.history.flush()
+            if self.keys is not None:
+                self.keys.flush()
+        except OSError as error:
+            self._is_whole = False
+            problem = f"{error.filename or self._history_file}: {error.strerror}"
+            _log.error("%s", problem)
+            self.cluster.fail(problem)
 
 
 class _Exchange(NamedTuple):
@@ -395,6 +408,9 @@ class TappedConnection:
             _log.error("%s", error)
             self.close()
             return
+        except BaseException:  # a bug, which the task reports: the client must not wait for an answer
+            self.close()
+            raise
         self._answer(exchange, _written(exchange, api, answer), answer)
         self._node.release()
 

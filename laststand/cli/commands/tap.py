@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from laststand.emulator.cluster.kafka_tap import KafkaTap, Listen
 
 _ENDS: Final = (signal.SIGINT, signal.SIGTERM)
+_PORT_MAX: Final = 65_535
 
 
 @click.command(short_help="Write down what unmodified clients of a cluster are answered.")
@@ -59,6 +60,8 @@ def tap(
         host, port = host_and_port(place)
     except ValueError:
         raise UserError(f"--listen {place}: expected HOST:PORT") from None
+    if not host or not 0 <= port <= _PORT_MAX:
+        raise UserError(f"--listen {place}: expected HOST:PORT, with a port from 0 to {_PORT_MAX}")
     listen = Listen(host, port, advertised or host)
     cluster = asyncio.run(find_cluster(tuple(filter(None, upstream.split(","))), owned=owned))
     era_switches(era := era or cluster.nearest_era)

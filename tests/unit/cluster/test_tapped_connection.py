@@ -1,7 +1,9 @@
 """A connection through a tap, without sockets: what is written down of it, and what its client is told."""
 
 import asyncio
+import errno
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -23,7 +25,13 @@ ORDERS = TopicId("id-of-orders-id-of-ord")
 class Cluster:
     """A cluster with one topic."""
 
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.bug: Exception | None = None
+
     async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
+        if self.bug is not None:
+            raise self.bug
         return "tap", 9092 + broker_id
 
     async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
@@ -31,6 +39,9 @@ class Cluster:
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
         return "orders", ORDERS
+
+    def fail(self, problem: str) -> None:
+        self.problems.append(problem)
 
 
 class Transport(asyncio.Transport):
@@ -63,12 +74,13 @@ class Tap:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.cluster = Cluster()
         self.broker = TappedBroker(
             BrokerId(NodeId(1)),
             "127.0.0.1:1",
             history_file=folder / "history.packed",
             key_file=folder / "keys.jsonl",
-            cluster=Cluster(),
+            cluster=self.cluster,
         )
         self._connection = TappedConnection(self.broker, number=1, on_end=lambda _: None)
         self.client, self.node = Transport(), Transport()
@@ -208,6 +220,31 @@ async def test_a_position_that_is_given_is_on_record(version: int, tap: Tap) -> 
         ("fetch", "buyers", 3, 17),
         ("fetch", "buyers", 4, None),
     ]
+
+
+async def test_a_history_that_cannot_be_written_ends_the_tap(
+    tap: Tap, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def write(descriptor: int, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    commit(tap, 8)
+    with monkeypatch.context() as context:
+        context.setattr(os, "write", write)
+        tap.close()
+    problem = f"{tap.folder / 'history.packed'}: No space left on device"
+    assert (tap.cluster.problems, caplog.messages) == ([problem], [problem])
+    assert read_history(tap.folder / "history.packed") == [], "it is not sealed"
+
+
+async def test_a_client_whose_answer_meets_a_bug_is_disconnected(tap: Tap) -> None:
+    tap.cluster.bug = ArithmeticError("a bug")
+    tap.ask("Metadata", 9, {"topics": []})
+    tap.answer("Metadata", 9, {"brokers": [{"nodeId": 1, "host": "kafka", "port": 9092}], "topics": []})
+    assert not tap.client.is_closed
+    with pytest.raises(ArithmeticError):
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+    assert tap.client.is_closed
 
 
 async def test_what_is_no_request_of_kafka_closes_both_connections(tap: Tap) -> None:
