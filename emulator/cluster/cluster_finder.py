@@ -18,7 +18,6 @@ from laststand.emulator.kafka.api_names import API_KEYS
 from laststand.emulator.kafka.connection import connected
 from laststand.emulator.kafka.description_calls import describe_cluster
 
-BOOTSTRAP: Final = "--bootstrap"
 OWNED: Final = "--i-own-this-cluster"
 
 _ANSWERS_WITHIN_S: Final = 5.0
@@ -33,34 +32,35 @@ _NEEDED: Final[Mapping[str, int]] = {
 """The versions that our clients speak (``laststand.emulator.kafka.client_calls``): those of Kafka 3.9."""
 
 
-async def find_cluster(bootstrap: Sequence[str], *, owned: str | None) -> ExternalCluster:
+async def find_cluster(bootstrap: Sequence[str], *, option: str, owned: str | None) -> ExternalCluster:
     """Asks the first of these addresses that answers.
 
     Args:
         bootstrap: addresses, ``host:port``.
+        option: by which the user gave them.
         owned: id of the cluster that may be broken wherever it is; ``None`` for any that is here.
 
     Raises:
         ConfigError: none answers as Kafka does, or it is not a cluster to be broken.
     """
     if not 0 < len(bootstrap) <= _BOOTSTRAP_MAX:
-        raise ConfigError(key=BOOTSTRAP, value=",".join(bootstrap), expected=f"1 to {_BOOTSTRAP_MAX} addresses")
-    await _check_addresses(bootstrap, whose=BOOTSTRAP, owned=owned)
+        raise ConfigError(key=option, value=",".join(bootstrap), expected=f"1 to {_BOOTSTRAP_MAX} addresses")
+    await _check_addresses(bootstrap, whose=option, owned=owned)
     problems = []
     for address in bootstrap:
         try:
             async with asyncio.timeout(_ANSWERS_WITHIN_S):
-                found = await _ask(address)
+                found = await _ask(address, option=option)
         except (OSError, TimeoutError) as error:
             problems.append(await _problem(address, error))
             continue
-        _check_cluster(found, bootstrap, owned=owned)
+        _check_cluster(found, bootstrap, option=option, owned=owned)
         await _check_addresses(found.addresses.values(), whose="a broker's advertised address", owned=owned)
         return found
-    raise ConfigError(key=BOOTSTRAP, value=",".join(bootstrap), expected=f"a cluster: {'; '.join(problems)}")
+    raise ConfigError(key=option, value=",".join(bootstrap), expected=f"a cluster: {'; '.join(problems)}")
 
 
-async def _ask(address: str) -> ExternalCluster:
+async def _ask(address: str, *, option: str) -> ExternalCluster:
     async with connected(address) as connection:
         missing = [
             f"{name} up to version {connection.versions.get(API_KEYS[name], 'none')}, needed {version}"
@@ -69,7 +69,7 @@ async def _ask(address: str) -> ExternalCluster:
         ]
         if missing:
             raise ConfigError(
-                key=BOOTSTRAP,
+                key=option,
                 value=address,
                 expected=f"the APIs of Kafka 3.9, idempotence among them, and this broker has {'; '.join(missing)}",
             )
@@ -79,11 +79,11 @@ async def _ask(address: str) -> ExternalCluster:
         )
 
 
-def _check_cluster(found: ExternalCluster, bootstrap: Sequence[str], *, owned: str | None) -> None:
+def _check_cluster(found: ExternalCluster, bootstrap: Sequence[str], *, option: str, owned: str | None) -> None:
     if owned is not None and owned != found.cluster_id:
         raise ConfigError(key=OWNED, value=owned, expected=f"the id of that cluster, which is {found.cluster_id!r}")
     if not found.addresses:
-        raise ConfigError(key=BOOTSTRAP, value=",".join(bootstrap), expected="a cluster whose brokers are alive")
+        raise ConfigError(key=option, value=",".join(bootstrap), expected="a cluster whose brokers are alive")
 
 
 async def _check_addresses(addresses: Iterable[str], *, whose: str, owned: str | None) -> None:

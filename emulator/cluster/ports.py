@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from laststand.emulator.core.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
-"""The only address that anything here binds."""
+"""The address that everything here binds, but for what a user asks ``laststand tap`` to."""
 
 
 class ReservedPort:

@@ -1,6 +1,7 @@
 """``laststand tap``: writes down what unmodified clients of a cluster are answered."""
 
 import asyncio
+import contextlib
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -51,22 +52,28 @@ def tap(
     answered; no values of records. At the end all partitions that they have used are read once. laststand verify RUN
     then says which records are gone that a client was told were stored.
     """
+    host, port = _host_and_port(place)
+
     from laststand.emulator.cluster.cluster_finder import find_cluster
     from laststand.emulator.cluster.kafka_tap import Listen
-    from laststand.emulator.core.address import host_and_port
     from laststand.emulator.core.switches import era_switches
 
-    try:
-        host, port = host_and_port(place)
-    except ValueError:
-        raise UserError(f"--listen {place}: expected HOST:PORT") from None
-    if not host or not 0 <= port <= _PORT_MAX:
-        raise UserError(f"--listen {place}: expected HOST:PORT, with a port from 0 to {_PORT_MAX}")
     listen = Listen(host, port, advertised or host)
-    cluster = asyncio.run(find_cluster(tuple(filter(None, upstream.split(","))), owned=owned))
+    addresses = tuple(filter(None, upstream.split(",")))
+    cluster = asyncio.run(find_cluster(addresses, option="--upstream", owned=owned))
     era_switches(era := era or cluster.nearest_era)
     asyncio.run(_tap(cluster, listen, out.absolute(), era, has_keys=has_keys))
     report_done(f"{out}: laststand verify {out}", {"run": str(out)}, output)
+
+
+def _host_and_port(place: str) -> tuple[str, int]:
+    from laststand.emulator.core.address import host_and_port
+
+    with contextlib.suppress(ValueError):
+        host, port = host_and_port(place)
+        if host and 0 <= port <= _PORT_MAX:
+            return host, port
+    raise UserError(f"--listen {place}: expected HOST:PORT, with a port from 0 to {_PORT_MAX}")
 
 
 async def _tap(cluster: "ExternalCluster", listen: "Listen", out: Path, era: str, *, has_keys: bool) -> None:

@@ -73,7 +73,7 @@ class ExternalChoice:
             raise UserError(str(error)) from None
         if problems := hook_problems(scenario, hooks):
             raise UserError("; ".join(problems))
-        cluster = asyncio.run(find_cluster(self.bootstrap, owned=self.owned))
+        cluster = asyncio.run(find_cluster(self.bootstrap, option="--bootstrap", owned=self.owned))
         there, wanted = sorted(cluster.addresses), list(scenario.broker_ids)
         if len(there) != len(wanted):
             raise UserError(f"{scenario.path}: its brokers are {wanted}, and those of the cluster {there}")

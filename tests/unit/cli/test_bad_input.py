@@ -105,6 +105,14 @@ def check_told(result: Result, said: str) -> None:
         ),
         pytest.param("run absolute.yaml --no-verify", "absolute.yaml:1: name: '/", id="name from the root"),
         pytest.param("up --name ../mine", "--name ../mine: expected letters", id="cluster above"),
+        *[
+            pytest.param(
+                f"tap --upstream kafka:9092 --out tap --listen {place}",
+                f"--listen {place}: expected",
+                id=f"tap {place}",
+            )
+            for place in ("9092", ":9092", "127.0.0.1:65536", "127.0.0.1:-1")
+        ],
         pytest.param("run nothing-like-it", "a name that laststand scenarios lists", id="unknown name"),
     ],
 )

@@ -104,7 +104,7 @@ def found(
 ) -> ExternalCluster:
     async def find() -> ExternalCluster:
         async with broker(newest=newest, hosts=hosts) as address:
-            return await find_cluster([_free_address(), address], owned=owned)
+            return await find_cluster([_free_address(), address], option="--upstream", owned=owned)
 
     return asyncio.run(find())
 
@@ -135,14 +135,14 @@ def test_nothing_is_dialled_unless_every_address_may_be(
 
     monkeypatch.setattr(KafkaConnection, "dial", dial)
     with pytest.raises(ConfigError, match=reason) as raised:
-        asyncio.run(find_cluster(["127.0.0.1:9092", address], owned=None))
-    assert raised.value.key == "--bootstrap"
+        asyncio.run(find_cluster(["127.0.0.1:9092", address], option="--upstream", owned=None))
+    assert raised.value.key == "--upstream"
 
 
 @pytest.mark.parametrize("count", [0, 17])
 def test_there_are_some_addresses_and_not_many(count: int) -> None:
-    with pytest.raises(ConfigError, match="1 to 16 addresses"):
-        asyncio.run(find_cluster(["127.0.0.1:9092"] * count, owned=None))
+    with pytest.raises(ConfigError, match=r"--upstream=.* 1 to 16 addresses"):
+        asyncio.run(find_cluster(["127.0.0.1:9092"] * count, option="--upstream", owned=None))
 
 
 def test_a_broker_that_advertises_a_public_address_is_refused_unless_the_user_owns_the_cluster() -> None:
@@ -158,7 +158,7 @@ def test_the_cluster_must_be_the_one_that_the_user_owns() -> None:
 
 
 def test_a_cluster_has_brokers() -> None:
-    with pytest.raises(ConfigError, match="a cluster whose brokers are alive"):
+    with pytest.raises(ConfigError, match=r"--upstream=.* a cluster whose brokers are alive"):
         found({})
 
 
@@ -170,8 +170,8 @@ def test_brokers_that_are_too_old_or_without_idempotence_are_refused() -> None:
 
 def test_nobody_listens() -> None:
     address = _free_address()
-    with pytest.raises(ConfigError, match=f"nobody listens at {address}"):
-        asyncio.run(find_cluster([address], owned=None))
+    with pytest.raises(ConfigError, match=f"--upstream=.* nobody listens at {address}"):
+        asyncio.run(find_cluster([address], option="--upstream", owned=None))
 
 
 def _refusal_of(serve: bytes, *, context: ssl.SSLContext | None = None) -> str:
@@ -184,7 +184,7 @@ def _refusal_of(serve: bytes, *, context: ssl.SSLContext | None = None) -> str:
     async def find() -> None:
         server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=context)
         async with server:
-            await find_cluster([_address(server)], owned=None)
+            await find_cluster([_address(server)], option="--upstream", owned=None)
 
     with pytest.raises(ConfigError) as raised:
         asyncio.run(find())
