@@ -4,11 +4,15 @@ Times of all lines are those of one machine. A commit that was answered before a
 another one may have been carried out after it: one that was not answered before that commit was begun.
 """
 
+import sys
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from laststand.emulator.core.history import GroupPositionOperation, OperationType
+from laststand.emulator.core.types import TopicId
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 
 _NONE = -1
@@ -30,26 +34,42 @@ class PositionAfterCommit(NamedTuple):
     @property
     def is_behind(self) -> bool:
         """A commit that was answered is not in force."""
-        return (_NONE if self.given.offset is None else self.given.offset) < self.lowest
+        return _value(self.given) < self.lowest
 
 
 def positions_after_commits(cluster: ClusterFacts) -> Iterator[PositionAfterCommit]:
     """Yields the positions that clients were given after a commit of their group, in the order of the answers."""
     by_place: dict[tuple[str, str, int], list[GroupPositionOperation]] = defaultdict(list)
-    for each in cluster.group_positions:
+    for each in sorted(cluster.group_positions, key=_ended):
         if each.type is not OperationType.FAIL:
             by_place[each.group_id, each.topic, each.partition].append(each)
     for operations in by_place.values():
-        commits = [each for each in operations if each.kind == "commit"]
-        for given in sorted(operations, key=lambda each: each.time_ns):
-            before = [
-                each
-                for each in commits
-                if each.type is OperationType.OK and each.time_ns < given.begun_ns and each.topic_id == given.topic_id
-            ]
-            if given.kind == "commit" or not before:
-                continue
-            last = max(before, key=lambda each: each.time_ns)
-            rivals = [each for each in commits if each.type is OperationType.INFO or each.time_ns >= last.begun_ns]
-            lowest = min(_NONE if each.offset is None else each.offset for each in (*rivals, last))
-            yield PositionAfterCommit(last, given, lowest)
+        yield from _after_commits(operations)
+
+
+def _after_commits(operations: Sequence[GroupPositionOperation]) -> Iterator[PositionAfterCommit]:
+    """Yields those of one partition of a group, whose operations are in the order of their ends."""
+    commits = [each for each in operations if each.kind == "commit"]
+    answered = [each for each in commits if each.type is OperationType.OK]
+    of_topic: dict[TopicId | None, list[GroupPositionOperation]] = defaultdict(list)
+    for each in answered:
+        of_topic[each.topic_id].append(each)
+    lowest_unsure = min((_value(each) for each in commits if each.type is OperationType.INFO), default=sys.maxsize)
+    lowest_since = list(accumulate(map(_value, reversed(answered)), min, initial=lowest_unsure))[::-1]
+    """By the number of an answered commit: the lowest of it, of all later ones, and of those that are not known."""
+    for given in operations:
+        before = of_topic[given.topic_id]
+        count = bisect_left(before, given.begun_ns, key=_ended)
+        if given.kind == "commit" or not count:
+            continue
+        last = before[count - 1]
+        rivals = bisect_left(answered, last.begun_ns, key=_ended)
+        yield PositionAfterCommit(last, given, min(_value(last), lowest_since[rivals]))
+
+
+def _ended(operation: GroupPositionOperation) -> int:
+    return operation.time_ns
+
+
+def _value(operation: GroupPositionOperation) -> int:
+    return _NONE if operation.offset is None else operation.offset

@@ -1,0 +1,71 @@
+"""Positions that are given after commits are what a walk over all pairs says, and thousands take no time."""
+
+import random
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from laststand.emulator.core.history import GroupPositionOperation, OperationType
+from laststand.emulator.core.types import CauseId, NodeId, Offset, TopicId
+from laststand.emulator.verification.facts.answered_positions import PositionAfterCommit, positions_after_commits
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+
+OK, INFO, FAIL = OperationType.OK, OperationType.INFO, OperationType.FAIL
+
+
+def operation(draw: random.Random, number: int) -> GroupPositionOperation:
+    return GroupPositionOperation(
+        index=number,
+        time_ns=number,
+        type=draw.choice((OK, OK, OK, INFO, FAIL)),
+        process="kafka:shop@1000->0-0.1",
+        operation_id=CauseId(f"position-{number}"),
+        kind=draw.choice(("commit", "fetch")),
+        group_id=draw.choice(("buyers", "sellers")),
+        topic="orders",
+        topic_id=draw.choice((None, TopicId("first"), TopicId("second"))),
+        partition=draw.randrange(2),
+        node=NodeId(0),
+        offset=draw.choice((None, Offset(draw.randrange(20)))),
+        begun_ns=number - draw.randrange(5),
+    )
+
+
+def slowly(operations: Sequence[GroupPositionOperation]) -> Iterator[PositionAfterCommit]:
+    """Compares each position with each commit."""
+    for given in operations:
+        commits = [
+            each
+            for each in operations
+            if each.kind == "commit"
+            and each.type is not FAIL
+            and (each.group_id, each.partition) == (given.group_id, given.partition)
+        ]
+        answered = [each for each in commits if each.type is OK and each.topic_id == given.topic_id]
+        before = [each for each in answered if each.time_ns < given.begun_ns]
+        if given.kind == "commit" or given.type is FAIL or not before:
+            continue
+        last = before[-1]
+        rivals = [each for each in commits if each.type is INFO or each.time_ns >= last.begun_ns]
+        lowest = min(-1 if each.offset is None else each.offset for each in (last, *rivals))
+        yield PositionAfterCommit(last, given, lowest)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_positions_are_those_of_a_slow_walk(seed: int) -> None:
+    draw = random.Random(seed)
+    operations = [operation(draw, number) for number in range(200)]
+    cluster = ClusterFacts()
+    cluster.group_positions = draw.sample(operations, len(operations))
+    found = sorted(positions_after_commits(cluster), key=lambda each: each.given.index)
+    assert found == list(slowly(operations))
+    assert found
+
+
+@pytest.mark.timeout(20)
+def test_many_commits_are_walked_once() -> None:
+    draw = random.Random(0)
+    cluster = ClusterFacts()
+    cluster.group_positions = [operation(draw, number) for number in range(20_000)]
+    assert any(True for _ in positions_after_commits(cluster))
+    assert len(list(positions_after_commits(cluster))) > 5_000
