@@ -1,6 +1,5 @@
 """The keys of records that a tap saw acknowledged, one line for each batch: ``AckedKeys``."""
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -8,7 +7,7 @@ import msgspec
 from laststand.emulator.core.errors import CorruptRecordError, ErrorCode
 from laststand.emulator.core.history import AckedKeys
 from laststand.emulator.core.messages import ProducePartitionResponse
-from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.kafka_listener.client_history import Sent
 from laststand.emulator.storage.filesystem import Buffer
 from laststand.emulator.storage.record_codec import read_records
 
@@ -21,17 +20,17 @@ class KeyFile:
         self._encoder = msgspec.json.Encoder()
         self._lines = bytearray()
 
-    def add(
-        self, outcomes: Iterable[ProducePartitionResponse], keys: Mapping[TopicPartition, tuple[str | None, ...]]
-    ) -> None:
-        """Adds the keys of batches that were acknowledged with an offset."""
-        for outcome in outcomes:
-            found = keys.get(outcome.topic_partition, ())
-            if outcome.error is ErrorCode.NONE and outcome.base_offset is not None and any(found):
-                line = AckedKeys(
-                    topic=outcome.topic, partition=outcome.partition, base_offset=outcome.base_offset, keys=found
-                )
-                self._lines += self._encoder.encode(line) + b"\n"
+    def add(self, sent: Sent, outcome: ProducePartitionResponse, keys: tuple[str | None, ...]) -> None:
+        """Adds the keys of a batch that was acknowledged with an offset."""
+        if outcome.error is ErrorCode.NONE and outcome.base_offset is not None and any(keys):
+            line = AckedKeys(
+                topic=outcome.topic,
+                topic_id=sent.topic_id,
+                partition=outcome.partition,
+                base_offset=outcome.base_offset,
+                keys=keys,
+            )
+            self._lines += self._encoder.encode(line) + b"\n"
 
     def flush(self) -> None:
         """Writes the lines that were added since the last call."""

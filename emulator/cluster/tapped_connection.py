@@ -364,7 +364,8 @@ class TappedConnection:
             outcomes = _outcomes(exchange.sent, answer)
             self._broker.history.complete(self, exchange.sent, outcomes, is_written=self.client.is_open)
             if self._broker.keys is not None:
-                self._broker.keys.add(outcomes.values(), exchange.keys)
+                for partition, outcome in outcomes.items():
+                    self._broker.keys.add(exchange.sent[partition], outcome, exchange.keys[partition])
 
     def _read_answer(self, exchange: _Exchange, api: Api, frame: bytes | bytearray) -> None:
         version = exchange.version

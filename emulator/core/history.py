@@ -111,11 +111,13 @@ class AckedKeys(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of records that a broker acknowledged: a line of ``keys/BROKER.jsonl``, beside a history of its clients.
 
     Attributes:
+        topic_id: of the topic, if it is known.
         base_offset: that was acknowledged for the first of them.
         keys: of records that follow each other, as text; ``None`` for a record without.
     """
 
     topic: str
+    topic_id: TopicId | None
     partition: int
     base_offset: Offset
     keys: tuple[str | None, ...]

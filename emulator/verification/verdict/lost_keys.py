@@ -41,7 +41,7 @@ def _keys_of(loss: Loss, file: Path) -> Iterator[str]:
             acked = _DECODER.decode(line)
         except msgspec.MsgspecError:  # the last line of a tap that was killed
             return
-        if (acked.topic, acked.partition) != (loss.topic, loss.partition):
+        if (acked.topic, acked.topic_id or "", acked.partition) != (loss.topic, loss.topic_id, loss.partition):
             continue
         for offset, key in enumerate(acked.keys, start=acked.base_offset):
             if offset not in seen and any(each.first <= offset <= each.last for each in loss.offsets):

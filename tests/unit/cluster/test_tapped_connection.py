@@ -141,7 +141,7 @@ async def test_a_batch_is_on_record_with_its_answer_and_its_keys(tap: Tap) -> No
     assert (begun.type, ended.type, ended.base_offset) == (OperationType.INVOKE, OperationType.OK, 40)
     assert (ended.record_count, ended.process) == (2, "kafka:shop@1000->1-0.1")
     assert json.loads((tap.folder / "keys.jsonl").read_text()) == {
-        "topic": "orders", "partition": 0, "base_offset": 40, "keys": ["order-1", None],
+        "topic": "orders", "topic_id": ORDERS, "partition": 0, "base_offset": 40, "keys": ["order-1", None],
     }  # fmt: skip
 
 

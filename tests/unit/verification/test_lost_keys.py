@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from laststand.emulator.core.history import AckedKeys
-from laststand.emulator.core.types import Offset
+from laststand.emulator.core.types import Offset, TopicId
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.verdict.loss_report import Loss, OffsetRange, StoryKind, StoryLine
@@ -40,8 +40,14 @@ def loss(*offsets: tuple[int, int]) -> Loss:
 def write_keys(run: Path, *lines: tuple[str, int, int, list[str | None]]) -> None:
     (run / "keys").mkdir()
     acked = [
-        AckedKeys(topic=topic, partition=partition, base_offset=Offset(base_offset), keys=tuple(keys))
-        for topic, partition, base_offset, keys in lines
+        AckedKeys(
+            topic="orders",
+            topic_id=TopicId(topic_id),
+            partition=partition,
+            base_offset=Offset(base_offset),
+            keys=tuple(keys),
+        )
+        for topic_id, partition, base_offset, keys in lines
     ]
     (run / "keys" / "1.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(acked) + b'{"topic": "or')
 
@@ -49,10 +55,11 @@ def write_keys(run: Path, *lines: tuple[str, int, int, list[str | None]]) -> Non
 def test_keys_are_those_of_the_offsets_that_are_lost(tmp_path: Path) -> None:
     write_keys(
         tmp_path,
-        ("orders", 0, 0, ["a", "b", "c"]),
-        ("orders", 1, 1, ["of another partition"]),
-        ("orders", 0, 3, [None, "e"]),
-        ("orders", 0, 1, ["in the place of b"]),
+        ("id-of-deleted-orders", 0, 0, ["of another topic", "of the same name"]),
+        ("id-of-orders", 0, 0, ["a", "b", "c"]),
+        ("id-of-orders", 1, 1, ["of another partition"]),
+        ("id-of-orders", 0, 3, [None, "e"]),
+        ("id-of-orders", 0, 1, ["in the place of b"]),
     )
     [named] = with_keys([loss((1, 1), (3, 4))], tmp_path)
     assert named.keys == ("b", "e")
@@ -60,7 +67,7 @@ def test_keys_are_those_of_the_offsets_that_are_lost(tmp_path: Path) -> None:
 
 
 def test_a_story_names_the_first_of_many_keys(tmp_path: Path) -> None:
-    write_keys(tmp_path, ("orders", 0, 0, [f"order-{number}" for number in range(200)]))
+    write_keys(tmp_path, ("id-of-orders", 0, 0, [f"order-{number}" for number in range(200)]))
     [named] = with_keys([loss((0, 199))], tmp_path)
     assert len(named.keys) == 100
     assert named.story[0].text.endswith("order-6, order-7 and 192 more.")
