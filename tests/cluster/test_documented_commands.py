@@ -101,6 +101,7 @@ EXIT_CODES: Final = {
     "simulate --era kafka-2.6-zk --set stop_replica_epoch=off": {0, 1},
     "replay tests/simulation/regressions/s09-ap-partition-epoch-check-off.txt": {1},
     "simulate kip-966/last-replica-standing --era kafka-3.9": {0, 1},
+    "metadata-quorum describe": {254},
     "elect-leaders --election-type unclean --topic orders --partition 0": {0, 1},
     "reassign --reassignment-json-file moves.json --verify": {0, 2},
     "reassign --reassignment-json-file moves.json --cancel": {0, 1},

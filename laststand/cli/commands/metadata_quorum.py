@@ -6,6 +6,7 @@ import click
 
 from laststand.cli.output.output import Output, json_option
 from laststand.cli.output.tables import print_json, print_listing
+from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import administer, directory_option, locate
 
 
@@ -19,7 +20,12 @@ def metadata_quorum() -> None:
 @json_option
 def describe(place: Path, output: Output) -> None:
     """Print leader, epoch and high watermark, and how far each controller's log is."""
-    found = administer(locate(place), lambda admin: admin.describe_quorum())
+    from laststand.chaos.standing.order import read_order
+
+    directory = locate(place)
+    if read_order(directory).controllers == 1:
+        raise UserError(f"the cluster in {directory} has no quorum: up --controllers 3 starts one that has")
+    found = administer(directory, lambda admin: admin.describe_quorum())
     if output is Output.JSON:
         print_json(found)
         return
