@@ -271,7 +271,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "X7": _outcome(
             "Of the records that a group reads in transactions, each is read in one transaction that is committed: not "
-            "in two, and in none only while it is behind all that was read in committed ones."
+            "in two, and in none only while it is behind all that was read in committed ones.",
+            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
         ),
         "X8": _outcome(
             "The position of a group is one that it committed: not one that was refused, nor one of a transaction that "
@@ -279,7 +280,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "X9": _outcome(
             "A group goes on where its last committed position is: it is given no record again, and leaves none out, "
-            "nor any that was written before that position after it had been committed."
+            "nor any that was written before that position after it had been committed.",
+            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
         ),
         "X10": _outcome(
             "A reader of committed records goes from one position to the next, and past no committed record that it is "

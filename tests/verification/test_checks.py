@@ -1760,12 +1760,16 @@ def client_is_behind_a_deleted_topic(path: Path) -> Path:
 def topic_is_created_again(path: Path) -> RunBuilder:
     """A consumer has read the thirty records of a topic; the one that follows it has no records yet."""
     run = healthy(path)
+    create_again(run)
+    return run
+
+
+def create_again(run: RunBuilder) -> None:
     for node in (0, 1, 2):
         drop_log(run, node)
     delete_topic(run, ORDERS_ID)
     run.high_watermarks.clear()
     run.create_topic(topic_id="new-id")
-    return run
 
 
 def consumer_goes_on_in_the_next_topic(path: Path, *, sent: int = 4) -> Path:
@@ -2100,7 +2104,44 @@ def group_goes_on_in_other_records(path: Path) -> Path:
     return run.finish()
 
 
+def group_goes_on_behind_deleted_records(path: Path, *, position: int = 5) -> Path:
+    """A group has read three of six records in a transaction; five are deleted before it reads again."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    first, second, third = run.send(records=3), run.send(records=2), run.send(records=1)
+    run.poll([first, second, third])
+    run.read_for_group([first], "readers", committed=None, operation="read-0")
+    run.transaction([], result="commit", operation="read-0")
+    run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", Offset(5)),))
+    for node in (0, 1, 2):
+        run.delete(node, 5)
+    left = [third] if position == third.base_offset else []
+    run.read_for_group(left, "readers", committed=3, position=position, operation="read-1")
+    run.transaction([], result="commit", operation="read-1")
+    run.settle()
+    return run.finish()
+
+
+def group_begins_the_next_topic(path: Path) -> Path:
+    """A group and a reader of committed records have read a topic that is created again, and begin at its start."""
+    run = healthy(path)
+    run.read_for_group(run.logs[0, "orders", 0][:2], "readers", committed=None, operation="read-0")
+    run.transaction([], result="commit", operation="read-0")
+    run.read_committed([], position=0, next_position=30)
+    create_again(run)
+    first = run.send()
+    run.read_for_group([first], "readers", committed=None, operation="read-1")
+    run.transaction([], result="commit", operation="read-1")
+    run.read_committed([first], position=0, next_position=10)
+    return run.finish()
+
+
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
+    "group leaves out more than was deleted": (
+        partial(group_goes_on_behind_deleted_records, position=6),
+        frozenset({"X7", "X9"}),
+    ),
     "group is given records again": (
         lambda path: group_goes_on(path, committed=None, position=0),
         frozenset({"X9"}),
@@ -2368,6 +2409,8 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
 
 HOLDS: Mapping[str, Build] = {
     "group goes on": lambda path: group_goes_on(path, committed=3, position=3),
+    "group goes on behind deleted records": group_goes_on_behind_deleted_records,
+    "group begins the next topic": group_begins_the_next_topic,
     "group goes on in transactions": lambda path: group_goes_on(
         path, committed=3, position=3, in_transactions=("commit", "commit")
     ),

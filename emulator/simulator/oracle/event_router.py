@@ -189,6 +189,7 @@ class EventRouter:
             self._checks.logs.topic_deleted(name, event.topic_id, self._checks.truths.pop(name))
             self._checks.durability.forget(name)
             self._checks.clients.forget(name)
+            self._checks.transactions.forget(name)
             self._checks.copies.forget(name)
             self._checks.losses.forget(name)
         self._checks.controller.deleted(event.topic)

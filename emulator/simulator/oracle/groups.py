@@ -1,6 +1,6 @@
 """Checks of consumer groups: X7-X9, by what a client was given and told, one operation after the other."""
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from laststand.emulator.core.batch import TransactionResult
@@ -11,42 +11,61 @@ from laststand.emulator.core.client.steps import (
     TransactionRecorded,
 )
 from laststand.emulator.core.history import OperationType, PolledBatch
-from laststand.emulator.core.types import CauseId, Offset, TopicPartition
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import CauseId, Offset, TopicId, TopicPartition
+from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 Report = Callable[[str, TopicPartition, str], None]
 
 
 class _GroupPartition(NamedTuple):
-    """A partition as a group reads it."""
+    """A partition as a group reads it, of one topic of that name."""
 
     group_id: str
     partition: TopicPartition
+    topic_id: TopicId | None
 
 
 class _Positions:
-    """The positions that a group has committed in a partition: last, ever, and those that may yet take effect."""
+    """The positions that a group has committed in a partition: last, ever, and those that may yet take effect.
+
+    A coordinator knows a topic by its name, so a commit may hold for a later topic than the one that was read.
+    """
 
     def __init__(self) -> None:
         self.last: Offset | None = None
+        self.last_read: GroupReadRecorded | None = None
         self.taken: set[Offset] = set()
         self.open: dict[CauseId, Offset] = {}
 
-    def take(self, offset: Offset) -> None:
-        self.last = offset
+    def take(self, offset: Offset, read: GroupReadRecorded | None) -> None:
+        """A position is committed, behind what an operation read; ``None`` if that was of a topic that is gone."""
+        self.last, self.last_read = offset, read
         self.taken.add(offset)
+
+    def expected(self, topic_id: TopicId | None) -> Offset | None:
+        """Returns the last one, if it was committed in this topic."""
+        is_of_topic = self.last_read is not None and self.last_read.topic_id == topic_id
+        return self.last if is_of_topic else None
 
 
 class GroupChecks:
     """Checks of one run's groups."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, truths: Mapping[TopicPartition, PartitionTruth]) -> None:
         self._report = report
-        self._positions: dict[_GroupPartition, _Positions] = {}
-        self._in_transactions: dict[CauseId, GroupReadRecorded] = {}
+        self._truths = truths
+        self._positions: dict[tuple[str, TopicPartition], _Positions] = {}
+        self._reads: dict[CauseId, GroupReadRecorded] = {}
         self._acked: dict[TopicPartition, list[SendRecorded]] = {}
         self._first: dict[_GroupPartition, Offset] = {}
         self._dealt_with: dict[_GroupPartition, set[int]] = {}
         """CRCs that a group was given, or that it is known to have left out."""
+
+    def forget(self, name: TopicPartition) -> None:
+        """A partition is gone, and what was promised of its records with it."""
+        self._acked.pop(name, None)
+        self._reads = {each: read for each, read in self._reads.items() if read.partition != name}
 
     def acked(self, record: SendRecorded) -> None:
         """A batch was acknowledged with acks=all."""
@@ -55,8 +74,8 @@ class GroupChecks:
     def read(self, record: GroupReadRecorded, *, undone: Set[CauseId]) -> None:
         """Something was read for a group: X8 and X9 on where that began; ``undone`` sends are not to be read."""
         name, group = record.partition, record.group_id
-        self._in_transactions[record.operation_id] = record
-        positions = self._positions.setdefault(_GroupPartition(group, name), _Positions())
+        self._reads[record.operation_id] = record
+        positions = self._positions.setdefault((group, name), _Positions())
         possible = positions.open.values()
         if (
             record.committed is not None
@@ -64,58 +83,69 @@ class GroupChecks:
             and record.committed not in possible
         ):
             self._report("X8", name, f"{group} has the position {record.committed} of {name}, and never committed it")
-        expected = positions.last
+        expected = positions.expected(record.topic_id)
         written_behind = self._written_behind(record, undone)
-        if expected is None or record.position == expected or record.position in possible:
+        is_deleted = expected is not None and expected < record.position <= self._deleted_below("X9", name)
+        if expected is None or record.position == expected or record.position in possible or is_deleted:
             if written_behind:
                 sentence = f"{group} goes on at {record.position} of {name}, behind {written_behind} records"
                 self._report("X9", name, f"{sentence} that it was never given")
             return
         again = sum(offset < expected for offset in _offsets(record.batches))
-        left_out = sum(expected <= offset < record.position for offset in self._acked_offsets(name, undone))
+        left_out = sum(expected <= offset < record.position for offset in self._acked_offsets(record, undone))
         consequence = f"{again} records again, {left_out} left out"
         sentence = f"{group} goes on at {record.position} of {name}, and had committed {expected}: {consequence}"
         self._report("X9", name, sentence)
 
     def _written_behind(self, record: GroupReadRecorded, undone: Set[CauseId]) -> int:
         """Returns how many records lie before a group's position, and behind its first one, that it was never given."""
-        key = _GroupPartition(record.group_id, record.partition)
+        key = _GroupPartition(record.group_id, record.partition, record.topic_id)
+        start = self._deleted_below("X9", record.partition)
         first = self._first.setdefault(key, record.position)
         dealt_with = self._dealt_with.setdefault(key, set())
         count = 0
-        for send in self._acked.get(record.partition, ()):
+        for send, offsets in self._acked_in(record, undone):
             crc = send.attempts[-1].crc
-            if send.base_offset is None or send.operation_id in undone or crc in dealt_with:
-                continue
-            if first <= send.base_offset < record.position:
-                count += min(send.record_count, record.position - send.base_offset)
+            if crc not in dealt_with and first <= offsets.start < record.position:
+                count += sum(start <= offset < record.position for offset in offsets)
                 dealt_with.add(crc)
         dealt_with.update(batch.crc for batch in record.batches)
         return count
 
-    def _acked_offsets(self, name: TopicPartition, undone: Set[CauseId]) -> Iterator[int]:
-        for send in self._acked.get(name, ()):
-            if send.base_offset is not None and send.operation_id not in undone:
-                yield from range(send.base_offset, send.base_offset + send.record_count)
+    def _acked_in(self, read: GroupReadRecorded, undone: Set[CauseId]) -> Iterator[tuple[SendRecorded, range]]:
+        """Yields the sends, with their offsets, that a group is to read in the topic that an operation read."""
+        for send in self._acked.get(read.partition, ()):
+            is_to_be_read = send.topic_id == read.topic_id and send.operation_id not in undone
+            if send.base_offset is not None and is_to_be_read:
+                yield send, range(send.base_offset, send.base_offset + send.record_count)
+
+    def _acked_offsets(self, read: GroupReadRecorded, undone: Set[CauseId]) -> Iterator[int]:
+        for _, offsets in self._acked_in(read, undone):
+            yield from offsets
+
+    def _deleted_below(self, check_id: str, name: TopicPartition) -> Offset:
+        """Returns the offset below which a check does not ask for records: they were deleted."""
+        is_exempt = PROMISES[check_id].leaves_out(Exemption.DELETED_RECORDS)
+        return self._truths[name].log_start_offset if is_exempt and name in self._truths else Offset(0)
 
     def committed(self, record: GroupCommitRecorded, *, is_in_transaction: bool) -> None:
         """A position has its outcome, or will share that of its transaction."""
-        positions = self._positions.setdefault(_GroupPartition(record.group_id, record.partition), _Positions())
+        positions = self._positions.setdefault((record.group_id, record.partition), _Positions())
         if record.type is OperationType.OK and not is_in_transaction:
-            positions.take(record.offset)
+            positions.take(record.offset, self._reads.get(record.operation_id))
         elif record.type is not OperationType.FAIL:
             positions.open[record.operation_id] = record.offset
 
     def transacted(self, record: TransactionRecorded) -> None:
         """A transaction is over: what it read has been read for good, or not at all."""
-        read = self._in_transactions.get(record.operation_id)
+        read = self._reads.get(record.operation_id)
         if read is None or record.type in (OperationType.INVOKE, OperationType.INFO):
             return
-        positions = self._positions[_GroupPartition(read.group_id, read.partition)]
+        positions = self._positions[read.group_id, read.partition]
         offset = positions.open.pop(record.operation_id, None)
         is_committed = record.type is OperationType.OK and record.result is TransactionResult.COMMIT
         if is_committed and offset is not None:
-            positions.take(offset)
+            positions.take(offset, read)
 
     # --- When all is over -----------------------------------------------------------------------------------------
 
@@ -127,10 +157,11 @@ class GroupChecks:
             undone: sends of those that are not.
         """
         by_source: dict[_GroupPartition, list[GroupReadRecorded]] = {}
-        for operation_id, read in self._in_transactions.items():
+        for operation_id, read in self._reads.items():
             if operation_id in committed:
-                by_source.setdefault(_GroupPartition(read.group_id, read.partition), []).append(read)
-        for (group, name), reads in by_source.items():
+                source = _GroupPartition(read.group_id, read.partition, read.topic_id)
+                by_source.setdefault(source, []).append(read)
+        for (group, name, _), reads in by_source.items():
             self._check_once(group, name, reads)
             self._check_gaps(group, name, reads, undone)
 
@@ -147,7 +178,8 @@ class GroupChecks:
     ) -> None:
         covered = {offset for read in reads for offset in range(read.position, read.next_position)}
         start, end = min(read.position for read in reads), max(read.next_position for read in reads)
-        for offset in self._acked_offsets(name, undone):
+        start = max(start, self._deleted_below("X7", name))
+        for offset in self._acked_offsets(reads[0], undone):
             if start <= offset < end and offset not in covered:
                 self._report("X7", name, f"{offset} of {name} was read for {group} in no committed transaction")
 

@@ -17,7 +17,7 @@ from laststand.emulator.core.client.steps import (
 )
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
-from laststand.emulator.core.types import CauseId, Offset, ProducerId, TopicPartition
+from laststand.emulator.core.types import CauseId, Offset, ProducerId, TopicId, TopicPartition
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.finding import Guarantee
 from laststand.emulator.simulator.oracle.groups import GroupChecks
@@ -40,8 +40,14 @@ class TransactionChecks:
         self._transactions: dict[CauseId, TransactionRecorded] = {}
         self._sends: dict[CauseId, SendRecorded] = {}
         self._reads: list[tuple[str, CommittedReadRecorded]] = []
-        self._positions: dict[tuple[str, TopicPartition], Offset] = {}
-        self._groups = GroupChecks(self._report)
+        self._positions: dict[tuple[str, TopicPartition, TopicId | None], Offset] = {}
+        self._groups = GroupChecks(self._report, truths)
+
+    def forget(self, name: TopicPartition) -> None:
+        """A partition is gone; one of the same name starts from nothing."""
+        self._groups.forget(name)
+        for key in [key for key in self._positions if key[1] == name]:
+            del self._positions[key]
 
     # --- What clients are told ------------------------------------------------------------------------------------
 
@@ -68,7 +74,7 @@ class TransactionChecks:
 
     def read(self, client: str, record: CommittedReadRecorded) -> None:
         """A reader of committed records was given some: X10 on where it was before."""
-        key = (client, record.partition)
+        key = (client, record.partition, record.topic_id)
         expected = self._positions.get(key)
         if expected is not None and not record.seek and record.position != expected:
             sentence = f"{client} went from {expected} to {record.position} of {record.partition}"
@@ -154,7 +160,7 @@ class TransactionChecks:
                     sentence = f"{client} was given {where}, which belongs to {aborted[batch.crc]}, which is aborted"
                     self._report("X1", read.partition, sentence)
         for name, ends in stored.items():
-            end = min((at for (_, of), at in self._positions.items() if of == name), default=Offset(0))
+            end = min((at for (_, of, _), at in self._positions.items() if of == name), default=Offset(0))
             for transaction in self._transactions.values():
                 for send in self._sends_of(transaction):
                     if send.partition == name and send.base_offset is not None and send.base_offset < end:

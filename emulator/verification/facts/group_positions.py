@@ -10,19 +10,22 @@ from typing import NamedTuple
 
 from laststand.emulator.core.history import GroupReadOperation, OperationType
 from laststand.emulator.verification.facts.transactions import TransactionFacts
-from laststand.emulator.verification.tables.rows import PartitionName
 
 _Key = tuple[str, str, int]
 """Group, topic and partition."""
 
 
 class _Commit(NamedTuple):
-    """A position whose commit is over at a place of the history: taken (``True``), not (``False``), or nobody knows."""
+    """A position whose commit is over at a place of the history: taken (``True``), not (``False``), or nobody knows.
+
+    Its operation had read the topic of that id; a coordinator goes by the name.
+    """
 
     place: int
     key: _Key
     offset: int
     is_committed: bool | None
+    topic_id: str | None
 
 
 class GroupRead(NamedTuple):
@@ -34,6 +37,7 @@ class GroupRead(NamedTuple):
         earlier: all that it had committed before.
         possible: positions of commits whose outcome nobody knows.
         has_committed: it was to commit a position before, whatever came of that.
+        is_in_another_topic: it committed last in another topic of the same name.
     """
 
     operation: GroupReadOperation
@@ -41,11 +45,7 @@ class GroupRead(NamedTuple):
     earlier: frozenset[int]
     possible: frozenset[int]
     has_committed: bool
-
-    @property
-    def partition(self) -> PartitionName:
-        """The partition that was read."""
-        return self.operation.topic, self.operation.partition
+    is_in_another_topic: bool
 
     @property
     def is_elsewhere(self) -> bool:
@@ -61,21 +61,23 @@ class GroupRead(NamedTuple):
 
 def group_reads(facts: TransactionFacts) -> Iterator[GroupRead]:
     """Yields all reads for groups, in order."""
-    commits = sorted(_commits(facts))
+    commits = sorted(_commits(facts), key=lambda each: each.place)
     for operation in sorted(facts.group_reads, key=lambda each: each.index):
         key = (operation.group_id, operation.topic, operation.partition)
         before = [each for each in commits if each.key == key and each.place < operation.index]
-        taken = [each.offset for each in before if each.is_committed]
+        taken = [each for each in before if each.is_committed]
         yield GroupRead(
             operation=operation,
-            expected=taken[-1] if taken else None,
-            earlier=frozenset(taken),
+            expected=taken[-1].offset if taken else None,
+            earlier=frozenset(each.offset for each in taken),
             possible=frozenset(each.offset for each in before if each.is_committed is None),
             has_committed=bool(before),
+            is_in_another_topic=bool(taken) and taken[-1].topic_id != operation.topic_id,
         )
 
 
 def _commits(facts: TransactionFacts) -> Iterable[_Commit]:
+    topic_ids = {read.operation_id: read.topic_id for read in facts.group_reads}
     for commit in facts.group_commits:
         index, is_committed = commit.index, _KNOWN.get(commit.type)
         transaction = facts.operations.get(commit.operation_id)
@@ -85,7 +87,8 @@ def _commits(facts: TransactionFacts) -> Iterable[_Commit]:
                 is_committed = False
             if transaction.type is not OperationType.INVOKE:
                 index = transaction.index
-        yield _Commit(index, (commit.group_id, commit.topic, commit.partition), commit.offset, is_committed)
+        key = (commit.group_id, commit.topic, commit.partition)
+        yield _Commit(index, key, commit.offset, is_committed, topic_ids.get(commit.operation_id))
 
 
 _KNOWN = {OperationType.OK: True, OperationType.FAIL: False}

@@ -66,6 +66,7 @@ class RunFacts:
             return
         for each in self.partitions():
             facts.add_sends(each.sent)
+            facts.deletions[each.topic, each.partition] = each.deleted_below
             if each.settled:
                 facts.stored[each.topic, each.partition] = stored_batches(each.settled_batches)
 

@@ -68,6 +68,7 @@ class TransactionFacts:
         group_reads: what was read for groups, likewise.
         group_commits: the positions that groups were to commit, likewise.
         stored: batches of transactions in settled logs, by partition and CRC; none of a partition without such a log.
+        deletions: the offset up to which records were deleted as somebody wanted it, by partition and topic id.
     """
 
     def __init__(self) -> None:
@@ -76,6 +77,7 @@ class TransactionFacts:
         self.group_reads: list[GroupReadOperation] = []
         self.group_commits: list[GroupCommitOperation] = []
         self.stored: dict[PartitionName, Mapping[int, StoredBatch]] = {}
+        self.deletions: dict[PartitionName, Mapping[str, int]] = {}
         self._sends: dict[str, SentBatch] = {}
         self._acked: dict[PartitionName, list[SentBatch]] = {}
 
@@ -95,21 +97,26 @@ class TransactionFacts:
             if is_acked and (send.topic, send.partition) in sources:
                 self._acked.setdefault((send.topic, send.partition), []).append(send)
 
-    def acked(self, partition: PartitionName) -> Iterator[tuple[SentBatch, range]]:
-        """Yields the batches that groups are to read in a partition, which are in no transaction or in a committed one.
+    def acked(self, read: GroupReadOperation) -> Iterator[tuple[SentBatch, range]]:
+        """Yields the batches that groups are to read in the topic of a read: in no transaction or in a committed one.
 
-        Each comes with its offsets. None of a partition that no group reads.
+        Each comes with its offsets.
         """
         decided = {
             send.operation_id: transaction.is_committed for transaction in self.sent() for send in transaction.sends
         }
-        for send in self._acked.get(partition, ()):
-            if send.base_offset is not None and decided.get(send.operation_id, True):
+        for send in self._acked.get((read.topic, read.partition), ()):
+            is_to_be_read = send.topic_id == read.topic_id and decided.get(send.operation_id, True)
+            if send.base_offset is not None and is_to_be_read:
                 yield send, range(send.base_offset, send.base_offset + send.record_count)
 
-    def acked_offsets(self, partition: PartitionName, start: int, end: int) -> list[int]:
+    def acked_offsets(self, read: GroupReadOperation, start: int, end: int) -> list[int]:
         """Returns the offsets of ``acked`` records from one offset up to another one."""
-        return sorted(at for _, offsets in self.acked(partition) for at in offsets if start <= at < end)
+        return sorted(at for _, offsets in self.acked(read) for at in offsets if start <= at < end)
+
+    def deleted_below(self, read: GroupReadOperation) -> int:
+        """Returns the offset below which records were deleted, as somebody wanted it, in the topic of a read."""
+        return self.deletions.get((read.topic, read.partition), {}).get(read.topic_id or "", 0)
 
     def sent(self) -> Iterator[SentTransaction]:
         """Yields all transactions."""

@@ -17,6 +17,7 @@ from laststand.emulator.verification.reading.run_directory import open_run_direc
 from laststand.emulator.verification.reading.run_plan import plan_run
 from laststand.emulator.verification.rules.checks import CHECKS
 from tests.unit.simulator.oracle.test_durability import acked_record_nowhere, deletes
+from tests.unit.simulator.oracle.test_transactions import GROUPS
 from tests.unit.simulator.oracle.world import World
 from tests.verification import test_checks
 from tests.verification.test_exempt import nobody_may_lead
@@ -100,6 +101,7 @@ def test_verification_asks_for_what_is_listed_and_for_nothing_else(asked: Asked,
 def test_the_simulators_oracle_asks_for_what_is_listed_and_for_nothing_else(asked: Asked) -> None:
     for doctor in (acked_record_nowhere, lambda world: deletes(world, 3)):
         doctor(World())
+    World(GROUPS.format(end="commit")).simulation.finish()
     plans = ("s01-truncation-high-watermark", "s51-lower-start-is-durable-off", "z28-a-removed-replica-is-elected")
     for name in plans:
         play_and_stop(parse_plan((PLANS / f"{name}.txt").read_text())).judgement()

@@ -10,19 +10,20 @@ from laststand.emulator.verification.tables.rows import PartitionName
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
-    reached: dict[tuple[str, PartitionName], int] = {}
+    reached: dict[tuple[str, PartitionName, str | None], int] = {}
     given: dict[PartitionName, set[int]] = {}
     for read in facts.reads:
         name = (read.topic, read.partition)
-        expected = reached.get((read.process, name))
+        reader = (read.process, name, read.topic_id)
+        expected = reached.get(reader)
         if expected is not None and not read.seek and read.position != expected:
             yield Finding(
                 read.position,
                 f"{read.process} went from {expected} to {read.position} of {read.topic}-{read.partition}",
             )
-        reached[read.process, name] = read.next_position
+        reached[reader] = read.next_position
         given.setdefault(name, set()).update(batch.crc for batch in read.batches)
-    ends = {name: min(at for (_, of), at in reached.items() if of == name) for _, name in reached}
+    ends = {name: min(at for (_, of, _), at in reached.items() if of == name) for _, name, _ in reached}
     for transaction in facts.sent():
         for send in transaction.sends:
             name = (send.topic, send.partition)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from laststand.emulator.core.history import GroupReadOperation
+from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.transactions import End, SentTransaction, TransactionFacts
 from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
@@ -11,12 +12,16 @@ from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
-    reads: dict[tuple[str, str, int], list[GroupReadOperation]] = defaultdict(list)
+    skips_deleted_topics = PROMISES["X7"].leaves_out(Exemption.DELETED_TOPICS)
+    skips_deleted = PROMISES["X7"].leaves_out(Exemption.DELETED_RECORDS)
+    reads: dict[tuple[str, str, int, str | None], list[GroupReadOperation]] = defaultdict(list)
     for transaction in facts.sent():
         if _is_committed(facts, transaction):
             for read in transaction.reads:
-                reads[read.group_id, read.topic, read.partition].append(read)
-    for (group, topic, partition), found in reads.items():
+                reads[read.group_id, read.topic, read.partition, read.topic_id].append(read)
+    for (group, topic, partition, topic_id), found in reads.items():
+        if skips_deleted_topics and topic_id in cluster.deleted_topics:
+            continue
         found.sort(key=lambda read: read.position)
         by_offset: dict[int, str] = {}
         for read in found:
@@ -29,9 +34,9 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                             f"{topic}-{partition} offset {offset} was read for {group} in {first} and in "
                             f"{read.operation_id}, and both are committed",
                         )
-        passed = found[0].position
+        passed = max(found[0].position, facts.deleted_below(found[0]) if skips_deleted else 0)
         for read in found:
-            for offset in facts.acked_offsets((topic, partition), passed, read.position):
+            for offset in facts.acked_offsets(read, passed, read.position):
                 yield Finding(
                     offset,
                     f"{topic}-{partition} offset {offset} was read for {group} in no committed transaction, and "

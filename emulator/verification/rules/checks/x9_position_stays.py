@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.group_positions import group_reads
 from laststand.emulator.verification.facts.transactions import TransactionFacts
@@ -9,40 +10,45 @@ from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, 
 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    skips_deleted_topics = PROMISES["X9"].leaves_out(Exemption.DELETED_TOPICS)
+    skips_deleted = PROMISES["X9"].leaves_out(Exemption.DELETED_RECORDS)
     for read in group_reads(cluster.transactions):
-        if not read.is_elsewhere or read.expected is None:
-            continue
         operation = read.operation
+        if not read.is_elsewhere or read.expected is None or (skips_deleted_topics and read.is_in_another_topic):
+            continue
+        if skips_deleted and read.expected < operation.position <= cluster.transactions.deleted_below(operation):
+            continue
         where = f"{operation.topic}-{operation.partition}"
         told = "no position" if operation.committed is None else f"position {operation.committed}"
         again = [offset for offset in read.offsets() if offset < read.expected]
-        left_out = cluster.transactions.acked_offsets(read.partition, read.expected, operation.position)
+        left_out = cluster.transactions.acked_offsets(operation, read.expected, operation.position)
         yield Finding(
             operation.position,
             f"{operation.group_id} had committed {read.expected} in {where}, and {operation.operation_id} goes on at "
             f"{operation.position} ({told}): it repeats {_counted(again)} and leaves out {_counted(left_out)}",
         )
 
-    yield from _written_behind(cluster.transactions)
+    yield from _written_behind(cluster.transactions, skips_deleted=skips_deleted)
 
 
-def _written_behind(facts: TransactionFacts) -> Iterator[Finding]:
+def _written_behind(facts: TransactionFacts, *, skips_deleted: bool) -> Iterator[Finding]:
     """Yields where a group goes on behind records that it was never given: its log was lost, and written again."""
-    given: dict[tuple[str, str, int], set[int]] = {}
-    first: dict[tuple[str, str, int], int] = {}
+    given: dict[tuple[str, str, int, str | None], set[int]] = {}
+    first: dict[tuple[str, str, int, str | None], int] = {}
     told: set[tuple[str, str]] = set()
     for read in group_reads(facts):
         operation = read.operation
-        key = (operation.group_id, operation.topic, operation.partition)
+        key = (operation.group_id, operation.topic, operation.partition, operation.topic_id)
         begins = first.setdefault(key, operation.position)
         crcs = given.setdefault(key, set())
+        start = facts.deleted_below(operation) if skips_deleted else 0
         left_out: list[int] = []
-        for send, offsets in facts.acked(read.partition):
+        for send, offsets in facts.acked(operation):
             is_behind = send.completed < operation.index and begins <= offsets.start < operation.position
             is_given = any(each.crc in crcs for each in send.crcs)
             if is_behind and not is_given and (operation.group_id, send.operation_id) not in told:
                 told.add((operation.group_id, send.operation_id))
-                left_out += [offset for offset in offsets if offset < operation.position]
+                left_out += [offset for offset in offsets if start <= offset < operation.position]
         crcs.update(batch.crc for batch in operation.batches)
         if left_out and not read.is_elsewhere:
             yield Finding(

@@ -130,7 +130,7 @@ def read_by_group(world: World, group: str, *, committed: int | None, position: 
         operation_id=CauseId(operation),
         group_id=group,
         partition=FIRST,
-        topic_id=None,
+        topic_id=reads_of(world)[-1].topic_id,
         node=NodeId(0),
         committed=None if committed is None else Offset(committed),
         position=Offset(position),
@@ -196,6 +196,41 @@ def test_groups_that_go_on_are_in_order(end: str, position: int | None) -> None:
     assert reads_of(world)[-1].committed == position
     world.simulation.finish()
     assert world.oracle.alarms == []
+
+
+DELETED_RECORDS = """\
+produce orders-0 acks=all records=2
+wait 300
+delete_records: {partition: orders-0, offset: 5}
+wait 300
+produce orders-0 acks=all records=1
+wait 300
+"""
+DELETED_TOPIC = """\
+recreate orders
+wait 300
+produce orders-0 acks=all records=2
+wait 300
+"""
+READ_AGAIN = """\
+consume orders-0 group=readers records=1
+consume orders-0 group=pipe records=1 into=refunds-0
+wait 300
+"""
+
+
+@pytest.mark.parametrize(("deletion", "position"), [(DELETED_RECORDS, 5), (DELETED_TOPIC, 0)])
+def test_a_group_leaves_out_what_an_administrator_deleted(deletion: str, position: int) -> None:
+    world = World(GROUPS.format(end="commit") + deletion + READ_AGAIN)
+    assert [read.position for read in reads_of(world)[-2:]] == [position, position]
+    world.simulation.finish()
+    assert world.oracle.alarms == []
+
+
+def test_what_a_group_leaves_out_beside_deleted_records_is_named() -> None:
+    world = World(GROUPS.format(end="commit") + DELETED_RECORDS)
+    read_by_group(world, "readers", committed=3, position=6)
+    assert "X9" in world.fired
 
 
 CASES: tuple[tuple[str, Doctor], ...] = (
