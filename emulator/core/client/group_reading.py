@@ -114,6 +114,7 @@ class GroupReading:
 
     def _begin(self, position: Offset) -> None:
         self._position = self.next_position = position
+        self.batches.clear()
         self._state = _State.READING
 
     def fetched(self, received: RecordsReceived) -> ErrorCode:
