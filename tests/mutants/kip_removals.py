@@ -860,7 +860,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-704",
         place="core/broker/groups/offsets.py::Offsets.hold",
-        code="self._confirmed = set()",
+        code="self._held_before = self._log.end_offset",
         instead="pass",
         test=(
             "tests/unit/core/broker/groups/test_failover.py::"

@@ -59,6 +59,11 @@ class CoordinatorLog:
         """Earliest deadline of an append; ``None`` if none waits."""
         return min([write.deadline_ms for write in self._waiting], default=None)
 
+    @property
+    def end_offset(self) -> Offset:
+        """The offset of the next record."""
+        return self._partition.log.log_end_offset
+
     def load(self, records: Sequence[LoadedRecord]) -> None:
         """Takes records that are in the log already."""
         self._uncommitted.extend(records)

@@ -58,6 +58,10 @@ class OffsetTable:
         """Returns the positions of a group."""
         return self._groups.get(group_id, {})
 
+    def set_at(self, group_id: str, partition: TopicPartition) -> Offset:
+        """Returns the offset of the record that set a position last, be it removed since; -1 if none did."""
+        return self._log_offsets.get((group_id, partition), Offset(-1))
+
     def pending_of_group(self, group_id: str) -> set[TopicPartition]:
         """Returns the partitions in which a transaction has yet to commit a position of a group."""
         return {name for pending in self._pending.values() for group, name in pending if group == group_id}
@@ -73,7 +77,6 @@ class OffsetTable:
                 pending[group_id, partition] = _Pending(record, log_offset)
             case OffsetRemoved(group_id=group_id, partition=partition):
                 self._groups.get(group_id, {}).pop(partition, None)
-                self._log_offsets.pop((group_id, partition), None)
                 for pending in self._pending.values():
                     pending.pop((group_id, partition), None)
             case GroupRemoved(group_id=group_id):
@@ -82,7 +85,7 @@ class OffsetTable:
                 ended = self._pending.pop(producer_id, {})
                 if marker.result is TransactionResult.COMMIT:
                     for key, position in ended.items():
-                        if self._log_offsets.get(key, -1) < position.log_offset:
+                        if self.set_at(*key) < position.log_offset:
                             self._set(position.record, position.log_offset)
             case _:
                 pass
@@ -121,11 +124,11 @@ class Offsets:
         self._retention_ms = retention_ms
         self.written = OffsetTable()
         self.committed = OffsetTable()
-        self._confirmed: set[tuple[str, TopicPartition]] | None = None
+        self._held_before: Offset | None = None
 
     def hold(self) -> None:
-        """Tells no position from now on that is not committed from now on."""
-        self._confirmed = set()
+        """Answers no position that was committed before this call."""
+        self._held_before = self._log.end_offset
 
     def commit(self, turn: Turn, caller: Caller, request: OffsetCommitRequest) -> None:
         """Commits positions that their sender may commit; neither log nor former position is looked at."""
@@ -186,7 +189,7 @@ class Offsets:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
 
     def fetch(self, turn: Turn, caller: Caller, request: OffsetFetchRequest) -> None:
-        """Tells positions."""
+        """Answers positions."""
         if not request.require_stable:
             committed = _fetched(self.committed, request)
             caller.answer(turn, _without(committed, self._held(request, committed)))
@@ -202,12 +205,14 @@ class Offsets:
         self._log.await_appends(turn, done)
 
     def _held(self, request: OffsetFetchRequest, found: OffsetFetchResponse) -> frozenset[TopicPartition]:
-        """Returns the partitions whose position is not told, as it may not be the last that was committed."""
-        if self._confirmed is None:
+        """Returns the partitions whose position is not answered, as it may not be the last that was committed."""
+        held_before = self._held_before
+        if held_before is None:
             return frozenset()
         known = tuple(offset.partition for offset in found.offsets)
         asked = known if request.partitions is None else request.partitions
-        return frozenset(name for name in asked if (request.group_id, name) not in self._confirmed)
+        set_at = self.committed.set_at
+        return frozenset(name for name in asked if set_at(request.group_id, name) < held_before)
 
     def delete(self, turn: Turn, caller: Caller, request: OffsetDeleteRequest) -> None:
         """Forgets positions of a group that is empty, or in topics that its members do not subscribe to."""
@@ -282,8 +287,6 @@ class Offsets:
             return
         for appended in self._log.append(turn, records, done):
             self.written.replay(appended)
-            if self._confirmed is not None and isinstance(appended.record, OffsetCommitted):
-                self._confirmed.add((appended.record.group_id, appended.record.partition))
 
     def end_transaction(self, turn: Turn, ended: TransactionEnded, done: Done) -> None:
         """Writes a marker, with which the positions of its transaction count or are forgotten."""

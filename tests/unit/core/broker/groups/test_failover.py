@@ -8,6 +8,7 @@ import pytest
 
 from laststand.emulator.core import effects
 from laststand.emulator.core import group_messages as asked
+from laststand.emulator.core.batch import Marker, TransactionResult
 from laststand.emulator.core.broker.coordination.caller import Caller
 from laststand.emulator.core.broker.groups.membership import GENERATION_JUMP
 from laststand.emulator.core.broker.groups.shard import GroupShard
@@ -22,6 +23,7 @@ from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.properties import NodeProperties, topic_properties
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
+from laststand.emulator.core.transaction_records import TransactionEnded
 from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
@@ -31,6 +33,9 @@ from laststand.emulator.core.types import (
     NodeId,
     Offset,
     PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+    ProducerIdentity,
     RequestId,
     TopicId,
     TopicPartition,
@@ -138,6 +143,21 @@ class Coordinator:
             offsets=(asked.CommittedOffset(partition=ORDERS, offset=offset),),
         )
         assert self.ask(request, asked.OffsetCommitResponse).errors == (ErrorCode.NONE,)
+
+    def append_position(self, offset: int, producer: ProducerIdentity | None = None) -> None:
+        """Appends a position of the group ``g`` for an administrator, or in a transaction; nothing is committed."""
+        request = asked.OffsetCommitRequest(
+            api_version=9,
+            group_id="g",
+            member_id="",
+            instance_id=None,
+            generation_id=-1,
+            offsets=(asked.CommittedOffset(partition=ORDERS, offset=offset),),
+            producer=producer,
+        )
+        turn = self.turn()
+        self.shard.handle_request(turn, Caller(RequestId(0), turn.cause_id), request)
+        self.collect(turn)
 
     def position(self) -> int:
         request = asked.OffsetFetchRequest(group_id="g", partitions=(ORDERS,), require_stable=True)
@@ -287,3 +307,35 @@ def test_positions_that_may_be_too_old_are_held_until_one_is_committed(require_s
     held.commit_position("", -1, 5)
     assert held.position() == 5
     assert recovered(first.records, GroupRecovery.REBALANCE).position() == 7
+
+
+def test_a_held_position_waits_for_the_commit_of_another_and_for_the_end_of_its_transaction() -> None:
+    first, generation = with_a_stable_group()
+    first.commit_position("m", generation, 7)
+    first.leave()
+    held = recovered(first.records, GroupRecovery.HOLD)
+    producer = ProducerIdentity(producer_id=ProducerId(1), producer_epoch=ProducerEpoch(0))
+    ask = asked.OffsetFetchRequest(group_id="g", partitions=(ORDERS,), require_stable=False)
+
+    def answered() -> asked.OffsetFetchResponse:
+        turn = held.turn()
+        held.shard.handle_request(turn, Caller(RequestId(1), turn.cause_id), ask)
+        held.collect(turn)
+        response = held.responses.pop()
+        assert isinstance(response, asked.OffsetFetchResponse)
+        return response
+
+    def end(result: TransactionResult) -> None:
+        marker = Marker(result=result, coordinator_epoch=0)
+        ended = TransactionEnded(producer_id=ProducerId(1), producer_epoch=ProducerEpoch(0), marker=marker)
+        held.shard.offsets.end_transaction(held.turn(), ended, lambda _turn, _error: None)
+        held.commit()
+
+    held.append_position(20, producer)
+    held.commit()
+    end(TransactionResult.ABORT)
+    assert answered().unstable == (ORDERS,), "the transaction is aborted"
+    held.append_position(21)
+    assert answered().unstable == (ORDERS,), "it is appended, and not committed"
+    held.commit()
+    assert [each.offset for each in answered().offsets] == [21]
