@@ -17,6 +17,7 @@ import msgspec
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.acls import AccessControlEntry, AclFilter
+from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicId, TopicPartition
@@ -25,9 +26,6 @@ Ask: TypeAlias = Callable[[NodeId, messages.Request], Awaitable[messages.Respons
 """Sends a request to a node and returns its answer, or raises ``AdminError``."""
 
 ResponseT = TypeVar("ResponseT")
-
-ELECT_LEADERS_MAX: Final = 1000
-"""Partitions of one ElectLeaders request (KIP-966)."""
 
 DESCRIBED_TOPICS_MAX: Final = 2000
 """Topics of one DescribeTopicPartitions request, and partitions of one answer (Kafka's default)."""
@@ -169,8 +167,8 @@ class AdminClient:
         self, election: admin_messages.RequestedElection, partitions: Sequence[admin_messages.ElectablePartition]
     ) -> list[admin_messages.PartitionResult]:
         results: list[admin_messages.PartitionResult] = []
-        for start in range(0, len(partitions), ELECT_LEADERS_MAX):
-            results += await self._elect(election, tuple(partitions[start : start + ELECT_LEADERS_MAX]))
+        for start in range(0, len(partitions), ELECT_LIMIT):
+            results += await self._elect(election, tuple(partitions[start : start + ELECT_LIMIT]))
         return results
 
     async def delete_records(

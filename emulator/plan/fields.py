@@ -44,6 +44,7 @@ YamlValue: TypeAlias = "str | int | bool | list[YamlValue] | dict[str, YamlValue
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "min": 60_000}
 _ARROW: Final = re.compile(r"(.+?)\s*(?:->|→)\s*(.+)")
+_GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _INT_MAX: Final = 2**31 - 1
 
 
@@ -743,7 +744,6 @@ class TopicField:
 
 PRODUCER_ALL: Final = "producer-all"
 PRODUCER_LEADER: Final = "producer-leader"
-_GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 TRANSACTIONAL: Final = "transactional"
 """The transactional producer of a plan that brings its own clients, and its transactional id."""

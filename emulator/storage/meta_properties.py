@@ -82,7 +82,7 @@ def write_meta_properties(filesystem: FileSystem, directory: str, meta: MetaProp
 
 
 def format_directory(filesystem: FileSystem, directory: str, fresh: MetaProperties) -> MetaProperties:
-    """Returns a log directory's properties: those given, which are written, where it was never formatted.
+    """Formats a log directory with ``fresh`` unless it is formatted already; returns its properties.
 
     Raises:
         StorageError: it belongs to another node, or the write failed.

@@ -65,7 +65,7 @@ class MetadataLog:
             self._note(batch, position)
         self._recovered: Sequence[QuorumBatch] = recovered
         self._file.truncate(scan.valid_bytes)
-        # What is replayed counts as committed from now on, so it must not be lost to a later power loss.
+        # A single controller takes what it replays for committed, so it must not be lost to a later power loss.
         self._file.sync()
         if is_new:
             filesystem.sync_directory(directory)

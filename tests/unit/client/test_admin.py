@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from laststand.emulator.client.admin import ELECT_LEADERS_MAX, AdminClient, Effort
+from laststand.emulator.client.admin import AdminClient, Effort
 from laststand.emulator.client.admin_connection import AdminConnection
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.properties import NodeProperties
@@ -104,13 +105,11 @@ def test_more_topics_than_a_request_may_name_are_asked_for_in_pieces(monkeypatch
 
 def test_elections_over_the_limit_are_split_so_that_all_are_served() -> None:
     office = Office()
-    asked = [
-        admin_messages.ElectablePartition(topic="nowhere", partition=index) for index in range(ELECT_LEADERS_MAX + 1)
-    ]
+    asked = [admin_messages.ElectablePartition(topic="nowhere", partition=index) for index in range(ELECT_LIMIT + 1)]
 
     results = asyncio.run(office.client.elect_leaders(admin_messages.RequestedElection.PREFERRED, asked))
 
-    assert [result.partition for result in results] == list(range(ELECT_LEADERS_MAX + 1))
+    assert [result.partition for result in results] == list(range(ELECT_LIMIT + 1))
     assert {result.error for result in results} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 

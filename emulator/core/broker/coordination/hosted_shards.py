@@ -93,7 +93,7 @@ class HostedShards(Generic[ShardT]):
         self._make = make
         self._on_resigned = on_resigned
         self._shards: dict[TopicPartition, ShardT | _Loading] = {}
-        self._recovered: dict[TopicPartition, LeaderEpoch] = {}
+        self._unclean_epochs: dict[TopicPartition, LeaderEpoch] = {}
 
     @property
     def is_loading(self) -> bool:
@@ -124,7 +124,7 @@ class HostedShards(Generic[ShardT]):
         """Begins to coordinate, unless what was read is of an earlier epoch or the partition is led no more."""
         loading = self._shards.get(read.partition)  # none, if the partition is another topic's
         if isinstance(loading, _Loading) and loading.leader_epoch == read.leader_epoch:
-            was_unclean = self._recovered.get(read.partition) == loading.leader_epoch
+            was_unclean = self._unclean_epochs.get(read.partition) == loading.leader_epoch
             self._shards[read.partition] = self._make(turn, Loaded(loading.partition, read.records, was_unclean))
 
     def settle(self, turn: Turn) -> None:
@@ -137,7 +137,7 @@ class HostedShards(Generic[ShardT]):
         partition = self._hosted.get(name)
         is_led = partition is not None and partition.is_leader and not partition.is_recovering
         if partition is not None and partition.is_leader and partition.is_recovering:
-            self._recovered[name] = partition.leader_epoch
+            self._unclean_epochs[name] = partition.leader_epoch
         shard = self._shards.get(name)
         if shard is not None and not (
             is_led and shard.partition is partition and shard.leader_epoch == shard.partition.leader_epoch
