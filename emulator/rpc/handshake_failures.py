@@ -8,7 +8,8 @@
 So the descriptor of standard error becomes a pipe that this process reads itself: such lines become calls, and all
 others go on to where standard error went, but for those about the name that a caller asks for (SNI): there is one
 certificate, whatever the name. Python's own lines go there at once. The pipe waits for nobody: what is written while it
-is full, because somebody fails as often as he can, is dropped.
+is full, because somebody fails as often as he can, is dropped, and so is what gRPC prints in the moment in which it
+aborts the process.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 _STANDARD_ERROR: Final = 2
@@ -59,7 +61,8 @@ class _Lines:
             if reason is not None:
                 self._on_failure(reason)
             elif _OTHER_NAME not in line:
-                os.write(self._target, line + b"\n")
+                with suppress(OSError):  # nobody reads it any more, or its disk is full
+                    os.write(self._target, line + b"\n")
 
 
 def failure_in(line: bytes) -> str | None:
