@@ -28,6 +28,7 @@ class KeyFile:
                 topic_id=sent.topic_id,
                 partition=outcome.partition,
                 base_offset=outcome.base_offset,
+                crc=sent.batch.crc,
                 keys=keys,
             )
             self._lines += self._encoder.encode(line) + b"\n"

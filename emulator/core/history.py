@@ -113,6 +113,7 @@ class AckedKeys(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         topic_id: of the topic, if it is known.
         base_offset: that was acknowledged for the first of them.
+        crc: of their batch.
         keys: of records that follow each other, as text; ``None`` for a record without.
     """
 
@@ -120,6 +121,7 @@ class AckedKeys(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: TopicId | None
     partition: int
     base_offset: Offset
+    crc: int
     keys: tuple[str | None, ...]
 
 

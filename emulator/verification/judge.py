@@ -170,7 +170,7 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
         counts=tuple(_record_counts(evidence.history, judged)),
         partitions=tuple(_partition_counts(evidence.history, judged)),
         availability=tuple(each.availability for each in judged),
-        losses=with_keys(losses, run.path),
+        losses=with_keys(losses, run.path, frozenset().union(*(partition.lost_crcs for partition in judged))),
         leaders=describe_leaders(timeline, evidence.facts.cluster),
         acks_comparison=compare_acks(evidence.facts) if run.report == ACKS_COMPARISON else None,
         seed=run.seed,

@@ -24,7 +24,7 @@ async def produce(servers: str, count: int, **settings: object) -> None:
     await producer.start()
     try:
         for number in range(count):
-            await producer.send_and_wait("orders", b"record %d" % number, partition=0)
+            await producer.send_and_wait("orders", b"record %d" % number, key=b"order-%d" % number, partition=0)
     finally:
         await producer.stop()
 

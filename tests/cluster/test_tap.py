@@ -61,10 +61,12 @@ def test_an_application_runs_through_a_tap(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("era", "lost"), [("kafka-3.9", 40), ("kip-966", 0)])
 def test_it_is_found_what_a_cluster_knows_itself_to_have_lost(era: str, lost: int, tmp_path: Path) -> None:
     with StandingCluster(store=tmp_path / "store", kafka=True, settings=QUICK, era=era) as cluster:
-        with tapped(cluster.bootstrap_servers, tmp_path / "run", "--era", era) as servers:
+        with tapped(cluster.bootstrap_servers, tmp_path / "run", "--era", era, "--keys") as servers:
             play_last_replica_standing(cluster, servers)
         own = cluster.verify()
     report = judge_here(tmp_path / "run").report
     assert report.doubts == ()
     assert (report.counts[0].acked, report.lost_records) == (40, lost) == (own.counts[0].acked, own.lost_records)
+    named = {key for loss in report.losses for key in loss.keys}
+    assert named == ({f"order-{number}" for number in range(20)} if lost else set())
     assert report.verdict is (Verdict.VIOLATION if lost else Verdict.VALID)

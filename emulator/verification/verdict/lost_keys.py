@@ -1,10 +1,10 @@
 """Names lost records by the keys that their application gave them, where a tap wrote them down.
 
-A broker may have acknowledged one offset for two records, the second after a truncation: the first of them is the one
-that was lost.
+A broker may have acknowledged one offset for two records, the second after a truncation: the CRCs of the lost batches
+say which of them is lost.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Final
 
@@ -18,13 +18,19 @@ _KEYS_IN_STORY_MAX: Final = 8
 _DECODER: Final = msgspec.json.Decoder(AckedKeys)
 
 
-def with_keys(losses: Sequence[Loss], run: Path) -> tuple[Loss, ...]:
-    """Returns losses of a run with the keys of their records, which the first lines of their stories name, too."""
-    return tuple(_named(loss, run / "keys" / f"{loss.acked_by}.jsonl") for loss in losses)
+def with_keys(losses: Sequence[Loss], run: Path, lost_crcs: Set[int]) -> tuple[Loss, ...]:
+    """Returns losses of a run with the keys of their records, which the first lines of their stories name, too.
+
+    Args:
+        losses: of all partitions.
+        run: the run directory.
+        lost_crcs: of the batches that are lost.
+    """
+    return tuple(_named(loss, run / "keys" / f"{loss.acked_by}.jsonl", lost_crcs) for loss in losses)
 
 
-def _named(loss: Loss, file: Path) -> Loss:
-    keys = tuple(dict.fromkeys(_keys_of(loss, file))) if file.exists() else ()
+def _named(loss: Loss, file: Path, lost_crcs: Set[int]) -> Loss:
+    keys = tuple(dict.fromkeys(_keys_of(loss, file, lost_crcs))) if file.exists() else ()
     if not keys:
         return loss
     first, *others = loss.story
@@ -34,17 +40,15 @@ def _named(loss: Loss, file: Path) -> Loss:
     return msgspec.structs.replace(loss, keys=keys[:_KEYS_MAX], story=story)
 
 
-def _keys_of(loss: Loss, file: Path) -> Iterator[str]:
-    seen: set[int] = set()
+def _keys_of(loss: Loss, file: Path, lost_crcs: Set[int]) -> Iterator[str]:
+    place = loss.topic, loss.topic_id, loss.partition
     for line in file.read_bytes().splitlines():
         try:
             acked = _DECODER.decode(line)
         except msgspec.MsgspecError:  # the last line of a tap that was killed
             return
-        if (acked.topic, acked.topic_id or "", acked.partition) != (loss.topic, loss.topic_id, loss.partition):
+        if (acked.topic, acked.topic_id or "", acked.partition) != place or acked.crc not in lost_crcs:
             continue
         for offset, key in enumerate(acked.keys, start=acked.base_offset):
-            if offset not in seen and any(each.first <= offset <= each.last for each in loss.offsets):
-                seen.add(offset)
-                if key is not None:
-                    yield key
+            if key is not None and any(each.first <= offset <= each.last for each in loss.offsets):
+                yield key

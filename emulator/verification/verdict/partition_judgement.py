@@ -78,6 +78,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         findings: by check, where there are any.
         lost: records of each producer and acks.
+        lost_crcs: of the batches that are lost.
         unseen: records that a broker acknowledged, and no client saw it.
         availability: how long it kept its clients waiting.
     """
@@ -89,6 +90,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     readings: Readings
     losses: tuple[Loss, ...]
     lost: dict[SendStream, int]
+    lost_crcs: frozenset[int]
     unseen: int
     availability: PartitionAvailability
 
@@ -126,6 +128,7 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         readings=readings_of(facts),
         losses=losses_of_partition(facts, timeline) if is_clear else (),
         lost=dict(lost),
+        lost_crcs=frozenset(each.batch.crc for each in facts.lost if each.batch.crc is not None),
         unseen=unseen_records(facts),
         availability=partition_availability(facts),
     )

@@ -17,6 +17,7 @@ from laststand.emulator.kafka_listener.message_codec import Writer, request_code
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.rpc.frame_end import FrameEnd
 from laststand.emulator.storage.fields import FieldReader
+from laststand.emulator.storage.record_batch import describe_batches
 from laststand.emulator.storage.record_codec import RecordContent, build_batch
 
 ORDERS = TopicId("id-of-orders-id-of-ord")
@@ -130,7 +131,8 @@ def history_of(tap: Tap) -> Sequence[HistoryLine]:
 
 async def test_a_batch_is_on_record_with_its_answer_and_its_keys(tap: Tap) -> None:
     records = [RecordContent(key=b"order-1", value=b"1", timestamp_ms=0), RecordContent(value=b"2", timestamp_ms=0)]
-    entry = {"index": 0, "records": build_batch(records)}
+    batch = build_batch(records)
+    entry = {"index": 0, "records": batch}
     tap.ask("Produce", 9, {"acks": -1, "timeoutMs": 1, "topicData": [{"name": "orders", "partitionData": [entry]}]})
     answered = {"index": 0, "errorCode": 0, "baseOffset": 40}
     tap.answer("Produce", 9, {"responses": [{"name": "orders", "partitionResponses": [answered]}]})
@@ -140,8 +142,10 @@ async def test_a_batch_is_on_record_with_its_answer_and_its_keys(tap: Tap) -> No
     assert isinstance(ended, SendOperation)
     assert (begun.type, ended.type, ended.base_offset) == (OperationType.INVOKE, OperationType.OK, 40)
     assert (ended.record_count, ended.process) == (2, "kafka:shop@1000->1-0.1")
+    [described] = describe_batches(batch)
     assert json.loads((tap.folder / "keys.jsonl").read_text()) == {
-        "topic": "orders", "topic_id": ORDERS, "partition": 0, "base_offset": 40, "keys": ["order-1", None],
+        "topic": "orders", "topic_id": ORDERS, "partition": 0, "base_offset": 40,
+        "crc": described.crc, "keys": ["order-1", None],
     }  # fmt: skip
 
 
