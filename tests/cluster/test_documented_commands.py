@@ -412,7 +412,7 @@ def test_what_is_needed_is_found_and_the_shell_completes(reader: Reader) -> None
 
 def test_what_kafkas_tools_do_is_done(reader: Reader) -> None:
     """Each row stands alone: a topic is there, or not, as its command needs it."""
-    *rows, up, stop, stop_broker, status, kill = documented_commands_beside_kafkas(f"docs/{FROM_KAFKA}")
+    *rows, up, stop, stop_broker, describe, status, kill = documented_commands_beside_kafkas(f"docs/{FROM_KAFKA}")
     # A hundred partitions come and go: on a busy machine that may keep all brokers from a heartbeat for some seconds.
     reader.paste(f"{up} --set broker.session.timeout.ms=6000 --set broker.heartbeat.interval.ms=250")
     for command in rows:
@@ -421,7 +421,7 @@ def test_what_kafkas_tools_do_is_done(reader: Reader) -> None:
             reader.watch(command)
         else:
             reader.paste(command, stdin=FILES["lines"])
-    for command in (kill, "laststand chaos start 1", stop_broker, status, stop):
+    for command in (kill, "laststand chaos start 1", stop_broker, describe, status, stop):
         reader.paste(command)
 
 

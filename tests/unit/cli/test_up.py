@@ -30,7 +30,7 @@ def test_it_says_what_can_connect_to_the_addresses(
     monkeypatch.setattr("laststand.chaos.standing.launch.launch", lambda _: 7)
     monkeypatch.setattr("laststand.chaos.standing.names.register", lambda _: None)
     monkeypatch.setattr(launching, "status_of", lambda _: report)
-    order = cast(StandingOrder, cast(Any, SimpleNamespace(path=tmp_path, brokers=1, era="kip-966")))
+    order = cast(StandingOrder, cast(Any, SimpleNamespace(path=tmp_path, brokers=1, controllers=1, era="kip-966")))
     launching.launch_and_report(order, output=Output.TEXT)
     said = capsys.readouterr().out
     assert "bootstrap:     127.0.0.1:19092\n" in said
