@@ -17,7 +17,7 @@ import msgspec
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.acls import AccessControlEntry, AclFilter
-from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT
+from laststand.emulator.core.controller.elect_leaders import election_requests
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicId, TopicPartition
@@ -154,7 +154,8 @@ class AdminClient:
             AdminError: the request as a whole was refused, or no answer came.
         """
         if partitions is None:
-            results = list(await self._elect(election, None))
+            request = admin_messages.ElectLeadersRequest(election_type=election.value, partitions=None)
+            results = list(await self._elect(request))
             # REQUEST_LIMIT_REACHED is retriable: those partitions were not looked at (KIP-966, "New Errors").
             beyond = [each for each in results if each.error is ErrorCode.REQUEST_LIMIT_REACHED]
             results = [each for each in results if each.error is not ErrorCode.REQUEST_LIMIT_REACHED]
@@ -167,8 +168,8 @@ class AdminClient:
         self, election: admin_messages.RequestedElection, partitions: Sequence[admin_messages.ElectablePartition]
     ) -> list[admin_messages.PartitionResult]:
         results: list[admin_messages.PartitionResult] = []
-        for start in range(0, len(partitions), ELECT_LIMIT):
-            results += await self._elect(election, tuple(partitions[start : start + ELECT_LIMIT]))
+        for request in election_requests(election.value, partitions):
+            results += await self._elect(request)
         return results
 
     async def delete_records(
@@ -226,12 +227,7 @@ class AdminClient:
         _raise_error("DeleteAcls", result.error, result.error_message)
         return result.acls
 
-    async def _elect(
-        self,
-        election: admin_messages.RequestedElection,
-        partitions: tuple[admin_messages.ElectablePartition, ...] | None,
-    ) -> tuple[admin_messages.PartitionResult, ...]:
-        request = admin_messages.ElectLeadersRequest(election_type=election.value, partitions=partitions)
+    async def _elect(self, request: admin_messages.ElectLeadersRequest) -> tuple[admin_messages.PartitionResult, ...]:
         response = await self._controller(request, admin_messages.ElectLeadersResponse)
         _raise_error("ElectLeaders", response.error, response.error_message)
         return response.partitions

@@ -15,13 +15,12 @@ import msgspec
 from aiokafka.partitioner import murmur2
 
 from laststand.emulator.client.history import History
-from laststand.emulator.client.pace import operation_id
 from laststand.emulator.client.records import IDENTITY_HEADER, identity_text
 from laststand.emulator.client.sending import Sending
 from laststand.emulator.client.shell import Links
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.settings import ProducerSettings
-from laststand.emulator.core.client.steps import BatchContent, RecordsOffered, SendRecorded
+from laststand.emulator.core.client.steps import BatchContent, RecordsOffered, SendRecorded, operation_id
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.types import BrokerId, TopicPartition
 from laststand.emulator.storage.record_batch import describe_header

@@ -11,7 +11,13 @@ from typing import Final
 from laststand.emulator.client.config import ProducerConfig, TransactionPaceConfig
 from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.producer import Producer
-from laststand.emulator.core.client.steps import ConsumptionOffered, RecordsOffered, Source, TransactionOffered
+from laststand.emulator.core.client.steps import (
+    ConsumptionOffered,
+    RecordsOffered,
+    Source,
+    TransactionOffered,
+    operation_id,
+)
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.types import CauseId, TopicPartition
 
@@ -126,8 +132,3 @@ class TransactionPace:
             records=config.records,
             result=TransactionResult.ABORT if is_aborted else TransactionResult.COMMIT,
         )
-
-
-def operation_id(producer: str, first_record_id: int) -> CauseId:
-    """Returns the name of the operation that sends a batch."""
-    return CauseId(f"{producer}:{first_record_id}")

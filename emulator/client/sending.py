@@ -5,13 +5,19 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from laststand.emulator.client.history import History
-from laststand.emulator.client.pace import operation_id
 from laststand.emulator.client.shell import Links, Shell
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.settings import ProducerSettings
-from laststand.emulator.core.client.steps import Abandoned, BatchContent, ProducerInput, RecordsOffered, SendRecorded
+from laststand.emulator.core.client.steps import (
+    Abandoned,
+    BatchContent,
+    ProducerInput,
+    RecordsOffered,
+    SendRecorded,
+    operation_id,
+)
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.types import Acks, BrokerId, CauseId
 from laststand.emulator.rpc.data_codec import Attachment

@@ -8,7 +8,7 @@ from laststand.emulator.client.config import TransactionPaceConfig, Transactions
 from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.fetches import Fetches
 from laststand.emulator.client.history import History
-from laststand.emulator.client.pace import TICK_MS, TransactionMaker, TransactionPace, operation_id
+from laststand.emulator.client.pace import TICK_MS, TransactionMaker, TransactionPace
 from laststand.emulator.client.records import encode_batch
 from laststand.emulator.client.shell import Links, Shell
 from laststand.emulator.core import effects, inputs, messages
@@ -24,6 +24,7 @@ from laststand.emulator.core.client.steps import (
     TransactionalProducerInput,
     TransactionalProducerRecord,
     TransactionRecorded,
+    operation_id,
 )
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.history import OperationType

@@ -12,7 +12,7 @@ from laststand.emulator.core.acls import (
     ResourceType,
     matching_filter,
 )
-from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT
+from laststand.emulator.core.controller.elect_leaders import election_requests
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.requester import node_principal
@@ -60,12 +60,7 @@ def requests_of(
                 admin_messages.ElectablePartition(topic=each.topic, partition=each.partition, desired_leader=leader)
                 for each in partitions
             )
-            return tuple(
-                admin_messages.ElectLeadersRequest(
-                    election_type=int(election), partitions=electable[first : first + ELECT_LIMIT]
-                )
-                for first in range(0, len(electable), ELECT_LIMIT)
-            )
+            return election_requests(int(election), electable)
         case actions.Reassign(partition=partition, replicas=replicas):
             return (_reassignment(partition, replicas),)
         case actions.CancelReassignment(partition=partition):

@@ -57,6 +57,11 @@ class RecordsOffered(inputs.NodeInput, frozen=True, kw_only=True):
     record_count: int
 
 
+def operation_id(producer: str, first_record_id: int) -> CauseId:
+    """Returns the name of the operation that sends a batch."""
+    return CauseId(f"{producer}:{first_record_id}")
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The input of an operation: records of a partition, from the position on that a group has committed there.
 

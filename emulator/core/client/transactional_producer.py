@@ -41,6 +41,7 @@ from laststand.emulator.core.client.steps import (
     TransactionalProducerInput,
     TransactionOffered,
     TransactionRecorded,
+    operation_id,
 )
 from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.errors import ErrorCode, InvariantError
@@ -293,7 +294,7 @@ class TransactionalProducer:
             self._next_record_id += count
             transaction.unsent.append(
                 RecordsOffered(
-                    cause_id=CauseId(f"{self._transactional_id}:{first}"),
+                    cause_id=operation_id(self._transactional_id, first),
                     partition=partition,
                     first_record_id=first,
                     record_count=count,

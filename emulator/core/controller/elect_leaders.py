@@ -6,6 +6,7 @@ adds the replica that the administrator names, which is a clean election where t
 the longest log, which is the unclean recovery manager's to find.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -25,6 +26,18 @@ SWEEP_LIMIT: Final = 1000
 
 ELECT_LIMIT: Final = 1000
 """Partitions that one ElectLeaders request is served; the rest are answered with REQUEST_LIMIT_REACHED (KIP-966)."""
+
+
+def election_requests(
+    election_type: int, partitions: Sequence[admin_messages.ElectablePartition]
+) -> tuple[admin_messages.ElectLeadersRequest, ...]:
+    """Returns as many requests as the limit needs, in the order of the partitions."""
+    return tuple(
+        admin_messages.ElectLeadersRequest(
+            election_type=election_type, partitions=tuple(partitions[first : first + ELECT_LIMIT])
+        )
+        for first in range(0, len(partitions), ELECT_LIMIT)
+    )
 
 
 class ElectOutcome(msgspec.Struct, frozen=True, kw_only=True):
