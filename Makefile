@@ -106,7 +106,7 @@ smoke: setup ## play the smoke suite on processes
 suite: smoke ## play the smoke suite on processes, and every bundled scenario in virtual time
 	$(BIN)/laststand run chaos/scenarios --driver simulator
 
-soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 bad frames, TLA+ models, all three judges, all scenarios and 1,010 partitions as processes, cluster tests 20 times
+soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 bad frames, TLA+ models, all three judges, all scenarios and 1,010 partitions as processes, an hour in one run, cluster tests 20 times
 	$(BIN)/python -m tests.mutants --unjudged
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
 	$(BIN)/python -m tests.tla.check
@@ -116,6 +116,7 @@ soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 
 	$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=soak tests/verification/test_slices.py
 	$(BIN)/python -m tests.wire.bad_frames 100000
 	$(BIN)/laststand run chaos/scenarios docs/examples/thousand-partitions.yaml
+	$(BIN)/laststand fuzz --one-run --duration 1h
 	for round in $$(seq 20); do $(BIN)/python -m pytest -q -n $(WORKERS) tests/cluster || exit 1; done
 
 zookeeper-soak: develop ## explore 10,000 schedules of each ZooKeeper era; a finding that no known failure explains fails
@@ -155,7 +156,7 @@ min-isr: develop ## measure what each min ISR protects from: docs/min-isr.md, wi
 hazards: develop ## run the tests of hazards/ on RELEASES="..." of Apache Kafka: docs/hazards-by-release.md; takes an hour
 	$(BIN)/python -m docs.hazards_by_release $(RELEASES)
 
-bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|playground|suites|kafka|listener|partitions|identity
+bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|playground|suites|kafka|listener|partitions|identity|tap|long-run
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay

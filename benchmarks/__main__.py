@@ -13,6 +13,7 @@ from benchmarks import (
     identity,
     kafka,
     listener,
+    long_run,
     oracle,
     pages,
     partitions,
@@ -44,19 +45,22 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
 }
 """Benchmarks that can be asked for by name, in the order in which all of them run."""
 
+_ONLY_BY_NAME: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {"long-run": long_run.measure}
+"""Those that take an hour."""
+
 
 def main() -> None:
     """Runs the benchmarks that the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("name", nargs="?", choices=list(BENCHMARKS), help="one of them; without it, all")
+    known = {**BENCHMARKS, **_ONLY_BY_NAME}
+    parser.add_argument("name", nargs="?", choices=list(known), help="one of them; without it, all but long-run")
     chosen = parser.parse_args().name
-    for name, measure in BENCHMARKS.items():
-        if chosen in (None, name):
-            try:
-                for figure in measure():
-                    print(figure.line(), flush=True)
-            except BenchmarkError as error:
-                sys.exit(f"{name}: {error}")
+    for name in BENCHMARKS if chosen is None else (chosen,):
+        try:
+            for figure in known[name]():
+                print(figure.line(), flush=True)
+        except BenchmarkError as error:
+            sys.exit(f"{name}: {error}")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,16 @@ def test_a_plan_that_fails_is_shrunk(
     assert f"{shrunk}: " in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("one_session")
+def test_a_long_run_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--one-run", "--duration", "1m", "--rate", "50", "--seed", "3", "--results", "results.json")
+    assert fuzz(*options, monkeypatch=monkeypatch) == 0
+    (cell,) = read_report(tmp_path / "results.json").cells
+    assert (cell.scenario, cell.status) == ("fuzz/long-3", CellStatus.PASSED)
+    assert "log.retention.bytes" in Path(cell.path).read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -63,6 +73,11 @@ def test_a_plan_that_fails_is_shrunk(
         ("--set elr=perhaps", "elr"),
         ("--set log.flush.interval.ms=5", "--set log.flush.interval.ms: "),
         ("--junit no/such/folder.xml", "--junit no/such/folder.xml: cannot be written"),
+        ("--rate 50", "--rate: only with --one-run"),
+        ("--one-run --plans 2", "--plans: not with --one-run"),
+        ("--one-run --profile elections", "--profile: not with --one-run"),
+        ("--one-run --budget beyond", "--budget beyond: not with --one-run"),
+        ("--one-run --duration 59s", "--duration: a minute at least"),
     ],
 )
 def test_a_mistake_is_told_in_a_line(

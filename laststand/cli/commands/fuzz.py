@@ -23,7 +23,7 @@ from laststand.cli.program.user_error import UserError
 from laststand.cli.runs.suite import judging, play_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from laststand.chaos.fuzz.cells import DrawnCells
     from laststand.chaos.fuzz.drawing import DrawOptions
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _SEEDS: Final = 1 << 31
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smh])")
+
+_DEFAULT_DURATION_S: Final = 600.0
+_DEFAULT_RATE: Final = 2_000
 
 TIMES: Final = 3
 """The number of times that a shorter plan is played on processes before it counts as one that does not fail."""
@@ -72,6 +75,13 @@ class _DurationType(click.ParamType[float]):
 @click.option("--driver", type=click.Choice(["process", "simulator"]), default="process", show_default=True)
 @store_option
 @click.option("--shrink/--no-shrink", "is_shrunk", default=True, show_default=True, help="Shrink plans that fail.")
+@click.option("--one-run", "is_one_run", is_flag=True, help="Play one run of that duration, with logs that expire.")
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1, max=1_000_000),
+    metavar="N",
+    help="Records per second of --one-run.  [default: 2000]",
+)
 @play_options
 @json_option
 def fuzz(
@@ -87,6 +97,8 @@ def fuzz(
     play_choice: PlayChoice,
     *,
     is_shrunk: bool,
+    is_one_run: bool,
+    rate: int | None,
     output: Output,
 ) -> ExitCode:
     """Draw plans of faults as `simulate` does, play them on real processes, and judge the runs.
@@ -100,6 +112,9 @@ def fuzz(
     processes have other timing than the simulator, ends there, and the run is judged by what was played. A plan that
     fails is shrunk: in the simulator if it fails there, too, else by playing shorter ones, each three times.
 
+    With --one-run there is one run with one verdict, as long as --duration in whole minutes: a producer at --rate, logs
+    that roll and expire, and three faults a minute, one after the other, within the budget.
+
     Exit code: 0 every run came to what is expected, 1 one did not, 2 undecided, 254 for a user error.
     """
     from laststand.chaos.fuzz.cells import DrawnCells
@@ -110,11 +125,25 @@ def fuzz(
 
     overrides = simulated_overrides(settings)
     options = _options(seed, era, overrides, profiles, budget)
+    if rate is not None and not is_one_run:
+        raise UserError("--rate: only with --one-run")
+    if is_one_run:
+        _refuse_beside_one_run(
+            {"--plans": plans, "--profile": profiles, "--budget beyond": budget == "beyond"}, duration_s
+        )
     check_store(store)
     require_spark()
     play_choice.forms.check()
     make_store(store)
-    limit_s = 600.0 if duration_s is None and plans is None else duration_s
+    limit_s = _DEFAULT_DURATION_S if duration_s is None and plans is None else duration_s
+    if is_one_run:
+        is_simulated = DriverName(driver) is DriverName.SIMULATOR
+        minutes = int((limit_s or 0) // 60)
+        cell = _one_run(options, minutes, rate or _DEFAULT_RATE, store, is_simulated=is_simulated)
+        with judging(store) as judge:
+            suite = _suite(iter((cell,)), 1, overrides, DriverName(driver), store)
+            report = play_cells(suite, play_choice, judge=judge, is_reported=False, output=output)
+        return outcome_exit_code(report.outcome)
     with DrawnCells(options, store=store, count=plans, duration_s=limit_s) as cells, judging(store) as judge:
         click.echo(f"seeds from {options.first_seed} on, era {options.era}, {budget} the budget", err=True)
         suite = _suite(cells, plans, overrides, DriverName(driver), store)
@@ -147,6 +176,37 @@ def _options(
         properties=overrides.properties,
         profiles=profiles,
         budget=Budget(budget),
+    )
+
+
+def _refuse_beside_one_run(only_plans: "Mapping[str, object]", duration_s: float | None) -> None:
+    """Raises: UserError: an option is given that only plans have, or the duration is less than a minute."""
+    for option, given in only_plans.items():
+        if given:
+            raise UserError(f"{option}: not with --one-run")
+    if duration_s is not None and duration_s < 60:  # a minute is what faults are drawn for
+        raise UserError("--duration: a minute at least, with --one-run")
+
+
+def _one_run(options: "DrawOptions", minutes: int, rate: int, store: Path, *, is_simulated: bool) -> "Cell":
+    """Writes the scenario of a long run, and returns the cell that plays it."""
+    from laststand.chaos.fuzz.drawing import FOLDER
+    from laststand.chaos.fuzz.long_run import LongRunOptions, long_run
+    from laststand.chaos.scenario.scenario_file import load_scenario
+    from laststand.chaos.suite.cells import Cell
+
+    seed = options.first_seed
+    path = store / FOLDER / f"long-{seed}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    drawn = LongRunOptions(seed=seed, era=options.era, minutes=minutes, rate=rate, is_simulated=is_simulated)
+    path.write_text(long_run(drawn), encoding="utf-8")
+    click.echo(f"{path}: {minutes} minutes at {rate} records a second, era {options.era}", err=True)
+    return Cell(
+        scenario=load_scenario(path),
+        era=options.era,
+        changed=tuple(f"{name}={text}" for name, text in options.switches),
+        repetition=1,
+        seed=seed,
     )
 
 
