@@ -5,9 +5,11 @@ The value of a record of ``__cluster_metadata`` (``MetadataRecordSerde``)::
     unsigned varint frame version = 1 | unsigned varint api key | unsigned varint version | fields | tagged fields
 
 Fields are those of Kafka's ``metadata/src/main/resources/common/metadata/*.json``, all of them flexible. Records about
-what decides nothing about replicas (quotas, ACLs, tokens, controllers) are named and not decoded.
+what decides nothing about replicas (quotas, ACLs, tokens, controllers) are named and not decoded. A log that one of our
+controllers wrote has our own part beside Kafka's fields (``metadata_encoding.py``), which says those, too.
 """
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -15,6 +17,7 @@ import msgspec
 from msgspec import UNSET
 
 from laststand.emulator.core import records
+from laststand.emulator.core.events import ControllerEvent
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -26,10 +29,9 @@ from laststand.emulator.core.types import (
     ProducerId,
     TopicId,
 )
+from laststand.emulator.kafka.metadata_encoding import FRAME_VERSION, own_part
 from laststand.emulator.kafka.numbers import RESOURCES, broker_or_none
-from laststand.emulator.storage.fields import FieldError, FieldReader
-
-_FRAME_VERSION: Final = 1
+from laststand.emulator.storage.fields import INT32, FieldError, FieldReader
 
 
 class OtherRecord(msgspec.Struct, frozen=True):
@@ -68,20 +70,32 @@ class MetadataRecordDecoder:
         Raises:
             FieldError: it holds none, or one of a kind that is not known.
         """
+        record, _ = self.decode_described(value)
+        return record
+
+    def decode_described(self, value: bytes) -> tuple[records.Record | OtherRecord, tuple[ControllerEvent, ...]]:
+        """Returns the record that a value holds, and the events beside it; see ``decode``."""
         reader = FieldReader(value)
         frame_version, api_key, version = reader.varint(), reader.varint(), reader.varint()
-        if frame_version != _FRAME_VERSION:
+        if frame_version != FRAME_VERSION:
             raise FieldError(f"frame version {frame_version} of a metadata record")
+        try:
+            own = own_part(value)
+        except msgspec.DecodeError as error:
+            raise FieldError(f"our own part of a metadata record: {error}") from error
+        record = own.record or self._decode_fields(reader, api_key, version)
+        if isinstance(record, records.TopicRecord):
+            self._topic_ids[record.name] = record.topic_id
+        return record, own.events
+
+    def _decode_fields(self, reader: FieldReader, api_key: int, version: int) -> records.Record | OtherRecord:
         if api_key in _OTHERS:
             return OtherRecord(_OTHERS[api_key])
         if api_key == _CLEAR_ELR:
             return self._clear_elr(reader)
         if api_key not in _READERS:
             raise FieldError(f"metadata record of unknown kind {api_key}")
-        record = _READERS[api_key](reader, version)
-        if isinstance(record, records.TopicRecord):
-            self._topic_ids[record.name] = record.topic_id
-        return record
+        return _READERS[api_key](reader, version)
 
     def _clear_elr(self, reader: FieldReader) -> records.ClearElrRecord:
         name = reader.text()
@@ -266,7 +280,8 @@ def _broker(reader: FieldReader) -> BrokerId:
 
 
 def _brokers(reader: FieldReader) -> tuple[BrokerId, ...]:
-    return reader.array(lambda: _broker(reader))
+    count = reader.varint() - 1
+    return struct.unpack(f">{count}i", reader.raw_bytes(INT32.size * count)) if count > 0 else ()
 
 
 def _last_known_leader(reader: FieldReader) -> BrokerId | None:

@@ -6,14 +6,14 @@ are stored with it, because a process that is killed after the sync has made a d
 
 from typing import Final
 
-import msgspec
-
 from laststand.emulator.core import records
 from laststand.emulator.core.errors import InvariantError, StorageError
 from laststand.emulator.core.events import ControllerEvent
 from laststand.emulator.core.quorum.batches import QuorumBatch
-from laststand.emulator.core.quorum_controller.values import decode_batch, encode_values
+from laststand.emulator.core.quorum_controller.values import decode_batch
 from laststand.emulator.core.types import CauseId, LeaderEpoch
+from laststand.emulator.kafka.metadata_values import KafkaValues
+from laststand.emulator.storage.fields import FieldError
 from laststand.emulator.storage.filesystem import FileSystem
 from laststand.emulator.storage.metadata_log import MetadataLog
 
@@ -56,9 +56,12 @@ class MetadataJournal:
     def __init__(self, filesystem: FileSystem, data_dir: str) -> None:
         directory = open_metadata_directory(filesystem, data_dir)
         self._log = MetadataLog(filesystem, directory)
+        self._values = KafkaValues()
         try:
-            found = [decode_batch(batch, cause_id=_RECOVERED) for batch in self._log.pop_recovered()]
-        except msgspec.DecodeError as error:
+            found = [
+                decode_batch(batch, values=self._values, cause_id=_RECOVERED) for batch in self._log.pop_recovered()
+            ]
+        except FieldError as error:
             raise StorageError(path=directory, reason=str(error)) from error
         self.batches = tuple(each.batch for each in found)
         """The batches found at opening, in order."""
@@ -74,7 +77,7 @@ class MetadataJournal:
         """
         if batch.base_offset != self._log.end_offset:
             raise InvariantError(f"batch at {batch.base_offset} appended to a log that ends at {self._log.end_offset}")
-        values = encode_values(batch, events)
+        values = self._values.encode(batch, events)
         self._log.append(QuorumBatch(base_offset=batch.base_offset, leader_epoch=_NO_EPOCH, values=values))
 
     def sync(self) -> None:

@@ -20,6 +20,7 @@ from laststand.emulator.core.quorum.settings import QuorumSettings, formatted, i
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
+from laststand.emulator.kafka.metadata_values import KafkaValues
 from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.controller_turn import Departure
 from laststand.emulator.node.metadata_journal import open_metadata_directory
@@ -76,7 +77,9 @@ class QuorumTurns:
         )
         properties = config.node_properties()
         self._settings = _settings(config, properties, directory_id)
-        self._controller = QuorumController(self._settings, loaded, properties, config.switches, now_ms=now_ms)
+        self._controller = QuorumController(
+            self._settings, loaded, properties, config.switches, now_ms=now_ms, values=KafkaValues()
+        )
         self._unsynced: quorum_effects.SyncMetadata | None = None
         self._facts: list[ControllerEvent] = []
 

@@ -1,11 +1,8 @@
 """A controller's metadata log on disk, in Kafka's record batch format: a record per metadata record.
 
 ``<directory>/00000000000000000000.log`` holds one record batch per append, with the epoch of the leader that appended
-it (0 where there is one controller). Record offsets are metadata offsets. The value of a record is opaque here; control
-records are the quorum's own::
-
-    key   = 0 i16 | type i16           2 leader change, 5 kraft.version, 6 voters (Kafka's ``ControlRecordType``)
-    value = MessagePack of the record  (Kafka has a schema of its own for each)
+it (0 where there is one controller). Record offsets are metadata offsets. The value of a record is opaque here, but for
+its first byte, which every metadata record of Kafka has; control records are the quorum's own (``control_records.py``).
 
 An append is only written; ``sync`` makes everything written durable, and one sync may serve several appends. On
 opening, the intact batches are replayed and whatever follows the last of them is cut off: it was never acknowledged. A
@@ -20,20 +17,22 @@ import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.errors import CorruptRecordError, StorageError
-from laststand.emulator.core.quorum.batches import ControlRecord, KRaftVersion, KRaftVoters, LeaderChange, QuorumBatch
+from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset
 from laststand.emulator.storage.batch_scan import BatchValidation, scan_batches
+from laststand.emulator.storage.control_records import decode_control, encode_control
+from laststand.emulator.storage.fields import FieldError
 from laststand.emulator.storage.filesystem import Buffer, File, FileSystem, OpenMode
-from laststand.emulator.storage.record_batch import CONTROL, HEADER_SIZE, MARKER_KEY, describe_header, stamp
+from laststand.emulator.storage.record_batch import CONTROL, HEADER_SIZE, describe_header, stamp
 from laststand.emulator.storage.segment import LOG_SUFFIX, offset_file_path
 from laststand.emulator.storage.value_batch import build_value_batch, encode_record, seal_batch
 from laststand.emulator.storage.varint import zig_zag_at
 
-_CONTROL_VERSION: Final = 0
-_CONTROL_TYPES: Final[dict[type[ControlRecord], int]] = {LeaderChange: 2, KRaftVersion: 5, KRaftVoters: 6}
-_ENCODER: Final = msgspec.msgpack.Encoder()
-_CONTROL: Final[msgspec.msgpack.Decoder[ControlRecord]] = msgspec.msgpack.Decoder(ControlRecord)
 _NO_TIME: Final = 0
+_FRAME_VERSION: Final = b"\x01"
+_EARLIER: Final = (
+    "records as Laststand wrote them before it wrote Kafka's: only the release that wrote the log reads it"
+)
 
 
 class MetadataLog:
@@ -133,8 +132,7 @@ def _encode(batch: QuorumBatch) -> Buffer:
     if batch.control:
         parts: list[bytes] = []
         for delta, record in enumerate(batch.control):
-            key = MARKER_KEY.pack(_CONTROL_VERSION, _CONTROL_TYPES[type(record)])
-            parts += encode_record(delta, key, _ENCODER.encode(record))
+            parts += encode_record(delta, *encode_control(record))
         content = seal_batch(parts, record_count=len(batch.control), timestamp_ms=_NO_TIME, attributes=CONTROL)
     else:
         content = build_value_batch(
@@ -148,18 +146,24 @@ def _encode(batch: QuorumBatch) -> Buffer:
 
 def _decode(content: bytes, batch: BatchDescriptor, *, path: str, position: int) -> QuorumBatch:
     try:
-        values = tuple(_values(content, batch.record_count))
-        return QuorumBatch(
-            base_offset=MetadataOffset(batch.base_offset),
-            leader_epoch=LeaderEpoch(batch.leader_epoch),
-            control=tuple(map(_CONTROL.decode, values)) if batch.is_control else (),
-            values=() if batch.is_control else values,
-        )
-    except (IndexError, msgspec.DecodeError) as error:
-        raise CorruptRecordError(path=path, position=position, reason=f"not a batch of metadata: {error}") from error
+        records = tuple(_records(content, batch.record_count))
+        control = tuple(decode_control(key, value) for key, value in records) if batch.is_control else ()
+    except (IndexError, FieldError) as error:
+        reason = _EARLIER if batch.is_control else f"not a batch of metadata: {error}"
+        raise CorruptRecordError(path=path, position=position, reason=reason) from error
+    values = () if batch.is_control else tuple(value for _, value in records)
+    if any(value[:1] != _FRAME_VERSION for value in values):
+        raise CorruptRecordError(path=path, position=position, reason=_EARLIER)
+    return QuorumBatch(
+        base_offset=MetadataOffset(batch.base_offset),
+        leader_epoch=LeaderEpoch(batch.leader_epoch),
+        control=control,
+        values=values,
+    )
 
 
-def _values(content: bytes, record_count: int) -> Iterator[bytes]:
+def _records(content: bytes, record_count: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yields keys, empty where there is none, and values."""
     at = HEADER_SIZE
     for _ in range(record_count):
         length, at = zig_zag_at(content, at)
@@ -167,8 +171,9 @@ def _values(content: bytes, record_count: int) -> Iterator[bytes]:
         _, at = zig_zag_at(content, at + 1)  # behind the attributes: the delta of the timestamp
         _, at = zig_zag_at(content, at)
         key_size, at = zig_zag_at(content, at)
-        size, at = zig_zag_at(content, at + max(key_size, 0))
-        if at + size + 1 != end:
+        key_end = at + max(key_size, 0)
+        size, value_at = zig_zag_at(content, key_end)
+        if value_at + size + 1 != end:
             raise IndexError("a record without a value, or with headers")
-        yield content[at : at + size]
+        yield content[at:key_end], content[value_at : value_at + size]
         at = end

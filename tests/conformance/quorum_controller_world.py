@@ -15,7 +15,7 @@ from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.voter_set import ReplicaKey, Voter, VoterSet
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
-from laststand.emulator.core.quorum_controller.values import encode_values
+from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -100,7 +100,7 @@ class QuorumControllerWorld:
         start, taken = self.end_offset, tuple(first)
         while start < end_offset:
             batch = records.MetadataBatch(base_offset=start, records=taken or (_filler(start),))
-            values = encode_values(batch, ())
+            values = PLAIN_VALUES.encode(batch, ())
             batches.append(QuorumBatch(base_offset=start, leader_epoch=epoch, values=values))
             start, taken = batch.end_offset, ()
         fetch = self._pop_sent(quorum_messages.FetchMetadataRequest)

@@ -38,7 +38,7 @@ from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.states import Leader
 from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.quorum_guard import QuorumGuard
-from laststand.emulator.core.quorum_controller.values import decode_batch, encode_values
+from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, CommittedBatch, ValueCodec, decode_batch
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, RequestId
 
@@ -63,6 +63,7 @@ class QuorumController:
         properties: of the node.
         switches: which rules hold.
         now_ms: at its start.
+        values: the form of values in its log.
 
     Raises:
         IllegalQuorumState: what is on the disk does not belong together.
@@ -82,6 +83,7 @@ class QuorumController:
         switches: Switches,
         *,
         now_ms: int,
+        values: ValueCodec = PLAIN_VALUES,
     ) -> None:
         self.quorum = QuorumNode(settings, loaded, now_ms=now_ms)
         self.active: Controller | None = None
@@ -93,6 +95,7 @@ class QuorumController:
         self._settings = settings
         self._properties = properties
         self._switches = switches
+        self._values = values
         self._asked: dict[CorrelationId, _Asked] = {}
         self._last_correlation = 0
         self._waiting: dict[RequestId, inputs.RequestReceived] = {}
@@ -195,7 +198,7 @@ class QuorumController:
     def _pass_control(self, active: Controller, batches: Sequence[QuorumBatch]) -> None:
         for batch in batches:
             if batch.control:
-                active.fold(decode_batch(batch, cause_id=_CONTROL).batch)
+                active.fold(self._read(batch, _CONTROL).batch)
 
     def _commit(self, end_offset: MetadataOffset, cause_id: CauseId) -> None:
         """Publishes what is committed, and lets out what has waited for that.
@@ -219,7 +222,7 @@ class QuorumController:
         for each in unpublished:
             if each.end_offset > end_offset:
                 break
-            read = decode_batch(each, cause_id=cause_id)
+            read = self._read(each, cause_id)
             if self._guard is not None:
                 self._guard.fold(read.batch)
             cause = causes.get(each.base_offset, cause_id)
@@ -233,6 +236,9 @@ class QuorumController:
             if not isinstance(effect, node_effects.PublishMetadata):
                 self._take_active(effect)
 
+    def _read(self, batch: QuorumBatch, cause_id: CauseId) -> CommittedBatch:
+        return decode_batch(batch, values=self._values, cause_id=cause_id)
+
     # --- The active controller --------------------------------------------------------------------------------------
 
     def _claim(self, leader_epoch: LeaderEpoch, cause_id: CauseId) -> None:
@@ -242,7 +248,7 @@ class QuorumController:
         )
         for batch in self.quorum.replica.log.batches:
             if batch.end_offset <= self.published_end_offset:
-                self.active.replay(decode_batch(batch, cause_id=cause_id).batch)
+                self.active.replay(self._read(batch, cause_id).batch)
         activated = ControllerActivated(
             cause_id=cause_id, controller_epoch=leader_epoch, metadata_end_offset=self.published_end_offset
         )
@@ -275,7 +281,7 @@ class QuorumController:
                     cause_id=_CONTROL,
                     proposal_id=0,
                     leader_epoch=self.controller_epoch,
-                    values=encode_values(effect.batch, effect.events),
+                    values=self._values.encode(effect.batch, effect.events),
                 )
                 self._step_quorum(proposed)
             case node_effects.SendResponse(request_id=request_id, response=response):

@@ -5,7 +5,7 @@ what its predecessor decided and was killed before writing. Records of the quoru
 metadata image they are ``ControlRecord``, which changes nothing.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -15,9 +15,21 @@ from laststand.emulator.core.quorum.batches import ControlRecord, LeaderChange, 
 from laststand.emulator.core.types import CauseId, MetadataOffset
 
 
-class _Value(msgspec.Struct, frozen=True, array_like=True):
+class StoredRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The content of a value: a record, and in the last one of a batch the events of that batch."""
+
     record: records.Record
     events: tuple[ControllerEvent, ...] = ()
+
+
+class ValueCodec(Protocol):
+    """The form that values have in one log."""
+
+    def encode(self, batch: records.MetadataBatch, events: tuple[ControllerEvent, ...]) -> tuple[bytes, ...]:
+        """Returns the values of a batch in the log, and of the events that describe it."""
+
+    def decode(self, value: bytes) -> StoredRecord:
+        """Returns what a value says."""
 
 
 class CommittedBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,25 +40,37 @@ class CommittedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(_Value)
+_DECODER: Final = msgspec.msgpack.Decoder(StoredRecord)
 
 
-def encode_values(batch: records.MetadataBatch, events: tuple[ControllerEvent, ...]) -> tuple[bytes, ...]:
-    """Returns the values of a batch in the log, and of the events that describe it."""
-    *first, last = batch.records
-    values = [*(_Value(record) for record in first), _Value(last, events)]
-    return tuple(_ENCODER.encode(value) for value in values)
+class PlainValues:
+    """``ValueCodec`` of virtual time, where nobody reads the log but us: MessagePack."""
+
+    def encode(self, batch: records.MetadataBatch, events: tuple[ControllerEvent, ...]) -> tuple[bytes, ...]:
+        """Returns the values of a batch."""
+        *first, last = batch.records
+        stored = [*map(StoredRecord, first), StoredRecord(last, events)]
+        return tuple(map(_ENCODER.encode, stored))
+
+    def decode(self, value: bytes) -> StoredRecord:
+        """Returns what a value says.
+
+        Raises:
+            msgspec.DecodeError: it holds something else.
+        """
+        return _DECODER.decode(value)
 
 
-def decode_batch(batch: QuorumBatch, *, cause_id: CauseId) -> CommittedBatch:
+PLAIN_VALUES: Final = PlainValues()
+
+
+def decode_batch(batch: QuorumBatch, *, values: ValueCodec, cause_id: CauseId) -> CommittedBatch:
     """Returns the records of a batch, and the events that describe them.
 
     Args:
         batch: of the log.
+        values: the form of its values.
         cause_id: of the events of control records, whose causes are not kept.
-
-    Raises:
-        msgspec.DecodeError: the batch holds something else.
     """
     if batch.control:
         control = tuple(_control_record(record) for record in batch.control)
@@ -59,10 +83,10 @@ def decode_batch(batch: QuorumBatch, *, cause_id: CauseId) -> CommittedBatch:
         return CommittedBatch(
             batch=records.MetadataBatch(base_offset=batch.base_offset, records=control), events=committed
         )
-    values = [_DECODER.decode(value) for value in batch.values]
+    stored = [values.decode(value) for value in batch.values]
     return CommittedBatch(
-        batch=records.MetadataBatch(base_offset=batch.base_offset, records=tuple(value.record for value in values)),
-        events=tuple(event for value in values for event in value.events),
+        batch=records.MetadataBatch(base_offset=batch.base_offset, records=tuple(each.record for each in stored)),
+        events=tuple(event for each in stored for event in each.events),
     )
 
 

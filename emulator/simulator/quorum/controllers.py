@@ -20,7 +20,7 @@ from laststand.emulator.core.quorum.rules import QuorumRules
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import RecordFacts, ServeMetadata
-from laststand.emulator.core.quorum_controller.values import decode_batch
+from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, decode_batch
 from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CONTROLLER, controller_ids
@@ -155,7 +155,10 @@ class ControllersCluster(SimulatedCluster):
         decided: list[effects.Effect] = []
         for effect in taken:
             if isinstance(effect, quorum_effects.AppendBatches):
-                read = [decode_batch(batch, cause_id=self.event_log.cause_id) for batch in effect.batches]
+                read = [
+                    decode_batch(batch, values=PLAIN_VALUES, cause_id=self.event_log.cause_id)
+                    for batch in effect.batches
+                ]
                 decided += [effects.AppendMetadata(batch=each.batch, events=each.events) for each in read]
             else:
                 decided.append(effect)

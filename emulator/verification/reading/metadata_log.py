@@ -1,11 +1,15 @@
 """Reads controllers' logs on disk, beside controllers' events.
 
 A controller keeps its records in ``nodes/<id>/data/__cluster_metadata-0``, in Kafka's record batch format: a batch of
-the log per batch of records, a record per metadata record. The value of a record is MessagePack: an array of the record
-and, in the last one of a batch, of the events that record them, the same that the event files have once the records are
-committed. The values of control records, by which several controllers agree on the rest, are the records themselves.
+the log per batch of records, a record per metadata record. Values are Kafka's; behind Kafka's fields, the last one of a
+batch has the events that record the batch, the same that the event files have once the records are committed::
+
+    ... | MessagePack [record or nil, [event, ...]] | its length i32 | "LSTD"
+
+Control records, by which several controllers agree on the rest, are told by the types in their keys.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -38,19 +42,19 @@ _Key = tuple[int, str, str, int]
 """Metadata offset and type of an event; topic id and partition, where it has them."""
 
 
-class _Value(msgspec.Struct, frozen=True, array_like=True):
+class _OwnPart(msgspec.Struct, frozen=True, array_like=True):
     record: msgspec.Raw
     events: tuple[ControllerEvent, ...] = ()
 
 
-_VALUE: Final = msgspec.msgpack.Decoder(_Value)
+_OWN_PART: Final = msgspec.msgpack.Decoder(_OwnPart)
+_TRAILER: Final = struct.Struct(">i4s")
+_MARK: Final = b"LSTD"
+_FRAME_VERSION: Final = 1
+_CONTROL_KEY: Final = struct.Struct(">hh")
+_CONTROL_RECORDS: Final = {2: "LeaderChange", 5: "KRaftVersion", 6: "KRaftVoters"}
+"""Names of control records by Kafka's ``ControlRecordType``."""
 
-
-class _ControlRecord(msgspec.Struct, frozen=True):
-    type: str
-
-
-_CONTROL_RECORD: Final = msgspec.msgpack.Decoder(_ControlRecord)
 _NO_CAUSE: Final = CauseId("")
 
 
@@ -79,7 +83,7 @@ def read_metadata_log(content: bytes) -> MetadataLog:
             length = AFTER_LENGTH + header[_LENGTH]
             try:
                 events += _events(view[position : position + length])
-            except (msgspec.DecodeError, IndexError):
+            except (msgspec.DecodeError, IndexError, KeyError, struct.error):
                 problem = "no records of a controller"
             end_offset = header[_BASE_OFFSET] + header[_RECORD_COUNT]
             position += length
@@ -90,16 +94,32 @@ def read_metadata_log(content: bytes) -> MetadataLog:
 
 def _events(batch: memoryview) -> Iterator[Event]:
     header = HEADER.unpack_from(batch, 0)
-    for offset, value in enumerate(_values(batch, header[_RECORD_COUNT]), header[_BASE_OFFSET]):
+    for offset, (key, value) in enumerate(_records(batch, header[_RECORD_COUNT]), header[_BASE_OFFSET]):
         if header[_ATTRIBUTES] & CONTROL_BIT:
-            record = _CONTROL_RECORD.decode(value).type
+            _, kind = _CONTROL_KEY.unpack(key)
+            record = _CONTROL_RECORDS[kind]
             yield OtherRecordCommitted(cause_id=_NO_CAUSE, metadata_offset=MetadataOffset(offset), record=record)
         else:
-            yield from _VALUE.decode(value).events
+            yield from _events_of(value)
 
 
-def _values(batch: memoryview, record_count: int) -> Iterator[memoryview]:
-    """Yields the values of a batch's records.
+def _events_of(value: memoryview) -> Sequence[ControllerEvent]:
+    """Returns the events of a value.
+
+    Raises:
+        IndexError: it is no metadata record.
+    """
+    if value[0] != _FRAME_VERSION:
+        raise IndexError("no metadata record")
+    end = len(value) - _TRAILER.size
+    if end < 0:
+        return ()
+    length, mark = _TRAILER.unpack(value[end:])
+    return _OWN_PART.decode(value[max(0, end - length) : end]).events if mark == _MARK else ()
+
+
+def _records(batch: memoryview, record_count: int) -> Iterator[tuple[memoryview, memoryview]]:
+    """Yields keys, empty where there is none, and values of a batch's records.
 
     Raises:
         IndexError: it has fewer records than it says.
@@ -111,8 +131,8 @@ def _values(batch: memoryview, record_count: int) -> Iterator[memoryview]:
         _, at = _varint(batch, at + _BEFORE_DELTAS)
         _, at = _varint(batch, at)
         key_size, at = _varint(batch, at)
-        size, at = _varint(batch, at + key_size)
-        yield batch[at : at + size]
+        size, value_at = _varint(batch, at + key_size)
+        yield batch[at : at + key_size], batch[value_at : value_at + size]
         at = end
 
 

@@ -73,7 +73,7 @@ def test_a_disk_with_another_directory_id_is_no_voter() -> None:
 def test_a_log_without_its_file_of_epoch_and_vote_stops_the_process() -> None:
     filesystem = durable_directory(DATA)
     turns(filesystem).run([Started(cause_id=CauseId("start"))], now_ms=0)
-    batch = QuorumBatch(base_offset=MetadataOffset(0), leader_epoch=LeaderEpoch(1), values=(b"value",))
+    batch = QuorumBatch(base_offset=MetadataOffset(0), leader_epoch=LeaderEpoch(1), values=(b"\x01value",))
     MetadataLog(filesystem, METADATA).append(batch)
     filesystem.restart()
     turns(filesystem)

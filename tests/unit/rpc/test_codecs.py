@@ -1,8 +1,6 @@
 """Every message survives the way to bytes and back, and bytes that are no message are refused."""
 
-import types
 import typing
-from enum import Enum
 
 import msgspec
 import pytest
@@ -22,9 +20,7 @@ from laststand.emulator.core.types import (
     NodeId,
     Offset,
     ProducerId,
-    ProducerIdentity,
     TopicId,
-    TopicPartition,
 )
 from laststand.emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, UnaryApi, api_of
 from laststand.emulator.rpc.codec_error import CodecError
@@ -48,44 +44,15 @@ from laststand.emulator.rpc.metadata_codec import (
     encode_stream_request,
     encode_stream_response,
 )
+from tests.unit.random_structs import structs
 
 CAUSE = CauseId("send-7")
 CORRELATION = CorrelationId(41)
-NUMBERS = st.integers(min_value=0, max_value=2**31 - 1)
-TEXTS = st.text(max_size=8)
 
 BATCH = BatchDescriptor(
     base_offset=Offset(0), last_offset=Offset(2), leader_epoch=LeaderEpoch(0), crc=9, size=80, record_count=3
 )
 INVALID = InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason="too short")
-
-
-def values(annotation: object) -> st.SearchStrategy[object]:
-    """A strategy for any annotation that messages use."""
-    while isinstance(annotation, typing.NewType):
-        annotation = annotation.__supertype__
-    arguments = typing.get_args(annotation)
-    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
-        return st.none() | values(next(item for item in arguments if item is not types.NoneType))
-    if typing.get_origin(annotation) is tuple:
-        if arguments[1:] == (Ellipsis,):
-            return st.lists(values(arguments[0]), max_size=3).map(tuple)
-        return st.tuples(*(values(item) for item in arguments))
-    assert isinstance(annotation, type)
-    if issubclass(annotation, Enum):
-        return st.sampled_from(annotation)
-    if issubclass(annotation, TopicPartition):
-        return st.builds(TopicPartition, TEXTS, NUMBERS)
-    if issubclass(annotation, ProducerIdentity):
-        return st.builds(ProducerIdentity, NUMBERS, NUMBERS)
-    if issubclass(annotation, msgspec.Struct):
-        return structs(annotation)
-    return {int: NUMBERS, str: TEXTS, bool: st.booleans(), float: st.floats(allow_nan=False)}[annotation]
-
-
-def structs(struct: type[msgspec.Struct], *without: str) -> st.SearchStrategy[typing.Any]:
-    fields = {field.name: values(field.type) for field in msgspec.structs.fields(struct) if field.name not in without}
-    return st.builds(struct, **fields)
 
 
 def _response_type(api: UnaryApi) -> type[msgspec.Struct]:

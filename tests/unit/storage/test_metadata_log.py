@@ -6,26 +6,34 @@ import pytest
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, LeaderChange, QuorumBatch
-from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, Voter, VoterSet
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, VersionRange, Voter, VoterSet
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.storage.filesystem import OpenMode
 from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from laststand.emulator.storage.metadata_log import MetadataLog
 from tests.unit.storage.log_fixtures import durable_directory, overwrite
 
+DISK = DirectoryId("AAAAAAAAUAAAAAAAAAAAAQ")
 BATCHES = [
-    QuorumBatch(base_offset=MetadataOffset(0), leader_epoch=LeaderEpoch(0), values=(b"first",)),
+    QuorumBatch(base_offset=MetadataOffset(0), leader_epoch=LeaderEpoch(0), values=(b"\x01first",)),
     QuorumBatch(
         base_offset=MetadataOffset(1),
         leader_epoch=LeaderEpoch(3),
         control=(
             LeaderChange(leader_id=NodeId(101), voters=(NodeId(100), NodeId(101)), granting_voters=(NodeId(101),)),
             KRaftVersion(level=1),
-            KRaftVoters(voters=VoterSet.of([Voter(key=ReplicaKey(NodeId(100), DirectoryId("disk")))])),
+            KRaftVoters(
+                voters=VoterSet.of(
+                    [
+                        Voter(key=ReplicaKey(NodeId(100), DISK), versions=VersionRange(0, 1)),
+                        Voter(key=ReplicaKey(NodeId(101)), listener="localhost:9093"),
+                    ]
+                )
+            ),
         ),
     ),
-    QuorumBatch(base_offset=MetadataOffset(4), leader_epoch=LeaderEpoch(3), values=(b"", b"x" * 10_000)),
-    QuorumBatch(base_offset=MetadataOffset(6), leader_epoch=LeaderEpoch(7), values=(b"last",)),
+    QuorumBatch(base_offset=MetadataOffset(4), leader_epoch=LeaderEpoch(3), values=(b"\x01", b"\x01" * 10_000)),
+    QuorumBatch(base_offset=MetadataOffset(6), leader_epoch=LeaderEpoch(7), values=(b"\x01last",)),
 ]
 LOG_FILE = "/meta/00000000000000000000.log"
 
@@ -110,7 +118,7 @@ def test_torn_tail_is_cut_and_written_over() -> None:
     file.truncate(file.size - 1)
     log = MetadataLog(filesystem, "/meta")
     assert log.pop_recovered() == BATCHES[:-1]
-    again = msgspec.structs.replace(BATCHES[-1], values=(b"again",))
+    again = msgspec.structs.replace(BATCHES[-1], values=(b"\x01again",))
     log.append(again)
     assert _replayed(filesystem)[-1] == again
 
@@ -142,3 +150,12 @@ def test_failure_poisons_the_log(failing: str) -> None:
 def _append_and_sync(log: MetadataLog) -> None:
     log.append(BATCHES[0])
     log.sync()
+
+
+def test_a_log_of_an_earlier_release_is_refused_by_name() -> None:
+    filesystem = durable_directory("/meta")
+    log = MetadataLog(filesystem, "/meta")
+    message_pack = msgspec.msgpack.encode(("a record", ()))
+    log.append(msgspec.structs.replace(BATCHES[0], values=(message_pack,)))
+    with pytest.raises(StorageError, match="before it wrote Kafka's"):
+        MetadataLog(filesystem, "/meta")
