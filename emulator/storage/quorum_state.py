@@ -69,7 +69,16 @@ def read_quorum_state(filesystem: FileSystem, directory: str) -> Election | None
     path = quorum_state_path(directory)
     if not filesystem.exists(path):
         return None
-    content = read_file(filesystem, path)
+    return parse_quorum_state(read_file(filesystem, path), path=path)
+
+
+def parse_quorum_state(content: bytes, *, path: str) -> Election:
+    """Returns what a file's content says.
+
+    Args:
+        content: of the file.
+        path: of the file, for the errors; those of ``read_quorum_state``.
+    """
     try:
         version = msgspec.json.decode(content, type=_Version).data_version
         if version not in (0, 1):

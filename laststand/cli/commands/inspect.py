@@ -1,4 +1,4 @@
-"""``laststand inspect``: a partition's replicas side by side, or what is in ZooKeeper."""
+"""``laststand inspect``: a partition's replicas or controllers' logs side by side, or what is in ZooKeeper."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from laststand.cli.output.output import Output, json_option
 from laststand.cli.output.tables import print_json, print_listing
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import administer, directory_option, locate, status_of
+from laststand.cli.standing.metadata_logs import print_metadata_logs
 from laststand.cli.standing.znodes import print_znodes
 from laststand.emulator.core.errors import suggestion
 
@@ -18,21 +19,30 @@ if TYPE_CHECKING:
     from laststand.chaos.standing.inspection import InspectedPartition
 
 
-@click.command(short_help="A partition's replicas side by side, or what is in ZooKeeper.")
-@click.argument("partition", metavar="TOPIC-PARTITION|/PATH", shell_complete=complete_partitions)
+@click.command(short_help="A partition's replicas or controllers' logs side by side, or what is in ZooKeeper.")
+@click.argument("partition", metavar="TOPIC-PARTITION|metadata|/PATH", shell_complete=complete_partitions)
+@click.option("--from", "since", type=click.IntRange(min=0), metavar="OFFSET", help="For metadata: the first record.")
 @directory_option
 @json_option
-def inspect(partition: str, place: Path, output: Output) -> None:
+def inspect(partition: str, since: int | None, place: Path, output: Output) -> None:
     """Show what each replica of TOPIC-PARTITION, such as orders-0, holds.
 
     Running brokers answer for themselves; for the others, and for epochs and flushed offsets, the files are read. After
     a power loss the log would end at FLUSHED or later.
+
+    ``metadata`` shows the logs of all controllers: each record, who has it, and whether it is committed. --dir may also
+    name a run, or a directory with copies of controllers' log directories, Kafka's or ours.
 
     In an era with ZooKeeper /PATH shows a node and all below it with versions and data, as the server's transaction log
     tells, whether the cluster is up or not: ``/``, ``/controller``, ``/brokers/topics``.
     """
     from laststand.chaos.standing.inspection import inspect_partition
 
+    if partition == "metadata":
+        print_metadata_logs(place, since=since, output=output)
+        return
+    if since is not None:
+        raise UserError("--from is for metadata only")
     if partition.startswith("/"):
         print_znodes(locate(place), partition, output=output)
         return

@@ -85,6 +85,7 @@ OF_A_DIRECTORY: Final = (
     "replay {}",
     "status --dir {}",
     "inspect orders-0 --dir {}",
+    "inspect metadata --dir {}",
     "logs 1 --dir {}",
     "start {}",
     "down {}",
