@@ -40,6 +40,7 @@ class Removal(NamedTuple):
 _BROKER: Final = "tests/unit/core/broker"
 _CONTROLLER: Final = "tests/unit/core/controller"
 _SCRIPTS: Final = "tests/interaction/test_scripts.py::test_script"
+_PLANS: Final = "tests/simulation/test_regressions.py::test_plan"
 
 REMOVALS: Final = (
     Removal(
@@ -213,6 +214,27 @@ REMOVALS: Final = (
         code="return self._stopped.get(event.incarnation_id)",
         instead="return None",
         test="tests/simulation/test_regressions.py::test_plan[an-election-that-is-not-durable-yet]",
+    ),
+    Removal(
+        row="T04",
+        place="core/broker/replicas/producer_state.py::ProducerStates._is_verified",
+        code="return guard is not None and self._verifications.get(producer.producer_id) is guard",
+        instead="return guard is not None",
+        test=f"{_PLANS}[t04-an-answer-after-the-transaction-s-end]",
+    ),
+    Removal(
+        row="T06",
+        place="core/broker/replicas/producer_state.py::ProducerStates.check_marker",
+        code="(raises_epoch and is_of_open)",
+        instead="(raises_epoch and ended.producer_epoch == entry.producer_epoch)",
+        test=f"{_PLANS}[t06-a-marker-is-written-again]",
+    ),
+    Removal(
+        row="T17",
+        place="core/broker/groups/offsets.py::Offsets.fetch",
+        code="unstable | self._held(request, found)",
+        instead="self._held(request, found)",
+        test=f"{_PLANS}[t17-a-position-of-an-unfinished-transaction]",
     ),
     Removal(
         row="Z02",
