@@ -7,6 +7,7 @@ process that read, after the last send, from the lowest offset that anybody know
 record counts as lost only if somebody says that it had read to the end.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -99,16 +100,22 @@ class ConvertedHistory(NamedTuple):
     has_ends: bool
 
 
-def converted(history: Sequence[ForeignOperation]) -> ConvertedHistory:
+def converted(history: Sequence[ForeignOperation], *, is_ordered: bool) -> ConvertedHistory:
     """Returns a history in our form.
+
+    Args:
+        history: whatever it has.
+        is_ordered: operations of all processes are in the order of time. Otherwise each send may have begun before
+            everything else, and nobody is known to have read after the last one.
 
     Raises:
         ConfigError: an outcome belongs to no invocation.
     """
-    finals = _Finals(history)
-    operations = [*_Conversion(history, finals.polls).operations(), *finals.reads()]
+    finals = _Finals(history if is_ordered else ())
+    conversion = _Conversion(history, finals.polls)
+    operations = [*conversion.operations(is_ordered=is_ordered), *finals.reads()]
     numbered = [msgspec.structs.replace(operation, index=index) for index, operation in enumerate(operations)]
-    return ConvertedHistory(numbered, finals.has_ends)
+    return ConvertedHistory(numbered, is_ordered and finals.has_ends)
 
 
 class _Reader(NamedTuple):
@@ -196,13 +203,21 @@ class _Conversion:
             elif isinstance(each, ForeignSend) and each.offset is not None:
                 self._known.add((each.partition, each.offset))
 
-    def operations(self) -> Iterator[Operation]:
-        """Yields the operations."""
+    def operations(self, *, is_ordered: bool) -> Iterator[Operation]:
+        """Yields the operations, of which all sends begin first where their order is not known."""
         unbegun = self._unbegun()
+        if not is_ordered:
+            for each in self._history:
+                if isinstance(each, ForeignSend) and each.type is OperationType.INVOKE:
+                    yield self._begin(each)
+            for send in itertools.chain.from_iterable(unbegun.values()):
+                yield self._begin(send)
+            unbegun.clear()
         for place, each in enumerate(self._history):
             match each:
                 case ForeignSend(type=OperationType.INVOKE):
-                    yield self._begin(each)
+                    if is_ordered:
+                        yield self._begin(each)
                 case ForeignSend():
                     for send in unbegun.pop(each.process, ()):
                         yield self._begin(send)

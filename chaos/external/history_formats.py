@@ -3,10 +3,11 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from laststand.chaos.external.foreign_clocks import clock_set_back, clocks_that_differ
 from laststand.chaos.external.foreign_history import ForeignEnd, ForeignOperation, ForeignPoll, ForeignSend
 from laststand.emulator.core.errors import ConfigError, MissingToolError, shown
 from laststand.emulator.core.history import OperationType
@@ -56,21 +57,49 @@ _LINE: Final[msgspec.json.Decoder[_SendLine | _PollLine | _EndLine]] = msgspec.j
 )
 
 
-def read_foreign_history(paths: Sequence[Path]) -> list[ForeignOperation]:
+class ForeignHistory(NamedTuple):
+    """A history that others wrote.
+
+    Attributes:
+        operations: of it, in the order of time, or file by file where that is not known.
+        problem: why it is not known; ``None`` if nothing speaks against it.
+    """
+
+    operations: list[ForeignOperation]
+    problem: str | None
+
+
+def read_foreign_history(paths: Sequence[Path]) -> ForeignHistory:
     """Reads files of one history; several are merged by the times in them.
 
     Raises:
-        ConfigError: a line is in none of the forms; the text names file and line.
+        ConfigError: a line is in none of the forms, or one of several files lacks times; the text names the file.
         MissingToolError: EDN cannot be read.
     """
-    histories = [_read(path) for path in paths]
+    histories = {path: _read(path) for path in paths}
     if len(histories) == 1:
-        return histories[0]
-    return sorted(itertools.chain.from_iterable(histories), key=_time_of)
+        return ForeignHistory(histories[paths[0]], None)
+    problems = [clock_set_back(path.name, _timed(path, operations)) for path, operations in histories.items()]
+    operations = list(itertools.chain.from_iterable(histories.values()))
+    merged = sorted(operations, key=_time_of)
+    names = {id(each): path.name for path, its_own in histories.items() for each in its_own}
+    problems.append(clocks_that_differ(merged, lambda each: names[id(each)]))
+    problem = next(filter(None, problems), None)
+    return ForeignHistory(merged if problem is None else operations, problem)
 
 
 def _time_of(operation: ForeignOperation) -> int:
     return 1 << 63 if isinstance(operation, ForeignEnd) else operation.time_ns
+
+
+def _timed(path: Path, operations: Sequence[ForeignOperation]) -> Iterator[ForeignSend | ForeignPoll]:
+    for each in operations:
+        if not isinstance(each, ForeignEnd):
+            if not each.time_ns:
+                raise ConfigError(
+                    key="FILE", value=str(path), expected="times in all lines: several files are merged by them"
+                )
+            yield each
 
 
 def _read(path: Path) -> list[ForeignOperation]:

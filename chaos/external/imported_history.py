@@ -25,16 +25,17 @@ def import_history(paths: Sequence[Path], target: Path, *, era: str, has_read_to
         ConfigError: a file is no history.
         OSError: a file cannot be read or written.
     """
-    history = converted(read_foreign_history(paths))
+    found = read_foreign_history(paths)
+    history = converted(found.operations, is_ordered=found.problem is None)
     if not history.operations:
         raise ConfigError(key="FILE", value=str(paths[0]), expected="a history with operations")
     names = ", ".join(path.name for path in paths)
     run = ClientRun(target, era=era, broker_ids=(BrokerId(NODE),), description=f"A history of others: {names}.")
     try:
         rewrite_history(target / HISTORY_FILE, history.operations)
-        if has_read_to_end or history.has_ends:
+        if history.has_ends or (has_read_to_end and found.problem is None):
             run.note_settled()
-        run.close(problem=None)
+        run.close(problem=found.problem)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise

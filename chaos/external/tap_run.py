@@ -15,7 +15,7 @@ from laststand.emulator.client.config import ClientConfig, Wire
 from laststand.emulator.client.history import HISTORY_FILE
 from laststand.emulator.cluster.external_cluster import ExternalCluster
 from laststand.emulator.cluster.kafka_tap import KafkaTap, Listen
-from laststand.emulator.cluster.layout import foreign_history_file, token_file
+from laststand.emulator.cluster.layout import foreign_history_file, key_file, token_file
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.errors import ConfigError, EmulatorError
 from laststand.emulator.core.properties import node_properties
@@ -50,7 +50,7 @@ async def run_tap(
         cluster,
         listen,
         history_file=lambda broker_id: foreign_history_file(directory, broker_id, incarnation=0),
-        key_file=lambda broker_id: directory / "keys" / f"{broker_id}.jsonl" if has_keys else None,
+        key_file=lambda broker_id: key_file(directory, broker_id, incarnation=0) if has_keys else None,
     )
     try:
         await tap.open()

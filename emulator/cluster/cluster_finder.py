@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from laststand.emulator.cluster.external_cluster import ExternalCluster
-from laststand.emulator.core.address import host_and_port
+from laststand.emulator.core.address import PORT_MAX, host_and_port
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.kafka.api_names import API_KEYS
 from laststand.emulator.kafka.connection import connected
@@ -92,9 +92,13 @@ async def _check_addresses(addresses: Iterable[str], *, whose: str, owned: str |
     for address in addresses:
         try:
             host, port = host_and_port(address)
+            if not host or not 0 < port <= PORT_MAX:
+                raise ValueError
             found = await loop.getaddrinfo(host.strip("[]"), port)
         except ValueError:
-            raise ConfigError(key=whose, value=address, expected="host:port") from None
+            raise ConfigError(
+                key=whose, value=address, expected=f"host:port, with a port from 1 to {PORT_MAX}"
+            ) from None
         except OSError as error:
             raise ConfigError(key=whose, value=address, expected=f"a known host: {error.strerror}") from None
         for *_, place in found:

@@ -178,6 +178,11 @@ def foreign_history_files(run: Path) -> list[Path]:
     return line_files(run / "history", "kafka-*")
 
 
+def key_file(run: Path, node_id: NodeId, *, incarnation: int) -> Path:
+    """Returns the file of the keys that were acknowledged beside that."""
+    return run / "history" / f"kafka-{node_id}-{incarnation}.keys"
+
+
 def token_file(run: Path) -> Path:
     """Returns where the token of the cluster is whose run has this directory."""
     return run / "token"

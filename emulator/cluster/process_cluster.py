@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from laststand.emulator.cluster.child import EndCause, ProcessEnd, StartError
-from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.layout import ClusterLayout, key_file
 from laststand.emulator.cluster.node_files import NodeFiles
 from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
 from laststand.emulator.cluster.ports import LOOPBACK
@@ -373,6 +373,7 @@ class ProcessCluster:
             return None
         history = self.layout.foreign_history_file(node_id, incarnation)
         history.parent.mkdir(exist_ok=True)
+        keys = key_file(self.layout.directory, node_id, incarnation=incarnation)
         listeners = tuple(
             KafkaListenerConfig(
                 client_id=client_id,
@@ -381,7 +382,7 @@ class ProcessCluster:
             )
             for client_id, name in kafka_client_ids(self.layout.kafka_clients).items()
         )
-        return KafkaConfig(listeners=listeners, history=str(history))
+        return KafkaConfig(listeners=listeners, history=str(history), keys=str(keys))
 
     def _ended(self, end: ProcessEnd) -> None:
         if end.name in self._doomed:

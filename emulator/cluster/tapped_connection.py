@@ -2,7 +2,7 @@
 
 Only these are read; all others pass as they are:
 
-- Produce, Fetch, OffsetCommit, TxnOffsetCommit and OffsetFetch, for the history;
+- Produce, Fetch, OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete and DeleteGroups, for the history;
 - Metadata, FindCoordinator and DescribeCluster, whose answers name addresses of brokers, as answers of these two may;
 - ApiVersions, whose answer offers only versions of these that can be read here.
 
@@ -19,16 +19,24 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from laststand.emulator.cluster.key_file import KeyFile, keys_of
 from laststand.emulator.core import messages
 from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS
-from laststand.emulator.kafka_listener.client_history import ClientHistory, Polled, Position, Sent
+from laststand.emulator.kafka_listener.client_history import ClientHistory, Polled, Sent
+from laststand.emulator.kafka_listener.group_positions import (
+    POSITION_APIS,
+    kind_of,
+    known_error,
+    known_offset,
+    named,
+    positions,
+)
+from laststand.emulator.kafka_listener.key_file import KeyFile
 from laststand.emulator.kafka_listener.message_codec import Writer, read_client_id, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Api, Message, all_apis, api_named
 from laststand.emulator.plan.nodes import CLIENT
@@ -43,11 +51,7 @@ _FETCH: Final = api_named("Fetch").key
 _METADATA: Final = api_named("Metadata").key
 _COORDINATOR: Final = api_named("FindCoordinator").key
 _CLUSTER: Final = api_named("DescribeCluster").key
-_COMMIT: Final = api_named("OffsetCommit").key
-_COMMIT_IN_TRANSACTION: Final = api_named("TxnOffsetCommit").key
-_POSITIONS: Final = api_named("OffsetFetch").key
-_COMMITS: Final = frozenset({_COMMIT, _COMMIT_IN_TRANSACTION})
-_READ: Final = frozenset({_PRODUCE, _FETCH, _METADATA, _COORDINATOR, _CLUSTER, _POSITIONS, *_COMMITS})
+_READ: Final = frozenset({_PRODUCE, _FETCH, _METADATA, _COORDINATOR, _CLUSTER, *POSITION_APIS})
 
 _API_AND_VERSION: Final = struct.Struct(">hh")
 _SIZE_BYTES: Final = 4
@@ -69,7 +73,6 @@ _FIRST_EPOCH: Final = 0
 _NO_SESSION: Final = (-1).to_bytes(4, "big", signed=True)
 _CONSUMER: Final = -1
 _KNOWN_ACKS: Final = frozenset(int(acks) for acks in Acks)
-_KNOWN_ERRORS: Final = frozenset(int(error) for error in ErrorCode)
 _FLUSHES_AFTER_S: Final = 0.1
 
 
@@ -109,7 +112,6 @@ class TappedBroker:
 
     Attributes:
         history: of its clients.
-        keys: that its clients write, if somebody wants to know.
         partitions: that its clients have written to or read from.
     """
 
@@ -118,8 +120,13 @@ class TappedBroker:
     ) -> None:
         self.broker_id = broker_id
         self.address = address
-        self.history = ClientHistory(history_file, broker_id=broker_id, incarnation=0, on_lines=self._flush_soon)
-        self.keys = None if key_file is None else KeyFile(key_file)
+        self.history = ClientHistory(
+            history_file,
+            broker_id=broker_id,
+            incarnation=0,
+            keys=None if key_file is None else KeyFile(key_file),
+            on_lines=self._flush_soon,
+        )
         self.cluster = cluster
         self.partitions: set[TopicPartition] = set()
         self._history_file = history_file
@@ -143,8 +150,6 @@ class TappedBroker:
         self._flushing = None
         try:
             self.history.flush()
-            if self.keys is not None:
-                self.keys.flush()
         except OSError as error:
             self._is_whole = False
             problem = f"{error.filename or self._history_file}: {error.strerror}"
@@ -160,7 +165,6 @@ class _Exchange(NamedTuple):
         version: of it.
         correlation: its correlation id.
         sent: of a produce request.
-        keys: of its records, if somebody wants to know.
         asked: of a consumer's fetch.
         body: of a request about positions of groups.
         begun_ns: when that came.
@@ -170,7 +174,6 @@ class _Exchange(NamedTuple):
     version: int
     correlation: bytes
     sent: dict[TopicPartition, Sent]
-    keys: dict[TopicPartition, tuple[str | None, ...]]
     asked: dict[tuple[str | None, int], messages.FetchPartition]
     body: Message | None
     begun_ns: int
@@ -270,7 +273,7 @@ class TappedConnection:
             body = request_codec(key, version).read(reader)
             self._await_answer(api, version, frame, asked=dict(self._asked(body)))
             return _without_session(frame, body, body_at, version)
-        elif key == _POSITIONS or key in _COMMITS:
+        elif key in POSITION_APIS:
             self._await_answer(api, version, frame, body=request_codec(key, version).read(reader))
         else:
             self._await_answer(api, version, frame)
@@ -283,7 +286,6 @@ class TappedConnection:
         frame: bytes | bytearray,
         *,
         sent: dict[TopicPartition, Sent] | None = None,
-        keys: dict[TopicPartition, tuple[str | None, ...]] | None = None,
         asked: dict[tuple[str | None, int], messages.FetchPartition] | None = None,
         body: Message | None = None,
     ) -> None:
@@ -293,7 +295,6 @@ class TappedConnection:
                 version=version,
                 correlation=bytes(frame[_CORRELATION]),
                 sent=sent or {},
-                keys=keys or {},
                 asked=asked or {},
                 body=body,
                 begun_ns=0 if body is None else time.monotonic_ns(),
@@ -305,28 +306,27 @@ class TappedConnection:
             self._await_answer(None, version, frame)
             return
         batches: list[tuple[TopicPartition, TopicId | None, BatchDescriptor]] = []
-        keys: dict[TopicPartition, tuple[str | None, ...]] = {}
+        records: dict[TopicPartition, bytes] = {}
         for topic in body["topicData"]:
-            name, topic_id = self._broker.cluster.topic_of(*_named(topic, topic["name"]))
+            name, topic_id = self._broker.cluster.topic_of(*named(topic, topic["name"]))
             for each in topic["partitionData"]:
-                partition, records = TopicPartition(name, each["index"]), each["records"] or b""
-                batches += [(partition, topic_id, batch) for batch in describe_batches(records)]
-                if self._broker.keys is not None:
-                    keys[partition] = keys_of(records)
+                partition = TopicPartition(name, each["index"])
+                records[partition] = each["records"] or b""
+                batches += [(partition, topic_id, batch) for batch in describe_batches(records[partition])]
         self._broker.partitions.update(partition for partition, *_ in batches)
         acks = Acks(body["acks"])
-        sent = self._broker.history.invoke(self, batches, acks)
+        sent = self._broker.history.invoke(self, batches, acks, records=records)
         if acks is Acks.NONE:
             self._broker.history.complete_unanswered(self, sent.values())
         else:
-            self._await_answer(api, version, frame, sent=sent, keys=keys)
+            self._await_answer(api, version, frame, sent=sent)
 
     def _asked(self, body: Message) -> Iterator[tuple[tuple[str | None, int], messages.FetchPartition]]:
         """Yields what a consumer asks, by the topic as it names it and the partition; nothing of a replica's fetch."""
         if body["replicaId"] != _CONSUMER:
             return
         for topic in body["topics"]:
-            name, topic_id = self._broker.cluster.topic_of(*_named(topic, topic["topic"]))
+            name, topic_id = self._broker.cluster.topic_of(*named(topic, topic["topic"]))
             for each in topic["partitions"]:
                 epoch = each["currentLeaderEpoch"]
                 yield (
@@ -363,9 +363,6 @@ class TappedConnection:
         if exchange.sent and answer is not None:
             outcomes = _outcomes(exchange.sent, answer)
             self._broker.history.complete(self, exchange.sent, outcomes, is_written=self.client.is_open)
-            if self._broker.keys is not None:
-                for partition, outcome in outcomes.items():
-                    self._broker.keys.add(exchange.sent[partition], outcome, exchange.keys[partition])
 
     def _read_answer(self, exchange: _Exchange, api: Api, frame: bytes | bytearray) -> None:
         version = exchange.version
@@ -417,23 +414,15 @@ class TappedConnection:
 
     def _note_positions(self, exchange: _Exchange, api: Api, body: Message, answer: Message | None) -> None:
         """Notes what a coordinator answers about positions; of a commit also that there is no answer."""
-        kind: Literal["commit", "fetch"] = "commit" if api.key in _COMMITS else "fetch"
-        found = _commits(body, answer) if kind == "commit" else _given(body, answer)
-        positions = []
-        for group, topic, index, offset, error in found:
-            name, topic_id = self._broker.cluster.topic_of(*_named(topic, topic["name"]))
-            outcome = None if error is None else _error(error)
-            if outcome is ErrorCode.NONE and api.key == _COMMIT_IN_TRANSACTION:  # which may be aborted
-                outcome = None
-            positions.append(Position(group, TopicPartition(name, index), topic_id, _offset(offset), outcome))
-        self._broker.history.add_positions(self, kind, positions, begun_ns=exchange.begun_ns)
+        found = positions(api.key, body, answer, self._broker.cluster.topic_of)
+        self._broker.history.add_positions(self, kind_of(api.key), found, begun_ns=exchange.begun_ns)
 
     def _note_polls(self, exchange: _Exchange, answer: Message) -> None:
         polls = []
         for topic in answer["responses"]:
             for each in topic["partitions"]:
                 asked = exchange.asked.get((topic["topicId"] or topic["topic"], each["partitionIndex"]))
-                error, records = _error(each["errorCode"]), each["records"] or b""
+                error, records = known_error(each["errorCode"]), each["records"] or b""
                 if asked is None or (error is ErrorCode.NONE and not records):
                     continue
                 self._broker.partitions.add(asked.topic_partition)
@@ -441,38 +430,11 @@ class TappedConnection:
                     topic=asked.topic,
                     partition=asked.partition,
                     error=error,
-                    high_watermark=_offset(each["highWatermark"]),
-                    log_start_offset=_offset(each["logStartOffset"]),
+                    high_watermark=known_offset(each["highWatermark"]),
+                    log_start_offset=known_offset(each["logStartOffset"]),
                 )
                 polls.append(Polled(asked, outcome, records))
         self._broker.history.add_polls(self, polls)
-
-
-def _commits(body: Message, answer: Message | None) -> Iterator[tuple[str, Message, int, int, int | None]]:
-    """Yields group, topic, partition, offset and error of each position that a request commits."""
-    errors = {
-        (topic.get("topicId") or topic["name"], each["partitionIndex"]): each
-        for topic in ((answer or {}).get("topics") or ())
-        for each in topic["partitions"]
-    }
-    for topic in body["topics"]:
-        name = topic.get("topicId") or topic["name"]
-        for each in topic["partitions"]:
-            index = each["partitionIndex"]
-            answered = errors.get((name, index))
-            error = None if answered is None else answered["errorCode"]
-            yield body["groupId"], topic, index, each["committedOffset"], error
-
-
-def _given(body: Message, answer: Message | None) -> Iterator[tuple[str, Message, int, int, int | None]]:
-    """Yields the same of each position that an answer gives."""
-    if answer is None:
-        return
-    groups = answer["groups"] or [{**answer, "groupId": body["groupId"]}]
-    for group in groups:
-        for topic in group["topics"] or ():
-            for each in topic["partitions"]:
-                yield group["groupId"], topic, each["partitionIndex"], each["committedOffset"], each["errorCode"]
 
 
 def _outcomes(
@@ -491,8 +453,8 @@ def _outcomes(
             outcomes[partition] = messages.ProducePartitionResponse(
                 topic=partition.topic,
                 partition=partition.partition,
-                error=_error(found["errorCode"]),
-                base_offset=_offset(found["baseOffset"]),
+                error=known_error(found["errorCode"]),
+                base_offset=known_offset(found["baseOffset"]),
             )
     return outcomes
 
@@ -508,11 +470,6 @@ def _written(exchange: _Exchange, api: Api, answer: Message) -> bytes:
     header = b"\0" if _has_flexible_header(api, exchange.version) else b""
     content = b"".join((exchange.correlation, header, *writer.buffers()))
     return len(content).to_bytes(_SIZE_BYTES, "big") + content
-
-
-def _named(topic: Message, name: str) -> tuple[str | None, TopicId | None]:
-    """Returns the name or the id by which a request names a topic."""
-    return (None, TopicId(topic["topicId"])) if topic.get("topicId") else (name, None)
 
 
 def _places(key: int, answer: Message) -> Iterator[tuple[Message, int]]:
@@ -537,11 +494,3 @@ def _without_session(frame: bytes | bytearray, body: Message, body_at: int, vers
         return frame
     at = body_at + _SESSION_EPOCH_AT + (4 if version < _NO_REPLICA_ID_SINCE else 0)
     return b"".join((frame[:at], _NO_SESSION, frame[at + 4 :]))
-
-
-def _error(number: int) -> ErrorCode:
-    return ErrorCode(number) if number in _KNOWN_ERRORS else ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-def _offset(number: int) -> Offset | None:
-    return Offset(number) if number >= 0 else None

@@ -1,5 +1,9 @@
 """Addresses of processes as text: ``host:port``."""
 
+from typing import Final
+
+PORT_MAX: Final = 65_535
+
 
 def host_and_port(address: str) -> tuple[str, int]:
     """Returns the two parts of an address; the host may have colons of its own.

@@ -108,7 +108,7 @@ class SendOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", ta
 
 
 class AckedKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys of records that a broker acknowledged: a line of ``keys/BROKER.jsonl``, beside a history of its clients.
+    """Keys of records that a broker acknowledged: a line of a ``history/kafka-BROKER-INCARNATION.keys``.
 
     Attributes:
         topic_id: of the topic, if it is known.
@@ -289,14 +289,16 @@ class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_fiel
 class GroupPositionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_position"):
     """A position of a consumer group of clients of Kafka: a coordinator was asked to commit it, or gave it.
 
-    ``ok`` says that it was answered without an error; ``fail`` with one; ``info`` that a commit may be in force: it was
-    not answered, or belongs to a transaction, which may be aborted.
+    ``ok`` says that it was answered without an error; ``fail`` with one that says that it is not in force; ``info``
+    that it may be: it was not answered, or by another error, or belongs to a transaction, which may be aborted. Our own
+    brokers, which may not live to answer, write ``invoke`` first.
 
     Attributes:
         process: the client.
         kind: ``commit``, or ``fetch`` of what is committed.
+        topic: empty for all partitions of a group, which is deleted.
         node: the coordinator.
-        offset: the next one to be read; ``None`` where none is committed.
+        offset: the next one to be read; ``None`` where none is committed, or it is deleted.
         begun_ns: when the client asked.
         error: the error's name.
     """

@@ -8,7 +8,7 @@ clients, so that one oracle judges both.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from laststand.emulator.client.history import GroupPosition, History
 from laststand.emulator.core import messages
@@ -19,12 +19,14 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.history import (
     FOREIGN_CLIENT,
     UNKNOWN_PRODUCER,
+    AckedKeys,
     Attempt,
     ForeignProcess,
     OperationType,
     PolledBatch,
 )
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, Offset, TopicId, TopicPartition
+from laststand.emulator.kafka_listener.key_file import KeyFile, keys_of
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.storage.record_batch import describe_batches
 
@@ -52,6 +54,7 @@ class Sent(NamedTuple):
         batch: its header.
         acks: of the request.
         invoked: the line about its invocation.
+        keys: of its records, if somebody wants to know.
     """
 
     partition: TopicPartition
@@ -59,6 +62,7 @@ class Sent(NamedTuple):
     batch: BatchDescriptor
     acks: Acks
     invoked: SendRecorded
+    keys: tuple[str | None, ...] = ()
 
     @property
     def operation_id(self) -> CauseId:
@@ -80,14 +84,18 @@ class Polled(NamedTuple):
     records: Attachment
 
 
+ALL_TOPICS: Final = TopicPartition("", 0)
+"""Stands for all partitions of which a group has positions: those of a group that is deleted."""
+
+
 class Position(NamedTuple):
-    """A position of a group that a client asked a coordinator to commit, or asked for.
+    """A position of a group that a client asked a coordinator to commit or to delete, or asked for.
 
     Attributes:
         group: name of it.
         partition: of the topic.
         topic_id: of the topic, if it is known.
-        offset: of a commit; of the answer to a client that asks, ``None`` where none is committed.
+        offset: of a commit, ``None`` of one that is deleted; of an answer, ``None`` where none is committed.
         error: of the answer; ``None`` where there was none, or where a transaction decides.
     """
 
@@ -105,18 +113,27 @@ class ClientHistory:
         path: of the file; it is made with the first line.
         broker_id: of the broker.
         incarnation: of its process.
+        keys: gets keys of records that are acknowledged; without it they are not read.
         on_lines: called where lines were added, to have ``flush`` called; without it they are written at once.
     """
 
     def __init__(
-        self, path: Path, *, broker_id: BrokerId, incarnation: int, on_lines: Callable[[], None] | None = None
+        self,
+        path: Path,
+        *,
+        broker_id: BrokerId,
+        incarnation: int,
+        keys: KeyFile | None = None,
+        on_lines: Callable[[], None] | None = None,
     ) -> None:
         self._path = path
+        self._keys = keys
         self._broker_id = broker_id
         self._incarnation = incarnation
         self._on_lines = self.flush if on_lines is None else on_lines
         self._file: History | None = None
         self._records: dict[str, int] = {}
+        self._read_up_to: dict[str, dict[TopicPartition, int]] = {}
         self._operations = 0
 
     def process_of(self, connection: ClientConnection) -> str:
@@ -132,8 +149,10 @@ class ClientHistory:
         connection: ClientConnection,
         batches: Sequence[tuple[TopicPartition, TopicId | None, BatchDescriptor]],
         acks: Acks,
+        *,
+        records: Mapping[TopicPartition, Attachment],
     ) -> dict[TopicPartition, Sent]:
-        """Puts batches on record that a client sends."""
+        """Puts batches on record that a client sends, whose bytes are ``records``."""
         process = self.process_of(connection)
         sent: dict[TopicPartition, Sent] = {}
         for partition, topic_id, batch in batches:
@@ -149,7 +168,8 @@ class ClientHistory:
                 attempts=(self._attempt(batch, ErrorCode.NETWORK_EXCEPTION),),
             )
             self._history().add_send(line, process=process, acks=acks)
-            sent[partition] = Sent(partition, topic_id, batch, acks, line)
+            keys = () if self._keys is None else keys_of(records[partition])
+            sent[partition] = Sent(partition, topic_id, batch, acks, line, keys)
         if sent:
             self._on_lines()
         return sent
@@ -175,12 +195,25 @@ class ClientHistory:
             error = ErrorCode.NETWORK_EXCEPTION if outcome is None or not is_written else outcome.error
             base_offset = None if outcome is None or error is not ErrorCode.NONE else outcome.base_offset
             self._end(connection, each, error, base_offset)
+            if self._keys is not None and base_offset is not None:
+                self._keys.add(
+                    AckedKeys(
+                        topic=partition.topic,
+                        topic_id=each.topic_id,
+                        partition=partition.partition,
+                        base_offset=base_offset,
+                        crc=each.batch.crc,
+                        keys=each.keys,
+                    )
+                )
         if sent:
             self._on_lines()
 
     def forget(self, connection: ClientConnection) -> None:
         """Forgets a client whose connection is over."""
-        self._records.pop(self.process_of(connection), None)
+        process = self.process_of(connection)
+        self._records.pop(process, None)
+        self._read_up_to.pop(process, None)
 
     def complete_unanswered(self, connection: ClientConnection, sent: Iterable[Sent]) -> None:
         """Puts on record that batches were sent with acks=0."""
@@ -215,9 +248,21 @@ class ClientHistory:
         )
 
     def add_polls(self, connection: ClientConnection, polls: Sequence[Polled]) -> None:
-        """Puts the outcome of a fetch on record, before its answer leaves."""
+        """Puts the outcome of a fetch on record, before its answer leaves.
+
+        No broker moves a consumer. So one that asks for another offset than the one after its last batch has sought it:
+        by a position of its group, by ``auto.offset.reset``, or of its own.
+        """
+        process = self.process_of(connection)
+        read_up_to = self._read_up_to.setdefault(process, {})
         for asked, answer, records in polls:
             is_given = answer.error is ErrorCode.NONE
+            batches = list(describe_batches(records))
+            is_sought = read_up_to.get(asked.topic_partition) != asked.fetch_offset
+            if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                read_up_to.pop(asked.topic_partition, None)
+            elif batches:
+                read_up_to[asked.topic_partition] = batches[-1].last_offset + 1
             line = PollRecorded(
                 type=OperationType.OK if is_given else OperationType.INFO,
                 operation_id=self._operation_id(),
@@ -226,7 +271,7 @@ class ClientHistory:
                 node=self._broker_id,
                 leader_epoch=asked.current_leader_epoch,
                 position=asked.fetch_offset,
-                seek=True,
+                seek=is_sought,
                 high_watermark=answer.high_watermark,
                 log_start_offset=answer.log_start_offset,
                 batches=tuple(
@@ -239,11 +284,11 @@ class ClientHistory:
                         first_record_id=0,
                         record_count=batch.record_count,
                     )
-                    for batch in describe_batches(records)
+                    for batch in batches
                 ),
                 error=None if is_given else answer.error.name,
             )
-            self._history().add_poll(line, process=self.process_of(connection), phase=Phase.LIVE.value)
+            self._history().add_poll(line, process=process, phase=Phase.LIVE.value)
         if polls:
             self._on_lines()
 
@@ -254,35 +299,72 @@ class ClientHistory:
         positions: Sequence[Position],
         *,
         begun_ns: int,
+        begun: Sequence[CauseId] = (),
     ) -> None:
-        """Puts positions of groups on record; ``begun_ns`` is when the client asked."""
-        for group, partition, topic_id, offset, error in positions:
-            position = GroupPosition(
-                type=_position_type(error),
-                operation_id=self._operation_id(),
-                kind=kind,
-                group_id=group,
-                topic=partition.topic,
-                topic_id=topic_id,
-                partition=partition.partition,
-                node=self._broker_id,
-                offset=offset,
-                begun_ns=begun_ns,
-                error=None if error in (None, ErrorCode.NONE) else error.name,
-            )
-            self._history().add_group_position(position, process=self.process_of(connection))
+        """Puts positions of groups on record.
+
+        Args:
+            connection: that they were asked by.
+            kind: what was asked.
+            positions: with their outcomes.
+            begun_ns: when the client asked.
+            begun: what ``begin_commits`` returned of them, if it was called.
+        """
+        ids = begun or [self._operation_id() for _ in positions]
+        for operation_id, each in zip(ids, positions, strict=True):
+            self._add_position(connection, kind, each, _position_type(each.error), operation_id, begun_ns)
         if positions:
             self._on_lines()
+
+    def begin_commits(
+        self, connection: ClientConnection, positions: Sequence[Position], *, begun_ns: int
+    ) -> Sequence[CauseId]:
+        """Puts on record that positions are to be committed, as far as a process tells that may not live to answer."""
+        ids = [self._operation_id() for _ in positions]
+        for operation_id, each in zip(ids, positions, strict=True):
+            self._add_position(connection, "commit", each, OperationType.INVOKE, operation_id, begun_ns)
+        if positions:
+            self._on_lines()
+        return ids
+
+    def _add_position(
+        self,
+        connection: ClientConnection,
+        kind: Literal["commit", "fetch"],
+        position: Position,
+        operation_type: OperationType,
+        operation_id: CauseId,
+        begun_ns: int,
+    ) -> None:
+        error = position.error
+        line = GroupPosition(
+            type=operation_type,
+            operation_id=operation_id,
+            kind=kind,
+            group_id=position.group,
+            topic=position.partition.topic,
+            topic_id=position.topic_id,
+            partition=position.partition.partition,
+            node=self._broker_id,
+            offset=position.offset,
+            begun_ns=begun_ns,
+            error=None if error in (None, ErrorCode.NONE) else error.name,
+        )
+        self._history().add_group_position(line, process=self.process_of(connection))
 
     def flush(self) -> None:
         """Writes the lines that were added since the last call."""
         if self._file is not None:
             self._file.flush()
+        if self._keys is not None:
+            self._keys.flush()
 
     def close(self) -> None:
         """Seals the history."""
         if self._file is not None:
             self._file.__exit__(None, None, None)
+        if self._keys is not None:
+            self._keys.close()
 
     def _operation_id(self) -> CauseId:
         self._operations += 1
@@ -299,6 +381,10 @@ def _failure(error: ErrorCode) -> OperationType:
 
 
 def _position_type(error: ErrorCode | None) -> OperationType:
-    if error is None:
+    if error is None or error in _MAY_BE_IN_FORCE:
         return OperationType.INFO
-    return OperationType.OK if error is ErrorCode.NONE else OperationType.FAIL
+    return OperationType.OK if error is ErrorCode.NONE else _failure(error)
+
+
+_MAY_BE_IN_FORCE: Final = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
+"""Answers of coordinators that could not replicate a commit in time, or that have lost their partition meanwhile."""

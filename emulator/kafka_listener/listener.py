@@ -17,6 +17,7 @@ from laststand.emulator.kafka_listener.api_versions import API_VERSIONS, api_ver
 from laststand.emulator.kafka_listener.client_quotas import CLIENT_QUOTAS
 from laststand.emulator.kafka_listener.connection import AnswerlessConnection, KafkaConnection, RefusedError
 from laststand.emulator.kafka_listener.data_plane import DATA_PLANE
+from laststand.emulator.kafka_listener.group_positions import POSITION_APIS, with_positions_on_record
 from laststand.emulator.kafka_listener.groups import GROUPS
 from laststand.emulator.kafka_listener.inspection import INSPECTION
 from laststand.emulator.kafka_listener.message_codec import (
@@ -292,7 +293,9 @@ class KafkaListener:
             return [correlation_id, *_encoded(api_versions(served, request, advertised), key, version)]
         if not isinstance(connection, AnswerlessConnection):
             self._note_client(served.history.process_of(connection), connection)
-        answer = await answer_as_allowed(served, request, _HANDLERS[key])
+        answer = await (
+            with_positions_on_record(served, request, _answer) if key in POSITION_APIS else _answer(served, request)
+        )
         if answer is None:
             return None
         parts = [b"\0" if version in api.flexible else b"", *_encoded(answer, key, version)]
@@ -300,6 +303,10 @@ class KafkaListener:
         if question is not None and served.broker.image.next_offset > 0:
             self._cache.store(served.broker.image.next_offset, question, parts)
         return [correlation_id, *parts]
+
+
+async def _answer(served: Served, request: ClientRequest) -> Message | None:
+    return await answer_as_allowed(served, request, _HANDLERS[request.key])
 
 
 def _encoded(message: Message, key: int, version: int) -> Buffers:

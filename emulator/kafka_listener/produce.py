@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -181,7 +181,7 @@ def _problem(
     return (ErrorCode.INVALID_TOPIC_EXCEPTION, None) if is_internal else None
 
 
-def _on_record(served: Served, request: ClientRequest, asked: Iterable[_Asked]) -> dict[TopicPartition, Sent]:
+def _on_record(served: Served, request: ClientRequest, asked: Collection[_Asked]) -> dict[TopicPartition, Sent]:
     """Puts the batches of a request on record before the core gets them."""
     topics = served.broker.image.topics
     batches = [
@@ -189,7 +189,10 @@ def _on_record(served: Served, request: ClientRequest, asked: Iterable[_Asked]) 
         for each in asked
         if isinstance(each.entry.batch, BatchDescriptor)
     ]
-    return served.history.invoke(request.connection, batches, Acks(request.body["acks"])) if batches else {}
+    if not batches:
+        return {}
+    records = {each.entry.topic_partition: each.batch.records for each in asked}
+    return served.history.invoke(request.connection, batches, Acks(request.body["acks"]), records=records)
 
 
 def _with_cause(entry: messages.ProducePartition, sent: dict[TopicPartition, Sent]) -> messages.ProducePartition:

@@ -12,7 +12,7 @@ from laststand.emulator.core.authorizer.denials import RecordingAuthorizer
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
-from laststand.emulator.core.types import BrokerId, CauseId, IsolationLevel, NodeId, TopicPartition
+from laststand.emulator.core.types import BrokerId, CauseId, IsolationLevel, NodeId, TopicId, TopicPartition
 from laststand.emulator.kafka_listener.client_history import ClientHistory
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
@@ -252,6 +252,13 @@ class Served(NamedTuple):
         if name or topic.get("topicId") is None:
             return name
         return self.broker.image.topic_names.get(topic["topicId"])
+
+    def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
+        """Returns name and id of a topic of which a request has one."""
+        image = self.broker.image
+        if name is None:
+            return image.topic_names.get(topic_id or TopicId(""), f"?{topic_id}"), topic_id
+        return name, image.topics.get(name)
 
 
 Handler: TypeAlias = Callable[[Served, ClientRequest], Awaitable[Message | None]]

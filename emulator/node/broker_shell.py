@@ -258,6 +258,7 @@ class BrokerShell:
         from laststand.emulator.kafka_listener.client_history import ClientHistory
         from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
         from laststand.emulator.kafka_listener.gateway import CoreGateway
+        from laststand.emulator.kafka_listener.key_file import KeyFile
         from laststand.emulator.kafka_listener.quota_usage import QuotaUsage
         from laststand.emulator.kafka_listener.releases import served_versions
         from laststand.emulator.kafka_listener.requests import Endpoint, Served
@@ -285,6 +286,7 @@ class BrokerShell:
                 Path(config.history),
                 broker_id=BrokerId(self._config.node_id),
                 incarnation=self._config.incarnation,
+                keys=KeyFile(Path(config.keys)),
             ),
             produced=QuotaUsage(PRODUCER_BYTE_RATE),
             fetched=QuotaUsage(CONSUMER_BYTE_RATE),

@@ -89,10 +89,12 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         listeners: one for each of them.
         history: file for what they ask and are answered; must not exist yet.
+        keys: file for keys of records that are acknowledged.
     """
 
     listeners: tuple[KafkaListenerConfig, ...]
     history: str
+    keys: str
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -125,7 +125,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         host=EVERY_INTERFACE,
         port=port,
         metrics_port=_whole(given, "METRICS_PORT") if "METRICS_PORT" in given else None,
-        kafka=_kafka_config(given, directory / "history" / f"kafka-{node_id}-{incarnation}{SUFFIX}"),
+        kafka=_kafka_config(given, directory / "history", f"{node_id}-{incarnation}"),
         # A controller sends requests to its own broker, too.
         addresses={**addresses, node_id: f"127.0.0.1:{port}"} if has_zookeeper else addresses,
         has_health_checks=True,
@@ -294,9 +294,12 @@ def _whole(given: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
-def _kafka_config(given: Mapping[str, str], history: Path) -> KafkaConfig | None:
+def _kafka_config(given: Mapping[str, str], folder: Path, name: str) -> KafkaConfig | None:
     listeners = kafka_listeners(given)
-    return KafkaConfig(listeners=tuple(listeners.values()), history=str(history)) if listeners else None
+    if not listeners:
+        return None
+    history, keys = folder / f"kafka-{name}{SUFFIX}", folder / f"kafka-{name}.keys"
+    return KafkaConfig(listeners=tuple(listeners.values()), history=str(history), keys=str(keys))
 
 
 def _addresses(name: str, text: str) -> dict[NodeId, str]:

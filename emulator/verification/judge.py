@@ -173,6 +173,7 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
         losses=with_keys(losses, run.path, frozenset().union(*(partition.lost_crcs for partition in judged))),
         leaders=describe_leaders(timeline, evidence.facts.cluster),
         acks_comparison=compare_acks(evidence.facts) if run.report == ACKS_COMPARISON else None,
+        readers=tuple(reader for each in judged for reader in each.readers),
         seed=run.seed,
         started=run.started,
         duration_s=run.duration_s,

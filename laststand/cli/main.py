@@ -41,7 +41,7 @@ _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 _SECTIONS: Final = {
     "Runs": ("run", "verify", "report", "show", "compare", "replay", "simulate", "fuzz"),
     "Analysis": ("analyze", "sql", "export", "events"),
-    "Real clusters": ("autopsy", "import", "tap"),
+    "Real clusters": ("hooks", "tap", "import", "autopsy"),
     "Any program": ("power-loss",),
     "Catalogue": ("scenarios", "eras", "checks"),
     "Standing cluster": ("up", "status", "clients", "logs", "stop", "start", "down", "ps"),

@@ -1,5 +1,6 @@
 """Laststand's own brokers, played as a cluster that somebody else runs, lose what they lose."""
 
+import os
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from laststand.cli.main import cli
 from laststand.cli.program.exit_codes import ExitCode
+from laststand.emulator.cluster.hook_presets import PRESETS, preset
 from laststand.emulator.verification.judge_here import judge_here
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
@@ -18,6 +20,7 @@ from tests.cluster.settings import QUICK
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S
 from tests.fake_kafka import FakeCluster, Fault
+from tests.fake_programs import write_fakes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
@@ -89,6 +92,17 @@ def test_a_cluster_is_convicted_of_what_its_clients_were_told(
     assert report.doubts == ()
     assert report.lost_records == cluster.dropped
     assert (report.verdict, {each.check_id for each in report.violated()}) == (verdict, checks)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_run_by_hooks_of_a_preset(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{write_fakes(tmp_path)}:{os.environ['PATH']}")
+    (tmp_path / "hooks.yaml").write_text(preset(name, ("kafka-0", "kafka-1")))
+    cluster = FakeCluster(tmp_path, broker_ids=(0, 1), fault=Fault())
+    with cluster.running():
+        code = cli.main(one_kill(cluster, tmp_path), standalone_mode=False)
+    [run] = (tmp_path / "out" / "one-kill").glob("2*")
+    assert (code, judge_here(run).report.verdict) == (ExitCode.VALID, Verdict.VALID)
 
 
 def test_an_interrupted_run_starts_what_it_has_killed_and_deletes_its_topics(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_it_is_found_what_a_cluster_knows_itself_to_have_lost(era: str, lost: in
     report = judge_here(tmp_path / "run").report
     assert report.doubts == ()
     assert (report.counts[0].acked, report.lost_records) == (40, lost) == (own.counts[0].acked, own.lost_records)
-    named = {key for loss in report.losses for key in loss.keys}
-    assert named == ({f"order-{number}" for number in range(20)} if lost else set())
+    for each in (report, own):
+        named = {key for loss in each.losses for key in loss.keys}
+        assert named == ({f"order-{number}" for number in range(20)} if lost else set())
     assert report.verdict is (Verdict.VIOLATION if lost else Verdict.VALID)

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from laststand.emulator.core import events as e
@@ -14,6 +15,7 @@ from laststand.emulator.verification.judge_here import judge_here
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.tables.vocabulary import tag
 from laststand.emulator.verification.verdict.forms import summary
+from laststand.emulator.verification.verdict.readers import Jump, JumpCause, Reader
 from laststand.emulator.verification.verdict.report import CheckStatus, Verdict, VerdictReport
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import CAUSE, HARNESS, Batch, RunBuilder, healthy, last_replica_standing
@@ -181,3 +183,135 @@ def test_a_harness_that_does_not_reach_its_end_makes_the_run_unknown(tmp_path: P
     run = healthy(tmp_path / "run")
     run.note(HARNESS, e.RunEnded(cause_id=CAUSE, problem="hook kill of node 1 failed"))
     assert judged(run).verdict is Verdict.UNKNOWN
+
+
+# --- What applications were given ---------------------------------------------------------------------------------
+
+FIRST, SECOND, OF_OTHER_BROKER = "kafka:shop@1000->0-0.1", "kafka:shop@1000->0-0.2", "kafka:shop@1000->1-0.1"
+
+
+class Shop:
+    """An application that reads a log of batches with ten records each."""
+
+    def __init__(self, path: Path) -> None:
+        self.run = healthy(path)
+        while len(self.run.logs[0, "orders", 0]) < 6:
+            self.run.send()
+        self.log = list(self.run.logs[0, "orders", 0])
+
+    def read(self, process: str, *batches: int, position: int | None = None) -> None:
+        given = [self.log[each] for each in batches]
+        start = given[0].base_offset if position is None else position
+        self.run.poll(given, process=process, position=start, seek=True)
+
+    def fail(self, process: str, position: int) -> None:
+        self.run.poll([], process=process, position=position, seek=True, error="OFFSET_OUT_OF_RANGE")
+
+    def readers(self) -> tuple[Reader, ...]:
+        return judged(self.run).readers
+
+
+def on_one_connection(shop: Shop) -> None:
+    shop.read(FIRST, 0, 1)
+    shop.read(FIRST, 2)
+
+
+def on_two_connections(shop: Shop) -> None:
+    shop.read(FIRST, 0, 1)
+    shop.read(OF_OTHER_BROKER, 2)
+    shop.read(FIRST, 3)
+
+
+def back_by_its_group(shop: Shop) -> None:
+    shop.run.group_position("fetch", None)
+    shop.read(FIRST, 0, 1, 2)
+    shop.run.group_position("commit", 15)
+    shop.run.group_position("fetch", 15)
+    shop.read(SECOND, 1, 2, 3, position=15)
+
+
+def back_where_the_group_has_none(shop: Shop) -> None:
+    shop.read(FIRST, 0, 1, 2)
+    shop.run.group_position("fetch", None)
+    shop.read(SECOND, 0, 1)
+
+
+def sent_on(shop: Shop) -> None:
+    shop.read(FIRST, 0)
+    shop.fail(FIRST, 10)
+    shop.read(FIRST, 3)
+
+
+def sought(shop: Shop) -> None:
+    shop.read(FIRST, 0, 1)
+    shop.read(FIRST, 0)
+    shop.read(FIRST, 4)
+
+
+def two_of_a_name(shop: Shop) -> None:
+    shop.read(FIRST, 0, 1)
+    shop.read(SECOND, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("plays", "given", "twice", "never", "jumps"),
+    [
+        (on_one_connection, [30], "", "", []),
+        (on_two_connections, [40], "", "", []),
+        (back_by_its_group, [40], "15-29", "", [(30, 15, JumpCause.GROUP_POSITION)]),
+        (back_where_the_group_has_none, [30], "0-19", "", [(30, 0, JumpCause.GROUP_POSITION)]),
+        (sent_on, [20], "", "10-29", [(10, 30, JumpCause.OUT_OF_RANGE)]),
+        (sought, [30], "0-9", "20-39", [(20, 0, JumpCause.NOT_KNOWN), (10, 40, JumpCause.NOT_KNOWN)]),
+        (two_of_a_name, [20, 20], "", "", []),
+    ],
+)
+def test_what_an_application_was_given_twice_or_never_is_told_with_its_cause(
+    plays: Callable[[Shop], None],
+    given: list[int],
+    twice: str,
+    never: str,
+    jumps: list[tuple[int, int, JumpCause]],
+    tmp_path: Path,
+) -> None:
+    shop = Shop(tmp_path / "run")
+    plays(shop)
+    readers = shop.readers()
+    assert [each.given for each in readers] == given
+    for each in readers:
+        assert (", ".join(map(str, each.twice)), ", ".join(map(str, each.never or ()))) == (twice, never)
+        assert [(jump.expected, jump.position, jump.cause) for jump in each.jumps] == jumps
+
+
+def test_a_record_that_took_the_place_of_another_one_is_never_given_to_who_has_passed_it(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "run")
+    shop.read(FIRST, 0)
+    shop.run.poll(
+        [msgspec.structs.replace(shop.log[1], crc=shop.log[1].crc + 1)], process=FIRST, position=10, seek=False
+    )
+    shop.read(FIRST, 2)
+    [reader] = shop.readers()
+    assert (list(map(str, reader.never or ())), reader.jumps) == (["10-19"], ())
+    assert reader.sentence == "shop was given orders-0 10-19 never"
+
+
+def test_a_verdict_names_what_was_given_twice(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "run")
+    back_by_its_group(shop)
+    line = "shop of group shop was given orders-0 15-29 twice; from 30 to 15: its group was given that position"
+    assert line in summary(judged(shop.run))
+
+
+def test_what_was_there_before_a_tap_or_comes_past_it_is_no_phantom(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "run")
+    shop.read(FIRST, 0)
+    left = [each for each in shop.run.history if each["f"] != "send"]
+    shop.run.history[:] = [{**each, "index": number} for number, each in enumerate(left)]
+    report = judged(shop.run, has_plan=False)
+    assert (statuses(report)["D10"], report.violated()) == (CheckStatus.NOT_ASKED, ())
+
+
+def test_without_a_final_log_it_is_not_known_what_was_never_given(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "run")
+    sent_on(shop)
+    [reader] = judged(shop.run, is_settled=False).readers
+    assert (reader.never, reader.jumps) == (None, (Jump(expected=10, position=30, cause=JumpCause.OUT_OF_RANGE),))

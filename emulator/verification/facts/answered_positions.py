@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+import msgspec
+
 from laststand.emulator.core.history import GroupPositionOperation, OperationType
 from laststand.emulator.core.types import TopicId
 from laststand.emulator.verification.facts.cluster import ClusterFacts
@@ -39,24 +41,50 @@ class PositionAfterCommit(NamedTuple):
 
 def positions_after_commits(cluster: ClusterFacts) -> Iterator[PositionAfterCommit]:
     """Yields the positions that clients were given after a commit of their group, in the order of the answers."""
-    by_place: dict[tuple[str, str, int], list[GroupPositionOperation]] = defaultdict(list)
-    for each in sorted(cluster.group_positions, key=_ended):
-        if each.type is not OperationType.FAIL:
-            by_place[each.group_id, each.topic, each.partition].append(each)
-    for operations in by_place.values():
+    for operations in _by_place(_outcomes(cluster.group_positions)):
         yield from _after_commits(operations)
+
+
+def _outcomes(operations: Sequence[GroupPositionOperation]) -> list[GroupPositionOperation]:
+    """Returns what may be in force, in the order of the answers; of a commit without an outcome it is not known."""
+    ended = {each.operation_id for each in operations if each.type is not OperationType.INVOKE}
+    outcomes = [
+        msgspec.structs.replace(each, type=OperationType.INFO) if each.type is OperationType.INVOKE else each
+        for each in operations
+        if each.type is not OperationType.INVOKE or each.operation_id not in ended
+    ]
+    return sorted((each for each in outcomes if each.type is not OperationType.FAIL), key=_ended)
+
+
+def _by_place(operations: Sequence[GroupPositionOperation]) -> Iterator[list[GroupPositionOperation]]:
+    """Yields the operations of each partition of each group; one that deletes a group is of all of them."""
+    places = dict.fromkeys(
+        (each.group_id, each.topic, each.partition, each.topic_id) for each in operations if each.topic
+    )
+    by_place: dict[tuple[str, str, int], list[GroupPositionOperation]] = defaultdict(list)
+    for each in operations:
+        if each.topic:
+            by_place[each.group_id, each.topic, each.partition].append(each)
+            continue
+        for group_id, topic, partition, topic_id in places:
+            if group_id == each.group_id:
+                deleted = msgspec.structs.replace(each, topic=topic, partition=partition, topic_id=topic_id)
+                by_place[group_id, topic, partition].append(deleted)
+    yield from by_place.values()
 
 
 def _after_commits(operations: Sequence[GroupPositionOperation]) -> Iterator[PositionAfterCommit]:
     """Yields those of one partition of a group, whose operations are in the order of their ends."""
     commits = [each for each in operations if each.kind == "commit"]
-    answered = [each for each in commits if each.type is OperationType.OK]
+    answered = [each for each in commits if each.type is OperationType.OK or each.error is not None]
     of_topic: dict[TopicId | None, list[GroupPositionOperation]] = defaultdict(list)
     for each in answered:
-        of_topic[each.topic_id].append(each)
-    lowest_unsure = min((_value(each) for each in commits if each.type is OperationType.INFO), default=sys.maxsize)
+        if each.type is OperationType.OK:
+            of_topic[each.topic_id].append(each)
+    unanswered = [each for each in commits if each.type is OperationType.INFO and each.error is None]
+    lowest_unsure = min(map(_value, unanswered), default=sys.maxsize)
     lowest_since = list(accumulate(map(_value, reversed(answered)), min, initial=lowest_unsure))[::-1]
-    """By the number of an answered commit: the lowest of it, of all later ones, and of those that are not known."""
+    """By the number of an answered commit: the lowest of it, of all later ones, and of those that are not answered."""
     for given in operations:
         before = of_topic[given.topic_id]
         count = bisect_left(before, given.begun_ns, key=_ended)

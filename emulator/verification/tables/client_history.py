@@ -125,9 +125,10 @@ class ReceivedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
-    """One fetch of a consumer: where it asked, and the first and last offset of each batch that it got."""
+    """One fetch of a consumer: where it asked, and first offset, last offset and CRC of each batch that it got."""
 
     index: int
+    time_ns: int
     process: str
     topic: str
     topic_id: str | None
@@ -137,6 +138,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     error: str | None
     spans: tuple[tuple[int, int], ...]
+    crcs: tuple[int, ...]
 
     @property
     def read_up_to(self) -> int | None:
@@ -182,6 +184,7 @@ def poll(operation: PollOperation) -> Poll:
     """Returns where a fetch asked and what offsets it got."""
     return Poll(
         index=operation.index,
+        time_ns=operation.time_ns,
         process=operation.process,
         topic=operation.topic,
         topic_id=operation.topic_id,
@@ -191,6 +194,7 @@ def poll(operation: PollOperation) -> Poll:
         phase=operation.phase,
         error=operation.error,
         spans=tuple((batch.base_offset, batch.last_offset) for batch in operation.batches),
+        crcs=tuple(batch.crc for batch in operation.batches),
     )
 
 

@@ -16,6 +16,7 @@ from laststand.emulator.verification.verdict.report import CheckStatus, VerdictR
 VERDICT_FILE: Final = "verdict.json"
 JUNIT_FILE: Final = "junit.xml"
 _SUMMARY_LINES: Final = 12
+_READERS_MAX: Final = 4
 
 
 def write_verdict(report: VerdictReport, directory: Path, *, picture: Sequence[str] = ()) -> None:
@@ -86,6 +87,7 @@ def summary(report: VerdictReport) -> str:
         lines.append(f"  {acks_setting(counts.acks)}: {counts.sent} records sent, {counts.acked} acked, {lost}")
     if unseen := sum(partition.unseen for partition in report.partitions):
         lines.append(f"  {unseen} records were acknowledged by brokers, and no client saw it")
+    lines.extend(f"  {each.sentence}" for each in report.readers[:_READERS_MAX] if each.sentence is not None)
     if any(partition.workloads for partition in report.availability):
         lines.append(f"  availability: {_availability_in_words(report)}")
     if report.guarantee_of_commits is not None and not report.losses:

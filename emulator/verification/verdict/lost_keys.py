@@ -1,4 +1,4 @@
-"""Names lost records by the keys that their application gave them, where a tap wrote them down.
+"""Names lost records by the keys that their application gave them, where a tap or our own listener wrote them down.
 
 A broker may have acknowledged one offset for two records, the second after a truncation: the CRCs of the lost batches
 say which of them is lost.
@@ -26,11 +26,13 @@ def with_keys(losses: Sequence[Loss], run: Path, lost_crcs: Set[int]) -> tuple[L
         run: the run directory.
         lost_crcs: of the batches that are lost.
     """
-    return tuple(_named(loss, run / "keys" / f"{loss.acked_by}.jsonl", lost_crcs) for loss in losses)
+    return tuple(
+        _named(loss, sorted((run / "history").glob(f"kafka-{loss.acked_by}-*.keys")), lost_crcs) for loss in losses
+    )
 
 
-def _named(loss: Loss, file: Path, lost_crcs: Set[int]) -> Loss:
-    keys = tuple(dict.fromkeys(_keys_of(loss, file, lost_crcs))) if file.exists() else ()
+def _named(loss: Loss, files: Sequence[Path], lost_crcs: Set[int]) -> Loss:
+    keys = tuple(dict.fromkeys(key for file in files for key in _keys_of(loss, file, lost_crcs)))
     if not keys:
         return loss
     first, *others = loss.story
@@ -45,7 +47,7 @@ def _keys_of(loss: Loss, file: Path, lost_crcs: Set[int]) -> Iterator[str]:
     for line in file.read_bytes().splitlines():
         try:
             acked = _DECODER.decode(line)
-        except msgspec.MsgspecError:  # the last line of a tap that was killed
+        except msgspec.MsgspecError:  # the last line of a process that was killed
             return
         if (acked.topic, acked.topic_id or "", acked.partition) != place or acked.crc not in lost_crcs:
             continue

@@ -23,6 +23,7 @@ from laststand.emulator.verification.tables.timeline import Timeline
 from laststand.emulator.verification.verdict.availability import PartitionAvailability, partition_availability
 from laststand.emulator.verification.verdict.loss_report import Loss
 from laststand.emulator.verification.verdict.loss_story import losses_of_partition
+from laststand.emulator.verification.verdict.readers import Reader, readers_of_partition
 from laststand.emulator.verification.verdict.report import Exempted
 
 EXAMPLES_MAX: Final = 10
@@ -81,6 +82,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
         lost_crcs: of the batches that are lost.
         unseen: records that a broker acknowledged, and no client saw it.
         availability: how long it kept its clients waiting.
+        readers: consumers that are no clients of this project.
     """
 
     topic: str
@@ -93,6 +95,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     lost_crcs: frozenset[int]
     unseen: int
     availability: PartitionAvailability
+    readers: tuple[Reader, ...]
 
 
 def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
@@ -131,6 +134,7 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         lost_crcs=frozenset(each.batch.crc for each in facts.lost if each.batch.crc is not None),
         unseen=unseen_records(facts),
         availability=partition_availability(facts),
+        readers=readers_of_partition(facts) if is_clear else (),
     )
 
 

@@ -20,6 +20,7 @@ from laststand.emulator.verification.rules.guarantee import Guarantee, worst_of
 from laststand.emulator.verification.verdict.acks_comparison import AcksComparison
 from laststand.emulator.verification.verdict.availability import PartitionAvailability, WorkloadAvailability
 from laststand.emulator.verification.verdict.loss_report import Loss
+from laststand.emulator.verification.verdict.readers import Reader
 
 VERSION: Final = 2
 
@@ -206,6 +207,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         losses: lost acks=all records, by partition and fate.
         availability: how long each partition kept its clients waiting; the verdict does not depend on it.
         acks_comparison: where the scenario asks for it.
+        readers: consumers that are no clients of this project: what they were given twice, and what never.
         seed: of the run's random choices, where ``cluster.yaml`` names it.
         started: when the run began by the calendar (ISO 8601, UTC), where ``cluster.yaml`` says so.
         duration_s: how long it took by the machine's clock, where ``cluster.yaml`` says so.
@@ -231,6 +233,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     leaders: tuple[str, ...]
     availability: tuple[PartitionAvailability, ...] = ()
     acks_comparison: AcksComparison | None = None
+    readers: tuple[Reader, ...] = ()
     seed: int | None = None
     started: str | None = None
     duration_s: float | None = None

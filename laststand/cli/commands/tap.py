@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from laststand.cli.output.output import Output, json_option, report_done
+from laststand.cli.program.requirements import require_kio
 from laststand.cli.program.user_error import UserError
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from laststand.emulator.cluster.kafka_tap import KafkaTap, Listen
 
 _ENDS: Final = (signal.SIGINT, signal.SIGTERM)
-_PORT_MAX: Final = 65_535
 
 
 @click.command(short_help="Write down what unmodified clients of a cluster are answered.")
@@ -52,6 +52,7 @@ def tap(
     answered; no values of records. At the end all partitions that they have used are read once. laststand verify RUN
     then says which records are gone that a client was told were stored.
     """
+    require_kio()
     host, port = _host_and_port(place)
 
     from laststand.emulator.cluster.cluster_finder import find_cluster
@@ -67,13 +68,13 @@ def tap(
 
 
 def _host_and_port(place: str) -> tuple[str, int]:
-    from laststand.emulator.core.address import host_and_port
+    from laststand.emulator.core.address import PORT_MAX, host_and_port
 
     with contextlib.suppress(ValueError):
         host, port = host_and_port(place)
-        if host and 0 <= port <= _PORT_MAX:
+        if host and 0 <= port <= PORT_MAX:
             return host, port
-    raise UserError(f"--listen {place}: expected HOST:PORT, with a port from 0 to {_PORT_MAX}")
+    raise UserError(f"--listen {place}: expected HOST:PORT, with a port from 0 to {PORT_MAX}")
 
 
 async def _tap(cluster: "ExternalCluster", listen: "Listen", out: Path, era: str, *, has_keys: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from laststand.cli.program.requirements import require_kio
 from laststand.cli.program.user_error import UserError
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class ExternalChoice:
             ScenarioError: the file of hooks is none.
             UserError: cluster and hooks do not fit the scenario.
         """
+        require_kio()
         from laststand.chaos.external.hooked import hook_problems
         from laststand.chaos.play.run_order import ExternalOrder
         from laststand.emulator.cluster.cluster_finder import find_cluster

@@ -73,6 +73,16 @@ def require_view() -> None:
         raise MissingToolError(tool="aiohttp", expected="it installed: pip install 'laststand[view]', or make setup")
 
 
+def require_kio() -> None:
+    """Checks that Kafka's protocol can be spoken to clusters of others.
+
+    Raises:
+        MissingToolError: no kio.
+    """
+    if importlib.util.find_spec("kio") is None:
+        raise MissingToolError(tool="kio", expected="it installed: pip install 'laststand[kafka]', or make setup")
+
+
 def require_toxiproxy() -> Path:
     """Returns the program of toxiproxy-server.
 

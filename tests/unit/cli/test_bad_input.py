@@ -37,6 +37,7 @@ FILES: Final = {
     "clock.yaml": SCENARIO + "  - clock: {node: zookeeper, rate: 2000000}\n",
     "needs.yaml": SCENARIO + "requires: {elr: on}\n",
     "needless.yaml": SCENARIO + "requires: {elr: on}\nexpect:\n  kafka-3.9: {verdict: valid}\n",
+    "hooks.yaml": "nodes: {0: '0', 1: '1'}\nhooks: {kill: {command: 'true'}}\n",
     "suite.yaml": "suite: own\nscenarios:\n  - empty\n",
     "twice/a.yaml": SCENARIO,
     "outside.yaml": SCENARIO.replace("name: mine", "# up and away\nname: ../../mine"),
@@ -113,6 +114,18 @@ def check_told(result: Result, said: str) -> None:
             )
             for place in ("9092", ":9092", "127.0.0.1:65536", "127.0.0.1:-1")
         ],
+        *[
+            pytest.param(
+                f"{command} {place}",
+                f"{command.split()[-1]}={place} is not allowed; expected host:port, with a port from 1 to 65535",
+                id=f"{command.split()[-1]} {place}",
+            )
+            for command in (
+                "tap --out tap --upstream",
+                "run good.yaml --driver external --hooks hooks.yaml --bootstrap",
+            )
+            for place in ("127.0.0.1:65536", "127.0.0.1:0", ":9092", "127.0.0.1:kafka")
+        ],
         pytest.param("run nothing-like-it", "a name that laststand scenarios lists", id="unknown name"),
     ],
 )
@@ -122,9 +135,16 @@ def test_one_line_says_where(arguments: str, said: str, folder: Path, laststand:
     assert sorted(folder.rglob("*")) == before
 
 
-def test_the_end_of_the_process_adds_nothing(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run key.yaml", "key.yaml:2: broker: unknown key, allowed: brokers"),
+        ("tap --out tap --upstream 127.0.0.1:0", "--upstream=127.0.0.1:0 is not allowed"),
+    ],
+)
+def test_the_end_of_the_process_adds_nothing(arguments: str, said: str, folder: Path) -> None:
     before = sorted(folder.rglob("*"))
-    command = [sys.executable, "-m", "laststand.cli", "run", "key.yaml"]
+    command = [sys.executable, "-m", "laststand.cli", *arguments.split()]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    check_told(result, "key.yaml:2: broker: unknown key, allowed: brokers")
+    check_told(result, said)
     assert sorted(folder.rglob("*")) == before

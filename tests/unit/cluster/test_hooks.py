@@ -57,16 +57,6 @@ def test_a_mistake_is_located(old: str, new: str, line: int, reason: str, tmp_pa
     assert raised.value.line == line
 
 
-@pytest.mark.parametrize(
-    "path", sorted((Path(__file__).parents[3] / "docs/examples/hooks").iterdir()), ids=lambda p: p.stem
-)
-def test_the_files_of_the_documentation_are_read(path: Path) -> None:
-    hooks = read_hooks(path)
-    assert {"kill", "start", "stop"} <= hooks.hooks.keys()
-    for found in hooks.hooks.values():
-        assert "{name}" not in filled(found.command, {"name": "kafka-0", "node": "0"})
-
-
 def test_values_are_quoted_and_words_of_the_shell_stay() -> None:
     text = "kill {name} ${name} {{.State}} {other}"
     assert filled(text, {"name": "a; rm b"}) == "kill 'a; rm b' ${name} {{.State}} {other}"

@@ -11,7 +11,13 @@ import pytest
 
 from laststand.emulator.client.history import read_history
 from laststand.emulator.cluster.tapped_connection import TappedBroker, TappedConnection
-from laststand.emulator.core.history import GroupPositionOperation, HistoryLine, OperationType, SendOperation
+from laststand.emulator.core.history import (
+    GroupPositionOperation,
+    HistoryLine,
+    OperationType,
+    PollOperation,
+    SendOperation,
+)
 from laststand.emulator.core.types import BrokerId, NodeId, TopicId
 from laststand.emulator.kafka_listener.message_codec import Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Message, api_named
@@ -159,7 +165,9 @@ async def test_a_connection_that_ends_leaves_its_requests_unknown(tap: Tap) -> N
 
 
 @pytest.mark.parametrize("version", [2, 8, 10])
-@pytest.mark.parametrize(("error", "outcome"), [(0, OperationType.OK), (16, OperationType.FAIL)])
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(0, OperationType.OK), (16, OperationType.INFO), (22, OperationType.FAIL)]
+)
 async def test_a_commit_is_on_record(version: int, error: int, outcome: OperationType, tap: Tap) -> None:
     commit(tap, version)
     entry = {"partitionIndex": 3, "errorCode": error}
@@ -226,6 +234,31 @@ async def test_a_position_that_is_given_is_on_record(version: int, tap: Tap) -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(0, OperationType.OK), (68, OperationType.FAIL), (15, OperationType.INFO)]
+)
+async def test_positions_that_are_deleted_are_on_record(error: int, outcome: OperationType, tap: Tap) -> None:
+    tap.ask(
+        "OffsetDelete", 0, {"groupId": "buyers", "topics": [{"name": "orders", "partitions": [{"partitionIndex": 3}]}]}
+    )
+    tap.answer("OffsetDelete", 0, {"errorCode": error, "topics": [] if error else [deleted_position()]})
+    tap.ask("DeleteGroups", 2, {"groupsNames": ["buyers"]})
+    tap.answer("DeleteGroups", 2, {"results": [{"groupId": "buyers", "errorCode": error}]})
+    positions = [each for each in history_of(tap) if isinstance(each, GroupPositionOperation)]
+    assert [(each.kind, each.group_id, each.offset) for each in positions] == [("commit", "buyers", None)] * 2
+    assert [(each.topic, each.partition) for each in positions] == [("orders", 3), ("", 0)]
+    assert [each.type for each in positions] == [outcome] * 2
+
+
+async def test_a_consumer_has_sought_where_it_does_not_go_on_from_its_last_batch(tap: Tap) -> None:
+    for position, error in [(0, 0), (2, 0), (7, 0), (9, 1), (9, 0), (3, 0)]:
+        fetch(tap, position, error)
+    polls = [each for each in history_of(tap) if isinstance(each, PollOperation)]
+    assert [(each.position, each.seek) for each in polls] == [
+        (0, True), (2, False), (7, True), (9, False), (9, True), (3, True),
+    ]  # fmt: skip
+
+
 async def test_a_history_that_cannot_be_written_ends_the_tap(
     tap: Tap, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -262,3 +295,17 @@ def commit(tap: Tap, version: int) -> None:
     entry = {"partitionIndex": 3, "committedOffset": 17, "committedMetadata": None}
     topics = [{"name": "orders", "topicId": ORDERS, "partitions": [entry]}]
     tap.ask("OffsetCommit", version, {"groupId": "buyers", "memberId": "", "topics": topics})
+
+
+def deleted_position() -> Message:
+    return {"name": "orders", "partitions": [{"partitionIndex": 3, "errorCode": 0}]}
+
+
+def fetch(tap: Tap, position: int, error: int) -> None:
+    """Fetches two records in one batch."""
+    records = build_batch([RecordContent(value=b"1", timestamp_ms=0)] * 2)
+    batch = position.to_bytes(8, "big") + records[8:]
+    entry = {"partition": 0, "fetchOffset": position, "currentLeaderEpoch": -1}
+    tap.ask("Fetch", 12, {"replicaId": -1, "sessionEpoch": -1, "topics": [{"topic": "orders", "partitions": [entry]}]})
+    answer = {"partitionIndex": 0, "errorCode": error, "highWatermark": 20, "records": b"" if error else batch}
+    tap.answer("Fetch", 12, {"responses": [{"topic": "orders", "partitions": [answer]}]})

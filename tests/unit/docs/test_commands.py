@@ -171,7 +171,9 @@ def test_every_verb_has_json() -> None:
         if not isinstance(path[-1], click.Group)
         and not any("--json" in parameter.opts for parameter in path[-1].params)
     ]
-    assert lacking == ["completion", "compose", "events"], "compose prints YAML, events nothing but JSON"
+    assert lacking == ["completion", "compose", "events", "hooks"], (
+        "compose and hooks print YAML, events nothing but JSON"
+    )
 
 
 def test_the_help_names_every_kind_of_schedule() -> None:

@@ -41,7 +41,7 @@ def loss(*offsets: tuple[int, int]) -> Loss:
 
 
 def write_keys(run: Path, *lines: tuple[str, int, int, int, list[str | None]]) -> None:
-    (run / "keys").mkdir()
+    (run / "history").mkdir()
     acked = [
         AckedKeys(
             topic="orders",
@@ -53,7 +53,7 @@ def write_keys(run: Path, *lines: tuple[str, int, int, int, list[str | None]]) -
         )
         for topic_id, partition, base_offset, crc, keys in lines
     ]
-    (run / "keys" / "1.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(acked) + b'{"topic": "or')
+    (run / "history" / "kafka-1-0.keys").write_bytes(msgspec.json.Encoder().encode_lines(acked) + b'{"topic": "or')
 
 
 def test_keys_are_those_of_the_offsets_that_are_lost(tmp_path: Path) -> None:

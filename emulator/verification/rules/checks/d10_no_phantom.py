@@ -1,4 +1,7 @@
-"""D10 NoPhantom: nothing is in a log, or reaches a consumer, that no producer sent to that partition."""
+"""D10 NoPhantom: nothing is in a log, or reaches a consumer, that no producer sent to that partition.
+
+A tap sees only the producers that connect to it, and only while it stands: others may have sent what it did not see.
+"""
 
 from collections.abc import Hashable, Iterator
 from typing import Any
@@ -18,6 +21,8 @@ from laststand.emulator.verification.tables.matching import are_among
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     if facts.topic in INTERNAL_TOPICS:
         return  # coordinators write there; what followers have is D6's
+    if _is_behind_a_tap(facts):
+        return
     sent = tried(facts.sent)
 
     def was_sent(stored: Table[Any]) -> Mask:
@@ -52,6 +57,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             yield finding(
                 consumed.process, consumed.base_offset, consumed.last_offset, consumed.crc, consumed.record_count
             )
+
+
+def _is_behind_a_tap(facts: PartitionFacts) -> bool:
+    cluster = facts.cluster
+    processes = (*facts.sent.words("process"), *facts.received.words("process"))
+    is_of_clients = cluster.is_seen_by_clients_alone and not cluster.has_plan
+    return is_of_clients and any(process.startswith(FOREIGN_CLIENT) for process in processes)
 
 
 def _is_of_client(facts: PartitionFacts, sent: Tried, consumed: ConsumedBatch) -> bool:

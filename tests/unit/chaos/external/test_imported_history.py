@@ -113,6 +113,55 @@ def test_a_consumer_that_wanted_to_jump_skips_nothing(tmp_path: Path) -> None:
     assert violated(judged([lines(tmp_path, *written)], tmp_path)) == set()
 
 
+def timed(line: str, seconds: float) -> str:
+    return f'{line[:-1]}, "time_ns": {round(seconds * 1e9)}}}'
+
+
+def two_hosts(folder: Path, *, behind_s: float, gone: bool = False) -> list[Path]:
+    """Writes the files of a producer, and of a consumer whose clock is behind by so much."""
+    sends = [timed(line, 100 + number) for number, line in enumerate(THREE)]
+    given = poll((0, 0), *(() if gone else ((1, 1),)), (2, 2))
+    (folder / "producer.jsonl").write_text("\n".join(sends))
+    (folder / "consumer.jsonl").write_text(timed(given, 110 - behind_s))
+    return [folder / "producer.jsonl", folder / "consumer.jsonl"]
+
+
+@pytest.mark.parametrize("behind_s", [0, 4])
+def test_clocks_that_differ_by_less_than_anything_takes_change_nothing(behind_s: float, tmp_path: Path) -> None:
+    report = judged(two_hosts(tmp_path, behind_s=behind_s, gone=True), tmp_path)
+    assert (report.verdict, report.lost_records) == (Verdict.VIOLATION, 1)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_clocks_that_differ_leave_a_run_unknown(*, gone: bool, tmp_path: Path) -> None:
+    report = judged(two_hosts(tmp_path, behind_s=60, gone=gone), tmp_path)
+    # Whoever is given the first and the third record in one answer was skipped the second by any clock.
+    assert (report.verdict, violated(report)) == (
+        Verdict.VIOLATION if gone else Verdict.UNKNOWN,
+        {"C1"} if gone else set(),
+    )
+    assert report.lost_records == 0
+    clocks = "the clocks of consumer.jsonl and producer.jsonl differ by 54 s or more"
+    said = f"{clocks}: c was given a record of orders-0 before p sent it"
+    assert any(said in reason for reason in report.unknown_reasons), report.unknown_reasons
+
+
+def test_a_clock_that_is_set_back_leaves_a_run_unknown(tmp_path: Path) -> None:
+    paths = two_hosts(tmp_path, behind_s=0)
+    sends = [timed(line, 100 - number) for number, line in enumerate(THREE)]
+    paths[0].write_text("\n".join(sends))
+    report = judged(paths, tmp_path)
+    assert report.verdict is Verdict.UNKNOWN
+    assert any("the clock of producer.jsonl was set back by 1 s" in reason for reason in report.unknown_reasons)
+
+
+def test_files_without_times_are_not_merged(tmp_path: Path) -> None:
+    paths = two_hosts(tmp_path, behind_s=0)
+    paths[0].write_text("\n".join(THREE))
+    with pytest.raises(ConfigError, match=r"producer.jsonl is not allowed; expected times in all lines"):
+        judged(paths, tmp_path)
+
+
 def test_a_record_that_nobody_sent_is_found(tmp_path: Path) -> None:
     assert "D10" in violated(judged([lines(tmp_path, *send(0, 0), poll((0, 0), (1, 9)))], tmp_path))
 

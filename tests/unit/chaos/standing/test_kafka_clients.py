@@ -64,7 +64,7 @@ def connection(number: int) -> KafkaConnection:
 def produce(history: ClientHistory, over: KafkaConnection, error: ErrorCode | None) -> None:
     (batch,) = describe_batches(BATCH)
     assert isinstance(batch, BatchDescriptor)
-    sent = history.invoke(over, [(ORDERS, None, batch)], Acks.ALL)
+    sent = history.invoke(over, [(ORDERS, None, batch)], Acks.ALL, records={ORDERS: BATCH})
     if error is not None:
         outcome = messages.ProducePartitionResponse(
             topic="orders", partition=0, error=error, base_offset=Offset(0) if error is ErrorCode.NONE else None

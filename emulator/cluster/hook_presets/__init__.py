@@ -1,0 +1,29 @@
+"""Files of hooks for clusters that are run in a usual way, as ``laststand hooks`` prints them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from laststand.emulator.core.errors import ConfigError
+
+_FOLDER: Final = Path(__file__).parent
+
+PRESETS: Final = ("compose", "systemd", "kubernetes")
+
+
+def preset(name: str, nodes: Sequence[str]) -> str:
+    """Returns a preset as the text of a ``hooks.yaml``.
+
+    Args:
+        name: one of ``PRESETS``.
+        nodes: names of brokers 0, 1 and so on, as commands use them.
+
+    Raises:
+        ConfigError: a node has a name that YAML would not take as it is.
+    """
+    for each in nodes:
+        if not all(character.isalnum() or character in "._-@" for character in each) or not each:
+            raise ConfigError(key="--names", value=each, expected="names of letters, digits and . _ - @, by commas")
+    named = ", ".join(f"{number}: '{each}'" for number, each in enumerate(nodes))
+    text = (_FOLDER / f"{name}.yaml").read_text()
+    return text.replace("{NODES}", f"{{{named}}}").replace("COUNT", str(len(nodes)))

@@ -1,0 +1,237 @@
+"""Readers of a partition that are applications: which records each was given twice, and which never.
+
+A connection is one consumer. A consumer goes on with another connection if that begins where the one before ended, or
+at the position that its group was given meanwhile. Otherwise it may be somebody else of the same name, and nothing that
+both were given counts as given twice. No broker moves a consumer: where no answer explains a jump, its cause is not
+known, since a client that seeks tells nobody.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.history import ForeignProcess, GroupPositionOperation, OperationType
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.tables.client_history import Poll
+from laststand.emulator.verification.verdict.loss_report import OffsetRange
+
+_JUMPS_MAX: Final = 100
+_LIVE: Final = "live"
+
+
+class JumpCause(Enum):
+    """The cause of a jump: a consumer went on at another offset than the one after its last record."""
+
+    OUT_OF_RANGE = "a broker had answered OFFSET_OUT_OF_RANGE"
+    GROUP_POSITION = "its group was given that position"
+    NOT_KNOWN = "not known: it may have sought of its own"
+
+
+class Jump(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer went on elsewhere.
+
+    Attributes:
+        expected: the offset after its last record.
+        position: the one that it asked for.
+        cause: of that, as far as answers tell.
+    """
+
+    expected: int
+    position: int
+    cause: JumpCause
+
+
+class Reader(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer of one partition that is no client of this project, over all its connections.
+
+    Attributes:
+        client_id: of it.
+        group_id: of the only group whose positions clients of that name commit or ask for.
+        topic: of the partition.
+        partition: its number.
+        given: offsets that it was given, each counted once.
+        twice: those that it was given again.
+        never: those in the final log, between its first and last offset, that it was not given; ``None`` where there is
+            no final log.
+        jumps: the first of them, in order.
+    """
+
+    client_id: str
+    group_id: str | None
+    topic: str
+    partition: int
+    given: int
+    twice: tuple[OffsetRange, ...]
+    never: tuple[OffsetRange, ...] | None
+    jumps: tuple[Jump, ...]
+
+    @property
+    def sentence(self) -> str | None:
+        """Twice and never in words; ``None`` if there is nothing of either."""
+        parts = [
+            f"{_named(offsets)} {word}" for offsets, word in ((self.twice, "twice"), (self.never, "never")) if offsets
+        ]
+        if not parts:
+            return None
+        who = self.client_id if self.group_id is None else f"{self.client_id} of group {self.group_id}"
+        jumps = "".join(f"; from {each.expected} to {each.position}: {each.cause.value}" for each in self.jumps[:1])
+        return f"{who} was given {self.topic}-{self.partition} {', '.join(parts)}{jumps}"
+
+
+class _Batch(NamedTuple):
+    last_offset: int
+    crc: int
+
+
+class _Stream:
+    """A consumer while its polls are walked in the order of time."""
+
+    def __init__(self, client_id: str, first: Poll) -> None:
+        self.client_id = client_id
+        self.topic_id = first.topic_id
+        self.begin = first.position
+        self.expected: int | None = None
+        self.end = first.position
+        self.time_ns = first.time_ns
+        self.is_out_of_range = False
+        self.given_from: dict[_Batch, int] = {}
+        self.given = 0
+        self.twice: list[tuple[int, int]] = []
+        self.jumps: list[Jump] = []
+
+    def go_on(self, poll: Poll, cause: JumpCause) -> None:
+        """Takes a poll that gave batches; ``cause`` is that of a jump, if it is one."""
+        if self.expected is not None and self.expected != poll.position:
+            self.jumps.append(Jump(expected=self.expected, position=poll.position, cause=cause))
+        for (base, last), crc in zip(poll.spans, poll.crcs, strict=True):
+            first, batch = max(base, poll.position), _Batch(last, crc)
+            before = self.given_from.get(batch, last + 1)
+            if before <= last:
+                self.twice.append((max(first, before), last))
+            self.given += max(before - first, 0)
+            self.given_from[batch] = min(before, first)
+        self.begin = min(self.begin, poll.position)
+        self.expected = poll.read_up_to
+        self.end = max(self.end, self.expected or 0)
+        self.time_ns = poll.time_ns
+        self.is_out_of_range = False
+
+
+def readers_of_partition(facts: PartitionFacts) -> tuple[Reader, ...]:
+    """Returns the consumers of a partition that are no clients of this project, in the order of their first polls."""
+    walk = _Walk(facts)
+    for poll in sorted((each for each in facts.polls if each.phase == _LIVE), key=lambda each: each.time_ns):
+        walk.take(poll)
+    return tuple(walk.readers())
+
+
+class _Walk:
+    def __init__(self, facts: PartitionFacts) -> None:
+        self._facts = facts
+        self._streams: list[_Stream] = []
+        self._by_process: dict[tuple[str, str | None], _Stream] = {}
+        self._positions: dict[str, list[GroupPositionOperation]] = {}
+        for each in sorted(facts.cluster.group_positions, key=lambda each: each.time_ns):
+            client = ForeignProcess.parse(each.process)
+            if client is not None and (each.topic, each.partition) == (facts.topic, facts.partition):
+                self._positions.setdefault(client.client_id, []).append(each)
+
+    def take(self, poll: Poll) -> None:
+        client = ForeignProcess.parse(poll.process)
+        if client is None:
+            return
+        place = poll.process, poll.topic_id
+        stream = self._by_process.get(place) or self._continued(client.client_id, poll)
+        if stream is None:
+            if not poll.spans:
+                return
+            stream = _Stream(client.client_id, poll)
+            self._streams.append(stream)
+        self._by_process[place] = stream
+        if poll.error == ErrorCode.OFFSET_OUT_OF_RANGE.name:
+            stream.is_out_of_range = True
+        elif poll.spans:
+            stream.go_on(poll, self._cause(stream, poll))
+
+    def readers(self) -> Iterator[Reader]:
+        facts = self._facts
+        for stream in self._streams:
+            is_known = stream.topic_id in facts.settled
+            yield Reader(
+                client_id=stream.client_id,
+                group_id=self._group_of(stream.client_id),
+                topic=facts.topic,
+                partition=facts.partition,
+                given=stream.given,
+                twice=_ranges(stream.twice),
+                never=_ranges(_missed(facts, stream)) if is_known else None,
+                jumps=tuple(stream.jumps[:_JUMPS_MAX]),
+            )
+
+    def _continued(self, client_id: str, poll: Poll) -> _Stream | None:
+        """Returns whose consumer goes on with a new connection's first poll, if that shows."""
+        own = [each for each in reversed(self._streams) if each.topic_id == poll.topic_id]
+        for stream in own:
+            if stream.client_id == client_id and stream.expected == poll.position:
+                return stream
+        group_id = self._group_of(client_id)
+        for stream in own:
+            is_of_group = group_id is not None and self._group_of(stream.client_id) == group_id
+            if is_of_group and self._was_given(client_id, poll, since_ns=stream.time_ns):
+                return stream
+        return None
+
+    def _cause(self, stream: _Stream, poll: Poll) -> JumpCause:
+        if stream.is_out_of_range:
+            return JumpCause.OUT_OF_RANGE
+        client = ForeignProcess.parse(poll.process)
+        if client is not None and self._was_given(client.client_id, poll, since_ns=stream.time_ns):
+            return JumpCause.GROUP_POSITION
+        return JumpCause.NOT_KNOWN
+
+    def _was_given(self, client_id: str, poll: Poll, *, since_ns: int) -> bool:
+        """Returns whether a coordinator gave the client that position meanwhile, or said that there is none."""
+        return any(
+            each.kind == "fetch"
+            and each.type is OperationType.OK
+            and since_ns <= each.time_ns <= poll.time_ns
+            and each.offset in (None, poll.position)
+            for each in self._positions.get(client_id, ())
+        )
+
+    def _group_of(self, client_id: str) -> str | None:
+        groups = {each.group_id for each in self._positions.get(client_id, ())}
+        return groups.pop() if len(groups) == 1 else None
+
+
+def _missed(facts: PartitionFacts, stream: _Stream) -> Iterator[tuple[int, int]]:
+    batches = facts.settled_batches
+    own = batches.has("topic_id", stream.topic_id) & (batches["is_control"] == 0)
+    passed = own & (batches["last_offset"] >= stream.begin) & (batches["base_offset"] < stream.end)
+    for batch in batches.rows(passed):
+        first, last = max(batch.base_offset, stream.begin), min(batch.last_offset, stream.end - 1)
+        given_from = stream.given_from.get(_Batch(batch.last_offset, batch.crc), last + 1)
+        if first < given_from:
+            yield first, given_from - 1
+
+
+def _ranges(found: Iterator[tuple[int, int]] | Sequence[tuple[int, int]]) -> tuple[OffsetRange, ...]:
+    """Returns offsets as ranges that neither overlap nor touch, in their order."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(found):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
+        else:
+            merged.append((first, last))
+    return tuple(OffsetRange(first=first, last=last) for first, last in merged)
+
+
+_NAMED_MAX: Final = 5
+
+
+def _named(offsets: Sequence[OffsetRange]) -> str:
+    more = f" and {len(offsets) - _NAMED_MAX} more ranges" if len(offsets) > _NAMED_MAX else ""
+    return ", ".join(map(str, offsets[:_NAMED_MAX])) + more

@@ -1,0 +1,96 @@
+"""The files that ``laststand hooks`` prints do what they say, by the programs that they call."""
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+from click.testing import CliRunner
+
+from laststand.cli.main import cli
+from laststand.emulator.cluster.hook_presets import PRESETS, preset
+from laststand.emulator.cluster.hooks import read_hooks, run_check, run_hook
+from laststand.emulator.core.errors import ConfigError
+from tests.fake_programs import write_fakes
+
+CONTAINER: Final = "docker compose ps --all --quiet kafka-1"
+NETWORKS: Final = "docker inspect --format {{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}"
+PROJECT: Final = 'docker inspect --format {{index .Config.Labels "com.docker.compose.project"}}'
+CALLS: Final = {
+    "compose": {
+        "kill": ["docker compose kill --signal SIGKILL kafka-1"],
+        "stop": ["docker compose stop kafka-1"],
+        "start": ["docker compose start kafka-1"],
+        "pause": ["docker compose pause kafka-1"],
+        "resume": ["docker compose unpause kafka-1"],
+        "disconnect": [
+            CONTAINER,
+            f"{NETWORKS} container-of-kafka-1",
+            "docker network disconnect shop container-of-kafka-1",
+        ],
+        "connect": [
+            CONTAINER,
+            f"{PROJECT} container-of-kafka-1",
+            "docker network ls --filter label=com.docker.compose.project=shop --format {{.Name}}",
+            "docker network connect --alias kafka-1 shop container-of-kafka-1",
+        ],
+    },
+    "systemd": {
+        "kill": ["systemctl kill --signal SIGKILL kafka-1"],
+        "stop": ["systemctl stop kafka-1"],
+        "start": ["systemctl reset-failed kafka-1", "systemctl start kafka-1"],
+        "pause": ["systemctl kill --signal SIGSTOP kafka-1"],
+        "resume": ["systemctl kill --signal SIGCONT kafka-1"],
+    },
+    "kubernetes": {
+        "kill": ["kubectl delete pod kafka-1 --grace-period=0 --force --wait=false"],
+        "stop": ["kubectl scale statefulset kafka --replicas=1"],
+        "start": [
+            "kubectl scale statefulset kafka --replicas=2",
+            "kubectl wait --for=condition=Ready pod/kafka-1 --timeout=100s",
+        ],
+        "isolate": [
+            "kubectl get pod kafka-1 --output jsonpath={.metadata.labels.laststand}",
+            "kubectl label pod kafka-1 laststand=isolated --overwrite",
+            "kubectl get pod kafka-1 --output jsonpath={.metadata.labels.laststand}",
+        ],
+        "heal": [
+            "kubectl get pod --selector laststand=isolated --output name",
+            "kubectl label pod --all laststand-",
+            "kubectl get pod --selector laststand=isolated --output name",
+        ],
+    },
+}
+
+
+def test_each_preset_is_checked() -> None:
+    assert tuple(CALLS) == PRESETS
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_hook_calls_its_program(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{write_fakes(tmp_path)}:{os.environ['PATH']}")
+    path = tmp_path / "hooks.yaml"
+    path.write_text(preset(name, ("kafka-0", "kafka-1")))
+    hooks = read_hooks(path)
+    values = {"name": hooks.names[1], "node": "1"}  # type: ignore[index]
+    for kind, calls in CALLS[name].items():
+        (tmp_path / "calls").unlink(missing_ok=True)
+        hook = hooks.hooks[kind]
+        see = hook.effective_when and partial(run_check, hook.effective_when, values, folder=tmp_path)
+        assert asyncio.run(run_hook(hook, values, folder=tmp_path, see=see or None))
+        assert (tmp_path / "calls").read_text().splitlines() == calls
+    assert hooks.hooks.keys() == CALLS[name].keys()
+
+
+@pytest.mark.parametrize("name", ["a'b", "a b", "", "$(b)"])
+def test_names_that_a_shell_or_yaml_would_take_for_more_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"--names=.* expected names of letters"):
+        preset("compose", ("kafka-0", name))
+
+
+def test_the_command_prints_it() -> None:
+    printed = CliRunner().invoke(cli, ["hooks", "systemd", "--names", "a,b"])
+    assert (printed.exit_code, printed.output) == (0, preset("systemd", ("a", "b")))
