@@ -71,7 +71,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
                 toxiproxy=None,
                 kafka_clients=kafka_clients,
             ),
-            on_start=lambda _node, _incarnation: None,
+            on_start=lambda _node, _incarnation, _rules: None,
             on_unexpected_end=self._ended,
         )
         self._watch: MetadataObserver

@@ -18,7 +18,7 @@ import psutil
 from benchmarks.cluster import BROKER_IDS, CONTROLLER_ID, BenchmarkError, are_all_active
 from benchmarks.figure import Figure
 from laststand.chaos.kafka.metadata import KafkaMetadata
-from laststand.chaos.kafka.program import judged_as, kafka_program
+from laststand.chaos.kafka.program import judged_as, kafka_program, rules_of_release
 from laststand.chaos.kafka.witness import NodeWitness
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.kafka_cluster import KafkaCluster
@@ -98,6 +98,7 @@ def _cluster(layout: ClusterLayout, kafka: KafkaProgram, witness: NodeWitness) -
     return KafkaCluster(
         layout,
         kafka=kafka,
+        rules_of=rules_of_release,
         sync_shim=None,
         messages=LinkMessages((), make_proxy=_no_proxy, record=witness.intercepted),
         on_start=witness.started,

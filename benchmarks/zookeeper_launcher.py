@@ -48,7 +48,7 @@ async def _launch(directory: Path) -> None:
         layout,
         zookeeper=program,
         messages=server_messages((), record=events.intercepted),
-        on_start=events.started,
+        on_start=lambda node_id, incarnation, _rules: events.started(node_id, incarnation),
         on_server_end=lambda _incarnation, end: events.ended(end.cause),
         on_unexpected_end=lambda _name, _end: over.set(),
     )

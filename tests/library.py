@@ -20,7 +20,7 @@ from laststand.chaos.play.run_order import RunOrder
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
 from laststand.emulator.core import events
-from laststand.emulator.core.eras import era_rules, rule_texts
+from laststand.emulator.core.eras import era_rules
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
@@ -130,7 +130,7 @@ def _play(name: str, era: str, directory: Path) -> LibraryRun:
         for check_id, partition, sentence in oracle.open_transactions():
             guarantee = oracle.guarantee_of(check_id, partition)
             oracle.alarm_log.report(check_id, partition, sentence, guarantee=guarantee)
-        played = Played(switches=rule_texts(switches), found=found_by(oracle))
+        played = Played(promised=oracle.promised(), found=found_by(oracle))
     else:
         play_runs([order], on_status=lambda _: None)
     report = judge_here(directory).report

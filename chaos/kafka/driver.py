@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from laststand.chaos.kafka.metadata import KafkaMetadata
+from laststand.chaos.kafka.program import rules_of_release
 from laststand.chaos.kafka.target import open_kafka_target
 from laststand.chaos.kafka.witness import NodeWitness
 from laststand.chaos.play.run_order import RunOrder
@@ -18,6 +19,7 @@ from laststand.emulator.cluster.link_messages import LinkMessages
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.cluster.sync_shim import find_sync_shim
 from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka.message_proxy import MessageProxy
 from laststand.emulator.plan.channels import Link
@@ -43,6 +45,7 @@ class KafkaDriver(ProcessDriver):
         return KafkaCluster(
             self._order.layout,
             kafka=self._order.kafka,
+            rules_of=rules_of_release,
             messages=self._messages,
             sync_shim=find_sync_shim() if self._order.scenario.has_power_losses else None,
             on_start=self._note_start,
@@ -67,9 +70,9 @@ class KafkaDriver(ProcessDriver):
         self._witness.close()
         await super().close(problem=problem)
 
-    def _note_start(self, node_id: NodeId, incarnation: int) -> None:
-        self._log.started(node_id, incarnation)
-        self._witness.started(node_id, incarnation)
+    def _note_start(self, node_id: NodeId, incarnation: int, own_rules: Switches | None) -> None:
+        self._log.started(node_id, incarnation, own_rules)
+        self._witness.started(node_id, incarnation, own_rules)
 
     def _note_end(self, node_id: NodeId, incarnation: int, end: ProcessEnd) -> None:
         self._metadata.read()

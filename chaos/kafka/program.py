@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram, find_kafka
-from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.switches import Switches, era_switches
 from laststand.emulator.verification.spark.java import find_java
 
 _FIRST_WITH_KAFKA_19975: Final = (4, 3)
@@ -25,6 +25,11 @@ def kafka_program(version: str | None) -> KafkaProgram:
 def judged_as(distribution: KafkaDistribution) -> str:
     """Returns the era by whose promises a version is judged."""
     return _ERA_WITH_ELR if distribution.has_elr else _ERA_BEFORE
+
+
+def rules_of_release(kafka: KafkaProgram) -> Switches:
+    """Returns the rules of the release that a node runs."""
+    return judged_by(era_switches(judged_as(kafka.distribution)), kafka)
 
 
 def judged_by(switches: Switches, kafka: KafkaProgram | None) -> Switches:

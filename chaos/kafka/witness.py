@@ -19,7 +19,7 @@ from laststand.emulator.core.controller.decision import Decision
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import node_properties
-from laststand.emulator.core.switches import switch_texts
+from laststand.emulator.core.switches import Switches, switch_texts
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -60,14 +60,22 @@ class NodeWitness:
             node_id=layout.controller_id,
         )
         self._files: dict[NodeId, EventWriter] = {}
+        self._rules: dict[NodeId, Switches] = {}
         self._registered: set[NodeId] = set()
         self._early: dict[NodeId, list[events.Event]] = {}
         self._printed: dict[NodeId, BrokerLogReader] = {}
         self._stopping: set[NodeId] = set()
         self._previous_epochs: dict[BrokerId, BrokerEpoch] = {}
 
-    def started(self, node_id: NodeId, incarnation: int) -> None:
-        """A node's process is about to start; what the last one left in its log directory is still there."""
+    def started(self, node_id: NodeId, incarnation: int, own_rules: Switches | None = None) -> None:
+        """A node's process is about to start; what the last one left in its log directory is still there.
+
+        Args:
+            node_id: whose.
+            incarnation: its number.
+            own_rules: of the release that it runs, where that is not the run's.
+        """
+        self._rules[node_id] = own_rules or self._layout.switches
         path = self._layout.event_file(node_id, incarnation)
         self._files[node_id] = EventWriter(str(path), run=self._layout.run, node_id=node_id, incarnation=incarnation)
         self._registered.discard(node_id)
@@ -192,7 +200,7 @@ class NodeWitness:
                 cause_id=_CAUSE,
                 role=NodeRole.CONTROLLER if is_controller else NodeRole.BROKER,
                 incarnation_id=incarnation_id,
-                switches=switch_texts(self._layout.switches),
+                switches=switch_texts(self._rules[node_id]),
                 properties=dict(self._layout.properties),
                 wall_time_ns=time.time_ns(),
                 witness=Witness.HARNESS,

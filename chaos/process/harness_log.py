@@ -8,6 +8,7 @@ from typing import Final
 from laststand.chaos.process.faults_in_force import FaultsInForce
 from laststand.chaos.scenario.scenario import Ending
 from laststand.emulator.cluster.layout import event_file_name
+from laststand.emulator.core.eras import rule_texts
 from laststand.emulator.core.events import (
     EVIDENCE_FORMAT,
     BitFlipped,
@@ -20,6 +21,7 @@ from laststand.emulator.core.events import (
     PowerLost,
     RunEnded,
 )
+from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     CauseId,
     IncarnationId,
@@ -94,14 +96,15 @@ class HarnessLog:
             )
         )
 
-    def started(self, node_id: NodeId, incarnation: int) -> None:
-        """A node's process is about to start."""
+    def started(self, node_id: NodeId, incarnation: int, own_rules: Switches | None = None) -> None:
+        """A node's process is about to start, with rules of its own where they are not the run's."""
         self.note(
             IncarnationStarted(
                 cause_id=self.cause_id,
                 started_node=node_id,
                 started_incarnation=incarnation,
                 event_file=event_file_name(node_id, incarnation),
+                switches={} if own_rules is None else rule_texts(own_rules),
             )
         )
 

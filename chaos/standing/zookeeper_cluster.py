@@ -18,6 +18,7 @@ from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
 from laststand.emulator.cluster.zookeeper_program import records_syncs
+from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller, decode_controller_epoch
@@ -71,8 +72,8 @@ class StandingZooKeeperCluster(StandingCluster):
             session_timeout_ms=self._session_timeout_ms,
         )
 
-    def _note_start(self, node_id: NodeId, incarnation: int) -> None:
-        self._log.started(node_id, incarnation)
+    def _note_start(self, node_id: NodeId, incarnation: int, own_rules: Switches | None) -> None:
+        self._log.started(node_id, incarnation, own_rules)
         if self._order.project is not None and node_id == self._layout.controller_id and not incarnation:
             self._events.found()
         else:

@@ -17,6 +17,7 @@ from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
 from laststand.emulator.cluster.zookeeper_program import records_syncs
+from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import NodeId
 
 
@@ -57,8 +58,8 @@ class ZooKeeperDriver(ProcessDriver):
         self._events.close()
         await super().close(problem=problem)
 
-    def _note_start(self, node_id: NodeId, incarnation: int) -> None:
-        self._log.started(node_id, incarnation)
+    def _note_start(self, node_id: NodeId, incarnation: int, own_rules: Switches | None) -> None:
+        self._log.started(node_id, incarnation, own_rules)
         self._events.started(node_id, incarnation)
 
     def _note_end(self, _: int, end: ProcessEnd) -> None:

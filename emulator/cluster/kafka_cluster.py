@@ -21,8 +21,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec
-from laststand.emulator.cluster.kafka_distribution import KafkaProgram
+from laststand.emulator.cluster.kafka_distribution import KafkaProgram, find_kafka
 from laststand.emulator.cluster.kafka_probe import KafkaProbeConnection, await_kafka
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.link_messages import LinkMessages
@@ -33,6 +35,7 @@ from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.sync_shim import sync_shim_environment
 from laststand.emulator.core.broker.kraft.lifecycle import rack_of
 from laststand.emulator.core.requester import node_name
+from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.plan.channels import Link
@@ -92,11 +95,11 @@ _LOGIN: Final = {
 class KafkaHost(LocalHost):
     """``LocalHost`` whose nodes are JVMs."""
 
-    def __init__(self, supervisor: Supervisor, *, kafka: KafkaProgram, sync_shim: Path | None) -> None:
+    def __init__(
+        self, supervisor: Supervisor, *, program_of: Callable[[NodeId], KafkaProgram], sync_shim: Path | None
+    ) -> None:
         super().__init__(supervisor)
-        self._java = str(kafka.java)
-        self._kafka = kafka.distribution
-        self._jvm_options = kafka.jvm_options
+        self._program_of = program_of
         self._sync_shim = sync_shim
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
@@ -104,12 +107,14 @@ class KafkaHost(LocalHost):
 
         A broker that cannot reach the controller does not: then for a minute.
         """
-        archive = (f"-XX:SharedArchiveFile={self._kafka.class_archive}", "-Xshare:auto", "-Xlog:disable")
+        program = self._program_of(node_id)
+        kafka = program.distribution
+        archive = (f"-XX:SharedArchiveFile={kafka.class_archive}", "-Xshare:auto", "-Xlog:disable")
         with self._ports_lent(node_id):
             process = await self._supervisor.start(
                 ProcessSpec(
                     name=str(node_id),
-                    argv=(self._java, "-cp", self._kafka.class_path, *self._jvm_options, *archive, *arguments),
+                    argv=(str(program.java), "-cp", kafka.class_path, *program.jvm_options, *archive, *arguments),
                     stderr_path=self._layout.node_log(node_id),
                     environment=self._sync_environment(node_id),
                     exits_with_signal_number=True,
@@ -143,7 +148,8 @@ class KafkaCluster(ProcessCluster):
 
     Args:
         layout: what the cluster is made of.
-        kafka: what starts a node.
+        kafka: what starts a node; nodes that are started again may run another release.
+        rules_of: returns the rules of a release.
         sync_shim: what records what nodes sync; ``None`` where none will lose power.
         messages: the links whose messages can be interfered with.
         on_start: as for ``ProcessCluster``.
@@ -159,17 +165,20 @@ class KafkaCluster(ProcessCluster):
         layout: ClusterLayout,
         *,
         kafka: KafkaProgram,
+        rules_of: Callable[[KafkaProgram], Switches],
         sync_shim: Path | None,
         messages: LinkMessages,
-        on_start: Callable[[NodeId, int], None],
+        on_start: Callable[[NodeId, int, Switches | None], None],
         on_stop: Callable[[NodeId], None],
         on_end: Callable[[NodeId, int, ProcessEnd], None],
         on_unexpected_end: Callable[[str, ProcessEnd], None],
     ) -> None:
         super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end)
-        self._host = KafkaHost(self.supervisor, kafka=kafka, sync_shim=sync_shim)
+        self._host = KafkaHost(self.supervisor, program_of=self._program_of, sync_shim=sync_shim)
         self._keeps_ledgers = sync_shim is not None
-        self._kafka = kafka.distribution
+        self._kafka = kafka
+        self._rules_of = rules_of
+        self._own_programs: dict[NodeId, KafkaProgram] = {}
         self._messages = messages
         self._on_stop = on_stop
         self._on_end = on_end
@@ -180,6 +189,23 @@ class KafkaCluster(ProcessCluster):
         """Kills what still runs, and closes the proxies that know messages."""
         await super().__aexit__(kind, error, trace)
         await self._messages.close()
+
+    def _program_of(self, node_id: NodeId) -> KafkaProgram:
+        return self._own_programs.get(node_id, self._kafka)
+
+    def set_release(self, node_id: NodeId, *, era: str | None, kafka: str | None) -> None:
+        """Has a node's processes run a release from the next one on, if one is named.
+
+        Raises:
+            MissingToolError: it is not installed.
+        """
+        if kafka is not None:
+            self._own_programs[node_id] = msgspec.structs.replace(self._kafka, distribution=find_kafka(kafka))
+
+    def own_rules(self, node_id: NodeId) -> Switches | None:
+        """Returns the rules of the release that a node runs, where that is not the run's."""
+        program = self._own_programs.get(node_id)
+        return None if program is None else self._rules_of(program)
 
     async def start_node(self, node_id: NodeId) -> int:
         """Starts a node; what is done to messages, other than a counted number of them, goes on."""
@@ -225,7 +251,7 @@ class KafkaCluster(ProcessCluster):
         if (data / META_PROPERTIES).exists():
             return
         is_controller = node_id == self.layout.controller_id
-        template = self._kafka.formatted(elr=self.layout.switches.elr) if is_controller else None
+        template = self._kafka.distribution.formatted(elr=self.layout.switches.elr) if is_controller else None
         format_log_directory(data, template=template, node_id=node_id, cluster_id=self.cluster_id)
         if self._keeps_ledgers:
             count_as_durable(str(data), ledger_folder=str(self.layout.ledger_directory(node_id)))

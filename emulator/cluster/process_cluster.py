@@ -19,9 +19,10 @@ from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProces
 from laststand.emulator.cluster.ports import LOOPBACK
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.address import host_and_port
-from laststand.emulator.core.eras import plain_switches
+from laststand.emulator.core.eras import node_rules, plain_switches
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.requester import node_name
+from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, NodeId, kafka_client_ids
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
@@ -47,6 +48,7 @@ class ProcessCluster:
         cluster_id: that of the layout, or the one that was drawn.
         interceptions: faults of single messages that a node has from its next start on.
         clock_rates: of nodes whose clocks run wrong, in parts per million, likewise.
+        eras: of nodes that have other rules than the layout's, likewise, as ``node_rules`` reads them.
         protocols: of brokers of a cluster with ZooKeeper that speak another one than its rules say, likewise.
     """
 
@@ -56,7 +58,7 @@ class ProcessCluster:
         self,
         layout: ClusterLayout,
         *,
-        on_start: Callable[[NodeId, int], None],
+        on_start: Callable[[NodeId, int, Switches | None], None],
         on_unexpected_end: Callable[[str, ProcessEnd], None],
         host: NodeHost | None = None,
     ) -> None:
@@ -64,7 +66,8 @@ class ProcessCluster:
 
         Args:
             layout: what the cluster is made of.
-            on_start: called with node and incarnation just before each process starts.
+            on_start: called with node, incarnation and the rules that are its own, if any, just before each process
+                starts.
             on_unexpected_end: called at once with the name of every process that ended unexpectedly, or failed to stop.
             host: where the nodes run; by default, on this machine's loopback.
         """
@@ -74,6 +77,7 @@ class ProcessCluster:
         self.toxiproxy: Toxiproxy | None = None
         self.interceptions: dict[NodeId, tuple[InterceptionOrder, ...]] = {}
         self.clock_rates: dict[NodeId, int] = {}
+        self.eras: dict[NodeId, str] = {}
         self.protocols: dict[NodeId, IbpLevel] = {}
         self._doomed: dict[str, ProcessEnd | None] = {}
         self._on_start = on_start
@@ -169,7 +173,7 @@ class ProcessCluster:
                     tasks.create_task(self.start_node(node_id))
 
     def _note_running(self, node_id: NodeId) -> None:
-        self._on_start(node_id, self._incarnations[node_id])
+        self._on_start(node_id, self._incarnations[node_id], self.own_rules(node_id))
 
     async def start_proxies(self, program: Path) -> None:
         """Starts a proxy for every link, all of them open; addresses lead through them from now on.
@@ -215,7 +219,7 @@ class ProcessCluster:
         self.layout.event_file(node_id, incarnation).parent.mkdir(exist_ok=True)
         arguments = self._configure(node_id, incarnation) if self.configures_nodes else ()
         self._incarnations[node_id] = incarnation
-        self._on_start(node_id, incarnation)
+        self._on_start(node_id, incarnation, self.own_rules(node_id))
         await self._host.start(node_id, arguments)
         return incarnation
 
@@ -227,6 +231,22 @@ class ProcessCluster:
 
     def _config_path(self, node_id: NodeId, incarnation: int) -> Path:
         return self.layout.node_directory(node_id) / f"config-{incarnation}.json"
+
+    def own_rules(self, node_id: NodeId) -> Switches | None:
+        """Returns the rules of a node's next process, where they are not the layout's."""
+        era = self.eras.get(node_id)
+        return None if era is None else node_rules(era)
+
+    def set_release(self, node_id: NodeId, *, era: str | None, kafka: str | None) -> None:
+        """Sets the rules of a node's processes from the next one on, if any are named.
+
+        Args:
+            node_id: the node.
+            era: as ``node_rules`` reads it.
+            kafka: a release, which matters to nodes of Apache Kafka alone.
+        """
+        if era is not None:
+            self.eras[node_id] = era
 
     def incarnation(self, node_id: NodeId) -> int:
         """Returns the number of a node's last process.
@@ -334,7 +354,7 @@ class ProcessCluster:
             ledger_dir=str(layout.ledger_directory(node_id)),
             event_file=str(layout.event_file(node_id, incarnation)),
             token_file=str(layout.token_file),
-            switches=plain_switches(layout.switches),
+            switches=plain_switches(self.own_rules(node_id) or layout.switches),
             zookeeper=zookeeper_config(layout.switches, started_with=self.protocols.get(node_id)),
             properties={**self._certificate_properties(node_id), **dict(layout.properties)},
             host=self._host.listen_host,

@@ -20,6 +20,7 @@ from laststand.emulator.cluster.sync_shim import sync_shim_environment
 from laststand.emulator.cluster.zookeeper_probe import await_zookeeper, server_probes
 from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram, records_syncs, server_settings
 from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.node.config import read_config
 from laststand.emulator.plan.channels import Link
@@ -122,7 +123,7 @@ class ZooKeeperCluster(ProcessCluster):
         *,
         zookeeper: ZooKeeperProgram | None,
         messages: LinkMessages,
-        on_start: Callable[[NodeId, int], None],
+        on_start: Callable[[NodeId, int, Switches | None], None],
         on_server_end: Callable[[int, ProcessEnd], None],
         on_unexpected_end: Callable[[str, ProcessEnd], None],
         before_brokers: Callable[[], Awaitable[None]] | None = None,

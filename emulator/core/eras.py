@@ -85,6 +85,23 @@ def era_rules(era: str) -> Switches:
     return era_switches(era)
 
 
+def node_rules(text: str) -> Switches:
+    """Returns the rules of a node that is of another era than its cluster.
+
+    Args:
+        text: an era, and what the node changes of it: ``kip-966``, or ``kip-966,truncation=kip101,elr=off``.
+
+    Raises:
+        ConfigError: no such era, no such rule, or a text that is none of its values.
+    """
+    era, *changed = text.split(",")
+    rules = era_rules(era)
+    for each in changed:
+        name, _, value = each.partition("=")
+        rules = with_rule(rules, name, value)
+    return rules
+
+
 def era_kind(era: str) -> ClusterKind:
     """Returns the kind of cluster that an era is of."""
     return ClusterKind.ZOOKEEPER if era in ZOOKEEPER_ERAS else ClusterKind.KRAFT

@@ -752,11 +752,16 @@ class AlterPartitionDecided(PartitionEvent, frozen=True, kw_only=True):
 
 
 class IncarnationStarted(Event, frozen=True, kw_only=True):
-    """The harness started a process; its event file must exist."""
+    """The harness started a process; its event file must exist.
+
+    Attributes:
+        switches: the rules that it was given, where they are others than the run's (``cluster.yaml``); else empty.
+    """
 
     started_node: NodeId
     started_incarnation: int
     event_file: str
+    switches: dict[str, str] = {}
 
 
 class ClientStarted(Event, frozen=True, kw_only=True):

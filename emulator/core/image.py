@@ -11,6 +11,7 @@ from laststand.emulator.core import records
 from laststand.emulator.core.acl_store import AclStore
 from laststand.emulator.core.client_quotas import ClientQuotaStore
 from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -28,7 +29,7 @@ from laststand.emulator.core.types import (
 
 
 class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered broker process (Kafka's ``BrokerRegistration``)."""
+    """A registered broker process (Kafka's ``BrokerRegistration``); ``features`` as its record has them."""
 
     broker_id: BrokerId
     incarnation_id: IncarnationId
@@ -38,11 +39,19 @@ class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
     in_controlled_shutdown: bool
     registration_offset: MetadataOffset  # of the RegisterBrokerRecord; at or above broker_epoch
     rack: str = ""
+    features: tuple[FeatureRange, ...] = ()
 
     @property
     def is_active(self) -> bool:
         """An active broker may lead and may be added to an ISR (KIP-841)."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def supports(self, feature: str, level: int) -> bool:
+        """Returns whether the broker's release has a level of a feature."""
+        if not self.features or level == 0:
+            return True
+        ranges = (each for each in self.features if each.name == feature)
+        return any(each.min_supported_version <= level <= each.max_supported_version for each in ranges)
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
@@ -320,6 +329,7 @@ class MetadataImage:
             in_controlled_shutdown=record.in_controlled_shutdown,
             registration_offset=offset,
             rack=record.rack,
+            features=record.features,
         )
 
     def _replay_broker_change(self, record: records.BrokerRegistrationChangeRecord) -> None:

@@ -69,7 +69,7 @@ BROKER_FEATURES: Final = (
     messages.FeatureRange(name=METADATA_VERSION, min_supported_version=1, max_supported_version=LATEST),
     messages.FeatureRange(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
 )
-"""Features that a broker of this program supports, as it says when it registers."""
+"""Features that brokers of this program support."""
 
 
 def level_of(version: str) -> int:

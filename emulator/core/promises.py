@@ -8,7 +8,7 @@ A promise is kept in every era unless it names switches: then it restates a rule
 where each of them has one of the listed values, written as in ``NodeStarted`` and in ``cluster.yaml``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
@@ -501,6 +501,19 @@ def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
     if PROMISES[check_id].only_of not in (None, _kind_of(switches)):
         return False
     return all(switches.get(name) in values for name, values in PROMISES[check_id].switches.items())
+
+
+def is_promised_by_all(check_id: str, members: Iterable[Mapping[str, str]]) -> bool:
+    """Returns whether a cluster promises what a check looks for: every process that it had promises it.
+
+    One that lacks the rule leaves a log, or an answer, on which others go on, also after it has been replaced.
+
+    Args:
+        check_id: of the check.
+        members: the switches of each process, as texts; without any, nothing is promised that depends on them.
+    """
+    known = tuple(members) or ({},)
+    return all(is_promised(check_id, switches) for switches in known)
 
 
 def rules_named_beside(switches: Mapping[str, str]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from laststand.emulator.core.acls import AccessControlEntry
 from laststand.emulator.core.client_quotas import QuotaEntityPart
+from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -39,7 +40,12 @@ class FeatureLevelRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class RegisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A broker process, fenced until it has caught up; ``rack`` is empty where it named none."""
+    """A broker process, fenced until it has caught up.
+
+    Attributes:
+        rack: empty where it named none.
+        features: that it supports, where they are not all of this program; else empty.
+    """
 
     broker_id: BrokerId
     incarnation_id: IncarnationId
@@ -48,6 +54,7 @@ class RegisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
     fenced: bool = True
     in_controlled_shutdown: bool = False
     rack: str = ""
+    features: tuple[FeatureRange, ...] = ()
 
 
 class UnregisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):

@@ -381,18 +381,37 @@ class ReplaceDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="replace_d
     """SIGKILL, and an empty disk in place of the node's."""
 
 
+_ONLY_ON_KAFKA: Final = (
+    "a release is one of Apache Kafka (--driver kafka); era beside it names the rules of other nodes"
+)
+
+
 @action_spec(
     "start 1",
-    "Nodes that do not run are started; in eras with ZooKeeper, with `inter.broker.protocol.version=2.7`, brokers that "
-    "speak this protocol from then on.",
+    "Nodes that do not run are started; with `era=kafka-3.9` they follow that era's rules from then on "
+    "(`era=kip-966,elr=off`: all but one). In eras with ZooKeeper brokers speak what "
+    "`inter.broker.protocol.version=2.7` says. On Apache Kafka they run the release `kafka=4.2.0`; beside `era` "
+    "it is for that driver alone.",
     heals="kill stop power_loss replace_disk disk_error",
 )
 class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
-    """Start nodes that are down; brokers of a cluster with ZooKeeper with another protocol, if one is named."""
+    """Start nodes that are down, of another era if one is named; brokers beside ZooKeeper with another protocol."""
 
     inter_broker_protocol_version: Annotated[
         str | None, field.ProtocolVersion(help="What brokers speak from now on, such as 2.7.")
     ] = None
+    era: Annotated[
+        str | None, field.NodeEra(help="Whose rules they follow from now on: kafka-3.9, or kip-966,elr=off.")
+    ] = None
+    kafka: Annotated[
+        str | None, field.KafkaRelease(help="The release of Apache Kafka that they run from now on, such as 4.2.0.")
+    ] = None
+
+    def refused_by(self, driver: DriverName) -> str | None:
+        """Returns why a driver does not have this action with these arguments; ``None`` if it has."""
+        if self.kafka is not None and self.era is None and driver is not DriverName.KAFKA:
+            return _ONLY_ON_KAFKA
+        return super().refused_by(driver)
 
     def problems(self) -> Iterator[str]:
         """Yields whether the ZooKeeper server is to speak a protocol of brokers."""

@@ -14,7 +14,8 @@ from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
-from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.eras import node_rules
+from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.types import TopicPartition, Way
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY as IBP_PROPERTY
 from laststand.emulator.core.zookeeper.inter_broker_protocol import VERSIONS as IBP_VERSIONS
@@ -45,6 +46,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "min": 60_000}
 _ARROW: Final = re.compile(r"(.+?)\s*(?:->|→)\s*(.+)")
 _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_RELEASE: Final = re.compile(r"\d+\.\d+\.\d+")
 _INT_MAX: Final = 2**31 - 1
 
 
@@ -432,6 +434,50 @@ class ProtocolVersion(_Scalar[str | None]):
     def problems(self, value: str | None, names: Names) -> Iterator[str]:
         if value is not None and not is_ibp(value):
             yield f"no version {value!r}; expected {IBP_VERSIONS[0]} to {IBP_VERSIONS[-1]}, or a release"
+
+
+class NodeEra(_Scalar[str | None]):
+    """An era, and what a node changes of it: ``kafka-3.9``, ``kip-966,elr=off``; ``None`` where a step names none."""
+
+    def __init__(self, *, help: str) -> None:
+        super().__init__("era", help=help, default=None)
+
+    def value_at(self, cursor: Cursor, names: Names) -> str:
+        era = cursor.text()
+        for problem in self.problems(era, names):
+            cursor.fail(problem)
+        return era
+
+    def from_word(self, word: str) -> str:
+        return word
+
+    def problems(self, value: str | None, names: Names) -> Iterator[str]:
+        if value is None:
+            return
+        try:
+            node_rules(value)
+        except ConfigError as error:
+            yield str(error)
+
+
+class KafkaRelease(_Scalar[str | None]):
+    """A release of Apache Kafka, such as 4.2.0; ``None`` where a step names none."""
+
+    def __init__(self, *, help: str) -> None:
+        super().__init__("kafka", help=help, default=None)
+
+    def value_at(self, cursor: Cursor, names: Names) -> str:
+        release = cursor.text()
+        for problem in self.problems(release, names):
+            cursor.fail(problem)
+        return release
+
+    def from_word(self, word: str) -> str:
+        return word
+
+    def problems(self, value: str | None, names: Names) -> Iterator[str]:
+        if value is not None and _RELEASE.fullmatch(value) is None:
+            yield f"no release {value!r}; expected one such as 4.2.0"
 
 
 # --- Nodes and links ----------------------------------------------------------------------------------------------

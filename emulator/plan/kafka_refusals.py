@@ -21,6 +21,7 @@ _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
 NO_TLS: Final = "Kafka's nodes speak no TLS here"
 _ENDS_ITSELF: Final = "a broker of Kafka ends itself when its fetch of metadata is refused"
 _NO_TRANSACTIONS: Final = "clients of Kafka's brokers have no transactions here"
+_ERA: Final = "a release of Apache Kafka has the rules that it has; kafka beside era names another one"
 _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
@@ -45,6 +46,8 @@ def refusal_on_kafka(action: actions.ActionTemplate) -> str | None:
     """Returns why an action cannot be done to Apache Kafka; ``None`` if it can."""
     if isinstance(action, actions.ElectLeaders) and action.election > admin_messages.RequestedElection.UNCLEAN:
         return _ELECTION
+    if isinstance(action, actions.Start):
+        return _ERA if action.era is not None and action.kafka is None else None
     if isinstance(action, actions.Revoke) and _ends_brokers(action):
         return _ENDS_ITSELF
     if isinstance(action, actions.OnChannel) and (reason := _refused_messages(action.channel)) is not None:

@@ -2,7 +2,9 @@
 
 from typing import Final
 
+from laststand.emulator.core.eras import node_rules
 from laststand.emulator.core.types import ClusterKind
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import SESSION_APIS
 from laststand.emulator.plan.drivers import DriverName
@@ -10,6 +12,7 @@ from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 
 NO_ZOOKEEPER: Final = "there is no ZooKeeper in this era"
 
+_ONE_RELEASE: Final = f"brokers beside ZooKeeper run one release; {PROPERTY} is what they differ in"
 _NO_AUTHORIZER: Final = "access control lists in ZooKeeper are not emulated"
 _NO_TLS: Final = "clusters with ZooKeeper speak no TLS between nodes"
 
@@ -19,6 +22,11 @@ _OF_CLOCKS: Final = (actions.ClockRate, actions.ClockJump)
 
 def era_refusal(action: actions.ActionTemplate, *, kind: ClusterKind) -> str | None:
     """Returns why no driver has an action in clusters of a kind; ``None`` if some have."""
+    if isinstance(action, actions.Start) and action.era is not None:
+        if kind is ClusterKind.ZOOKEEPER:
+            return _ONE_RELEASE
+        if node_rules(action.era).kind is not kind:
+            return f"{action.era} is an era with ZooKeeper, and this cluster has none"
     is_upgrade = isinstance(action, actions.Start) and action.inter_broker_protocol_version is not None
     if kind is ClusterKind.KRAFT and (
         is_upgrade or isinstance(action, actions.ExpireSession | actions.DeposeController)

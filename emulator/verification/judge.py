@@ -11,7 +11,7 @@ from typing import assert_never
 
 import msgspec
 
-from laststand.emulator.core.promises import PROMISES, is_promised
+from laststand.emulator.core.promises import PROMISES, is_promised_by_all
 from laststand.emulator.verification.doubts.doubt import Doubt
 from laststand.emulator.verification.doubts.evidence import doubts_of, find_doubts
 from laststand.emulator.verification.doubts.seals import alterations
@@ -134,14 +134,14 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
     doubts = doubts_of(evidence, [partition.readings for partition in judged])
     if any(alterations(evidence)):
         return _report_of_nothing(run, doubts)
-    switches = dict(timeline.switches())
+    members = timeline.members()
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
     premises = premises_of_cluster(cluster).union(*(partition.premises for partition in judged))
 
     def ask(check: PartitionCheck | ClusterCheck) -> CheckResult:
         if Premise.NODES not in premises and not check.is_of_clients:
             return _result(check, CheckStatus.NOT_ASKED, missing=Premise.NODES)
-        if not is_promised(check.check_id, switches):
+        if not is_promised_by_all(check.check_id, members):
             return _result(check, CheckStatus.NOT_PROMISED)
         if check.needs & doubtful:
             return _result(check, CheckStatus.UNKNOWN, doubtful=check.needs & doubtful)
@@ -162,7 +162,7 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
         scenario=run.scenario,
         era=run.era,
         changed=run.changed,
-        switches=switches,
+        switches=dict(timeline.switches()),
         verdict=verdict,
         guarantee=worst_of(kinds),
         doubts=doubts,

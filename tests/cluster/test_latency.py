@@ -69,7 +69,7 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
     async with (
         ProcessCluster(
             layout,
-            on_start=lambda _node, _incarnation: None,
+            on_start=lambda _node, _incarnation, _rules: None,
             on_unexpected_end=lambda name, _end: unexpected.append(name),
         ) as cluster,
         asyncio.TaskGroup() as tasks,

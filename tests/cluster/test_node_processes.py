@@ -151,7 +151,7 @@ async def running(
     )
     cluster = ProcessCluster(
         layout,
-        on_start=lambda _node, _incarnation: None,
+        on_start=lambda _node, _incarnation, _rules: None,
         on_unexpected_end=lambda _name, end: unexpected.append(end),
     )
     async with cluster, asyncio.TaskGroup() as tasks:

@@ -79,7 +79,7 @@ class ServerAlone:
             self.layout,
             zookeeper=program,
             messages=self.messages,
-            on_start=lambda _node, _incarnation: None,
+            on_start=lambda _node, _incarnation, _rules: None,
             on_server_end=lambda _incarnation, end: self.ends.append(end.cause),
             on_unexpected_end=lambda name, _end: self.unasked.put_nowait(name),
         )

@@ -20,8 +20,8 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.eras import ALL_ERAS, rule_texts
-from laststand.emulator.core.promises import PROMISES, JudgedBy, PromiseKind, is_promised
+from laststand.emulator.core.eras import ALL_ERAS
+from laststand.emulator.core.promises import PROMISES, JudgedBy, PromiseKind
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.simulator.oracle.finding import Guarantee
 from laststand.emulator.simulator.oracle.oracle import Oracle
@@ -51,9 +51,9 @@ _CHUNK: Final = 10
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and what the simulator's oracle found in it, by check."""
+    """A run: what the simulator's oracle takes to be promised in it, and what it found, by check."""
 
-    switches: Mapping[str, str]
+    promised: frozenset[str]
     found: Mapping[str, frozenset[Guarantee]]
 
 
@@ -70,7 +70,7 @@ def different_findings(played: Played, report: VerdictReport) -> Iterator[str]:
     for check in report.checks:
         if check.check_id not in SHARED:
             continue
-        promised = is_promised(check.check_id, played.switches)
+        promised = check.check_id in played.promised
         if promised is (check.status is CheckStatus.NOT_PROMISED):
             yield f"{check.check_id} is promised: {promised}, and verification says {check.status.value}"
         if not promised or is_beyond_comparison(check.check_id, played, report):
@@ -151,7 +151,7 @@ def judged_twice(plan: Plan) -> tuple[str, tuple[str, ...]]:
     found = found_by(simulation.oracle)
     if judgement.lost_records:  # what nobody holds where nobody leads is lost, and no leader was there to lack it
         found.setdefault("D1", frozenset())
-    played = Played(switches=rule_texts(plan.rules()), found=found)
+    played = Played(promised=simulation.oracle.promised(), found=found)
     disagreements = (*different_verdicts(judgement, report), *different_findings(played, report))
     return judgement.verdict.value, disagreements
 

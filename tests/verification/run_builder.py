@@ -132,6 +132,8 @@ class RunBuilder:
         self.report: str | None = None
         self.may_miss_steps = False
         self.switches = ON | (switches or {})
+        self.own: dict[int, dict[str, str]] = {}
+        self.given: dict[int, dict[str, str]] = {}
         self.files: dict[tuple[int, int], list[dict[str, object]]] = {}
         self.incarnations: dict[int, int] = {}
         self.running: set[int] = set()
@@ -167,14 +169,18 @@ class RunBuilder:
         self.time_ns = round(seconds * 1e9)
 
     def start(self, node: int, *, role: str = "broker") -> None:
-        """Starts a process; the harness notes it."""
+        """Starts a process; the harness notes it, and the rules that it gives it, where they are its own."""
         self.incarnations[node] = self.incarnations.get(node, -1) + 1
         incarnation = self.incarnations[node]
         self.running.add(node)
         if node != HARNESS:
             name = f"{node}-{incarnation}.jsonl"
             started = e.IncarnationStarted(
-                cause_id=CAUSE, started_node=NodeId(node), started_incarnation=incarnation, event_file=name
+                cause_id=CAUSE,
+                started_node=NodeId(node),
+                started_incarnation=incarnation,
+                event_file=name,
+                switches=self.switches | self.given[node] if node in self.given else {},
             )
             self.note(HARNESS, started)
         self.note(
@@ -183,7 +189,7 @@ class RunBuilder:
                 cause_id=CAUSE,
                 role=NodeRole(role),
                 incarnation_id=IncarnationId(f"i{node}-{incarnation}"),
-                switches=self.switches,
+                switches=self.switches | self.own.get(node, {}),
                 properties={} if role == "harness" else {"min.insync.replicas": "2"},
                 wall_time_ns=0,
                 driver=self.driver if role == "harness" else None,

@@ -75,7 +75,7 @@ async def wire_cluster(directory: Path):  # type: ignore[no-untyped-def]
     )
     cluster = ProcessCluster(
         layout,
-        on_start=lambda _node, _incarnation: None,
+        on_start=lambda _node, _incarnation, _rules: None,
         on_unexpected_end=lambda name, end: ended.set_result((name, end)),
     )
     async with cluster:

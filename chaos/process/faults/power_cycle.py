@@ -25,7 +25,7 @@ async def stop(target: ProcessTarget, action: actions.Stop[NodeId]) -> actions.O
 
 @executes(actions.Start)
 async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions.Outcome:
-    """Starts nodes, brokers with another protocol if a version is named; one whose disk is full ends by that again.
+    """Starts nodes, of another era, release or protocol if one is named; one whose disk is full ends by that again.
 
     Raises:
         StartError: one did not become ready.
@@ -33,9 +33,12 @@ async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions
     down = [node_id for node_id in action.nodes if not target.cluster.is_running(node_id)]
     if not down:
         return actions.no_op("it runs")
+    is_configured = action.inter_broker_protocol_version is not None or action.era is not None
+    if is_configured and not target.cluster.configures_nodes:
+        return actions.no_op("its container keeps the configuration that it was made with")
+    for node_id in down:
+        target.cluster.set_release(node_id, era=action.era, kafka=action.kafka)
     if action.inter_broker_protocol_version is not None:
-        if not target.cluster.configures_nodes:
-            return actions.no_op("its container keeps the configuration that it was made with")
         target.cluster.protocols.update(dict.fromkeys(down, ibp_level(action.inter_broker_protocol_version)))
     seen = await asyncio.gather(*(_start(target, node_id) for node_id in down))
     return actions.Outcome(took_effect=True, bit=len(down) == len(action.nodes), seen="; ".join(seen))

@@ -17,6 +17,7 @@ from laststand.emulator.core.controller.partition_change import PartitionTarget
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.release import names_broker_epochs
 from laststand.emulator.core.types import BrokerId, ChangeReason, LeaderRecoveryState, TopicPartition
 
 _LEADER_RECOVERY_STATE_SINCE: Final = 1
@@ -162,6 +163,6 @@ def _is_eligible(view: ClusterView, request: messages.AlterPartitionRequest, mem
     if registration is None or not registration.is_active:
         return False
     # KIP-903: the epoch that the follower fetched with identifies its incarnation. None bypasses, as Kafka's -1 does.
-    if not view.switches.ap_broker_epoch_check or request.api_version < _BROKER_EPOCHS_SINCE:
+    if not names_broker_epochs(view.switches) or request.api_version < _BROKER_EPOCHS_SINCE:
         return True
     return member.broker_epoch is None or member.broker_epoch == registration.broker_epoch

@@ -16,6 +16,7 @@ from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.release import supported_elr_level
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import ChangeReason, ConfigResource, FeatureUpgradeType
 
@@ -26,11 +27,6 @@ class FeatureOutcome(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorCode
     message: str = ""
     decisions: tuple[Decision, ...] = ()
-
-
-def supported_elr_level(switches: Switches) -> int:
-    """Returns the highest level of ``eligible.leader.replicas.version`` that this cluster knows."""
-    return 1 if switches.elr else 0
 
 
 def is_elr_enabled(image: MetadataImage, switches: Switches) -> bool:
@@ -123,6 +119,10 @@ def _update_problem(
     if not _is_direction_allowed(current, level, update.upgrade_type):
         message = f"{name} from {current} to {level} is no {update.upgrade_type.value}"
         return FeatureOutcome(error=ErrorCode.INVALID_UPDATE_VERSION, message=message)
+    for broker in image.brokers.values():
+        if not broker.supports(name, level):
+            message = f"broker {broker.broker_id} does not support level {level} of feature {name!r}"
+            return FeatureOutcome(error=ErrorCode.INVALID_UPDATE_VERSION, message=message)
     return None
 
 

@@ -16,7 +16,7 @@ from laststand.emulator.core.controller.fencing import leave_isrs, leave_isrs_an
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import BrokerRegistration
-from laststand.emulator.core.metadata_version import CLEAN_SHUTDOWN_PROOF, METADATA_VERSION
+from laststand.emulator.core.metadata_version import BROKER_FEATURES, CLEAN_SHUTDOWN_PROOF, METADATA_VERSION
 from laststand.emulator.core.switches import SessionCheck, Switches
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
 from laststand.emulator.core.uuid_text import uuid_text
@@ -163,6 +163,7 @@ def _register_incarnation(
         broker_epoch=broker_epoch,
         log_dirs=request.log_dirs,
         rack=request.rack,
+        features=() if request.features == BROKER_FEATURES else request.features,
     )
     cause = RegistrationCause(
         previous_broker_epoch=request.previous_broker_epoch,

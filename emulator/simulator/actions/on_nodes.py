@@ -30,15 +30,18 @@ def kill(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     return actions.effective("the process was killed")
 
 
-def start(cluster: SimulatedCluster, node_id: NodeId, inter_broker_protocol_version: str | None) -> actions.Outcome:
-    """Starts a node that is down; a broker with another protocol, if a version is named."""
+def start(cluster: SimulatedCluster, node_id: NodeId, action: actions.Start[NodeId]) -> actions.Outcome:
+    """Starts a node that is down; one of another era, or a broker with another protocol, if that is named."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if node.core is not None:
         return actions.no_op("it runs")
-    if inter_broker_protocol_version is not None and not cluster.set_protocol(node_id, inter_broker_protocol_version):
+    version = action.inter_broker_protocol_version
+    if version is not None and not cluster.set_protocol(node_id, version):
         return actions.no_op("it is no broker of a cluster with ZooKeeper")
+    if action.era is not None:
+        cluster.set_era(node_id, action.era)
     if isinstance(node, BrokerNode):
         cluster.processes.start(node.broker_id)
     else:

@@ -82,8 +82,8 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return on_each(nodes, lambda node_id: on_nodes.arm_crash(cluster, node_id, action))
         case actions.ReplaceDisk(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.replace_disk(cluster, node_id))
-        case actions.Start(nodes=nodes, inter_broker_protocol_version=version):
-            return on_each(nodes, lambda node_id: on_nodes.start(cluster, node_id, version))
+        case actions.Start(nodes=nodes):
+            return on_each(nodes, lambda node_id: on_nodes.start(cluster, node_id, action))
         case actions.Stop(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.stop(cluster, node_id))
         case actions.Pause(nodes=nodes):

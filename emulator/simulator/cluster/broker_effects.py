@@ -28,7 +28,7 @@ class BrokerEffects:
         queue: virtual time.
         streams: of metadata.
         retention_check_interval_ms: by a broker's process, from its start on.
-        trims_epochs: when logs are recovered, as the switch ``recovery_trims_epochs``.
+        trims_epochs: when a broker recovers logs, as its switch ``recovery_trims_epochs``.
         step: hands an input to a broker.
         end: ends a broker's process.
         write: writes an event of a broker.
@@ -43,7 +43,7 @@ class BrokerEffects:
         streams: Streams,
         *,
         retention_check_interval_ms: int,
-        trims_epochs: bool,
+        trims_epochs: Callable[[BrokerNode], bool],
         step: Callable[[BrokerNode, inputs.BrokerInput], None],
         end: Callable[[BrokerNode, events.IncarnationEnd], None],
         write: Callable[[BrokerNode, events.Event], None],
@@ -101,7 +101,7 @@ class BrokerEffects:
             case effects.LoadLogs():
                 for partition, log in disk.logs.items():
                     log.flush_messages = self._flush_messages(node, partition)
-                logs = disk.load(trims_epochs=self._trims_epochs)
+                logs = disk.load(trims_epochs=self._trims_epochs(node))
                 loaded = inputs.LogsLoaded(cause_id=CauseId("load"), logs=logs, strays=tuple(disk.strays))
                 self._deliver_later(node, loaded)
                 self._retain_later(node)

@@ -5,7 +5,7 @@ The cluster makes no protocol decisions: it delivers inputs and executes effects
 ``laststand.emulator.core.effects`` requires.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
 from laststand.emulator.core import effects, events, inputs, records
@@ -21,8 +21,10 @@ from laststand.emulator.core.client.steps import (
     TransactionRecorded,
 )
 from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.eras import node_rules
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.promises import is_promised_by_all
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
@@ -71,7 +73,7 @@ class SimulatedCluster:
 
     Args:
         brokers: how many; each runs after ``processes.start``.
-        switches: the rules.
+        switches: the rules; nodes that are started later may have others (``processes.own_rules``).
         properties: of every node.
         observer: of events, of the history and of steps.
         batches: makes the producers' batches; running numbers for CRCs by default.
@@ -165,7 +167,7 @@ class SimulatedCluster:
             self.queue,
             streams,
             retention_check_interval_ms=properties.log_retention_check_interval_ms,
-            trims_epochs=switches.recovery_trims_epochs,
+            trims_epochs=lambda node: self.rules_of(node.broker_id).recovery_trims_epochs,
             step=self._step,
             end=self.processes.end,
             write=self.event_log.write,
@@ -309,6 +311,20 @@ class SimulatedCluster:
         log = self.nodes[broker_id].disk.logs.get(partition)
         return () if log is None else tuple(log.batches)
 
+    def rules_of(self, node_id: NodeId) -> Switches:
+        """Returns the rules of a node's process; of one that is down, those of its next."""
+        return self.processes.rules_of(node_id)
+
+    @property
+    def controllers_rules(self) -> Collection[Switches]:
+        """The rules of all that had the metadata so far: what one of them wrote another may publish."""
+        return self.processes.controller_rules.keys()
+
+    def promised_by_all(self, check_id: str) -> bool:
+        """Returns whether every process so far promised what a check looks for."""
+        processes = self.processes
+        return is_promised_by_all(check_id, (*processes.controller_rules.values(), *processes.broker_rules.values()))
+
     # --- Time -------------------------------------------------------------------------------------------------------
 
     def run(self, duration_ms: int) -> None:
@@ -360,6 +376,10 @@ class SimulatedCluster:
     def set_protocol(self, node_id: NodeId, version: str) -> bool:
         """Sets the ``inter.broker.protocol.version`` of a broker's next processes; false where there is none."""
         return False
+
+    def set_era(self, node_id: NodeId, era: str) -> None:
+        """Sets the rules of a node's processes from the next one on (``node_rules``)."""
+        self.processes.own_rules[node_id] = node_rules(era)
 
     def set_draw(self, number: int) -> None:
         """Chooses the number that picks the leaders of unclean elections from now on."""

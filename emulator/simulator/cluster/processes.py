@@ -32,7 +32,7 @@ class Processes:
     Args:
         nodes: all brokers.
         metadata_node: returns the node that has the metadata now.
-        switches: the rules.
+        switches: the rules of nodes that have none of their own.
         properties: of every node.
         queue: virtual time.
         event_log: where the events are written.
@@ -40,6 +40,11 @@ class Processes:
         streams: of metadata; a process that ends takes its streams along.
         step: hands an input to a node.
         arm: sets a node's timer.
+
+    Attributes:
+        own_rules: of nodes of another era, from their next processes on.
+        broker_rules: those that brokers had so far, each as text.
+        controller_rules: those of nodes with the metadata, likewise.
     """
 
     def __init__(
@@ -60,7 +65,9 @@ class Processes:
         self._metadata_node = metadata_node
         self._switches = switches
         self._properties = properties
-        self._switch_texts = rule_texts(switches)
+        self.own_rules: dict[NodeId, Switches] = {}
+        self.broker_rules: dict[Switches, dict[str, str]] = {}
+        self.controller_rules: dict[Switches, dict[str, str]] = {}
         self._property_texts = property_texts(properties)
         self._queue = queue
         self._event_log = event_log
@@ -75,7 +82,7 @@ class Processes:
         """Starts a process on the broker's disk, which ends at once where that is full; no effect if one runs."""
         node = self._nodes[broker_id]
         if node.core is None:
-            node.boot(self._switches, self._properties)
+            node.boot(self.rules_of(broker_id), self._properties)
             self._begin(node, role=NodeRole.BROKER, incarnation_id=incarnation_name(broker_id, node.incarnation))
             if node.disk.room == 0:
                 self.end(node, events.IncarnationEnd.KILLED)
@@ -145,7 +152,7 @@ class Processes:
     def start_controller(self, node: MetadataNode) -> None:
         """Starts a controller on its log; no effect if it runs."""
         if node.core is None:
-            unreported = node.boot(self._switches, self._properties)
+            unreported = node.boot(self.rules_of(node.node_id), self._properties)
             self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
             for event in unreported:
                 self._event_log.write(node, event)
@@ -196,13 +203,22 @@ class Processes:
         if node.core is not None and not node.is_paused:
             self._arm(node)
 
+    def rules_of(self, node_id: NodeId) -> Switches:
+        """Returns the rules of a node, which its process has or its next one will have."""
+        return self.own_rules.get(node_id, self._switches)
+
     def _begin(self, node: Node[InputT], *, role: NodeRole, incarnation_id: IncarnationId) -> None:
+        rules = self.rules_of(node.node_id)
+        known = self.broker_rules if role is NodeRole.BROKER else self.controller_rules
+        if rules not in known:
+            known[rules] = rule_texts(rules)
         self._event_log.note(
             events.IncarnationStarted(
                 cause_id=self._event_log.cause_id,
                 started_node=node.node_id,
                 started_incarnation=node.incarnation,
                 event_file=f"{node.node_id}-{node.incarnation}.jsonl",
+                switches=known[rules] if node.node_id in self.own_rules else {},
             )
         )
         self._event_log.write(
@@ -211,7 +227,7 @@ class Processes:
                 cause_id=self._event_log.cause_id,
                 role=role,
                 incarnation_id=incarnation_id,
-                switches=self._switch_texts,
+                switches=known[rules],
                 properties={**self._property_texts, **node.more_properties},
                 wall_time_ns=0,
             ),

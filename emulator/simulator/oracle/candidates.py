@@ -12,6 +12,7 @@ def candidates(cluster: SimulatedCluster, state: PartitionState) -> tuple[Broker
     Only replicas are elected. A leader that writes its ISR itself may add one whose addition was just cancelled, and
     one that was reassigned away may still be in the ELR (S37).
     """
-    is_left_over = cluster.image.feature_level(ELR_VERSION) == 0 and cluster.switches.downgrade_ignores_elr
+    rules = cluster.rules_of(cluster.metadata_node.node_id)
+    is_left_over = (cluster.image.feature_level(ELR_VERSION) == 0 or not rules.elr) and rules.downgrade_ignores_elr
     members = state.isr if is_left_over else (*state.isr, *state.elr)
     return tuple(member for member in members if member in state.replicas)

@@ -59,14 +59,14 @@ class ControllerRules:
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
         self._cluster = cluster
-        self._has_elr = cluster.switches.elr
+        self._has_elr = self._has_elr_rule = cluster.switches.elr
 
     def feature_changed(self, event: events.FeatureChanged) -> None:
         """Rules about eligible leader replicas end with their feature; RECOVERING needs a metadata version."""
         if event.name == METADATA_VERSION:
             self._has_recovery_state = event.feature_level >= LEADER_RECOVERY
         if event.name == ELR_VERSION:
-            self._has_elr = self._cluster.switches.elr and event.feature_level > 0
+            self._has_elr = self._has_elr_rule and event.feature_level > 0
             self._has_floor.clear()
             self._unclean.clear()
 
@@ -90,7 +90,9 @@ class ControllerRules:
                 before,
                 event,
                 has_recovery_state=self._has_recovery_state,
-                completes_at_min_isr=self._cluster.switches.reassignment_requires_min_isr,
+                completes_at_min_isr=all(
+                    rules.reassignment_requires_min_isr for rules in self._cluster.controllers_rules
+                ),
             ):
                 self._alarm_log.report(check_id, name, f"{name} {problem}")
             self._check_election(name, before, event)
@@ -110,7 +112,8 @@ class ControllerRules:
         before = None if after is None else self._states.get((name, PartitionEpoch(after.partition_epoch - 1)))
         electorate = Electorate(self._epochs, self._active)
         patience = Patience(
-            timeout_ms=self._cluster.properties.unclean_recovery_timeout_ms, waits=self._cluster.switches.recovery_waits
+            timeout_ms=self._cluster.properties.unclean_recovery_timeout_ms,
+            waits=all(rules.recovery_waits for rules in self._cluster.controllers_rules),
         )
         problems = self.recovery.problems(
             event, before, electorate, configured=configured, patience=patience, now_ms=self._controller_ms

@@ -4,13 +4,12 @@ A loss within the guarantee means that the protocol is wrong; one outside of it 
 counted.
 """
 
+from collections.abc import Callable
 from enum import Enum
 
 import msgspec
 
-from laststand.emulator.core.eras import rule_texts
-from laststand.emulator.core.promises import PromiseKind, is_promised
-from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.promises import PromiseKind
 from laststand.emulator.core.types import TopicPartition
 
 
@@ -48,6 +47,11 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.check_id} at step {self.step}: {self.sentence}"
 
 
-def is_finding(alarm: Alarm, switches: Switches) -> bool:
-    """Returns whether an alarm means that the protocol is wrong."""
-    return alarm.guarantee is Guarantee.HOLDS and is_promised(alarm.check_id, rule_texts(switches))
+def is_finding(alarm: Alarm, is_promised: Callable[[str], bool]) -> bool:
+    """Returns whether an alarm means that the protocol is wrong.
+
+    Args:
+        alarm: what was seen.
+        is_promised: whether the cluster promises what a check looks for.
+    """
+    return alarm.guarantee is Guarantee.HOLDS and is_promised(alarm.check_id)

@@ -76,7 +76,7 @@ class LeaderRules:
         """A term begins, or goes on if this is the next epoch; after a gap another broker may have led."""
         key, leader_epoch = (node_id, name), event.leader_epoch
         is_next = self._last_epoch.get(key) in (leader_epoch, leader_epoch - 1)
-        if key not in self._term_start or (not is_next and self._cluster.switches.progress_of_this_term):
+        if key not in self._term_start or (not is_next and self._cluster.rules_of(node_id).progress_of_this_term):
             self._term_start[key] = leader_epoch
         self._last_epoch[key] = leader_epoch
         self._proposed.pop((node_id, name), None)

@@ -130,13 +130,16 @@ class MetadataChecks:
         # Who is first added and then to be removed again is in both lists: then calling it off leaves the targets, too.
         is_complete = set(after.replicas) == target != earlier
         strangers = set(after.isr) - set(after.replicas)
-        switches = self._cluster.switches
+        rules = self._cluster.controllers_rules
+        asks_for_min_isr = all(each.reassignment_requires_min_isr for each in rules)
         # KAFKA-19975: without min ISR, every target is needed where fewer are added than leave.
-        is_smaller = not switches.reassignment_requires_min_isr and len(added) < len(before.removing_replicas)
-        needs_all = is_complete and (switches.reassignment_needs_all or is_smaller)
+        is_smaller = len(added) < len(before.removing_replicas)
+        needs_all = is_complete and all(
+            each.reassignment_needs_all or (is_smaller and not each.reassignment_requires_min_isr) for each in rules
+        )
         # Kafka completes before it elects, by an ISR of which a leader from outside it leaves nothing.
         is_from_outside = after.leader is not None and after.leader not in before.isr
-        completes_first = is_from_outside and not switches.reassignment_requires_min_isr
+        completes_first = is_from_outside and not asks_for_min_isr
         was_in_sync = completes_first and (target if needs_all else added) <= set(before.isr)
         in_sync = set(before.isr if was_in_sync else after.isr)
         wrong = [

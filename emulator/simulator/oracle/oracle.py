@@ -24,6 +24,7 @@ from laststand.emulator.core.client.steps import (
 )
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.promises import PROMISES
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
 from laststand.emulator.plan import actions
@@ -60,6 +61,10 @@ class Oracle:
         self._router, self._promptness = EventRouter(self.checks), self.checks.promptness
         self._cluster: SimulatedCluster
         self._next_scan = FULL_SCAN_STEPS
+
+    def promised(self) -> frozenset[str]:
+        """Returns the checks whose promises the cluster has made so far."""
+        return frozenset(filter(self._cluster.promised_by_all, PROMISES))
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""

@@ -297,7 +297,10 @@ class Promptness:
 
     def keeps_a_candidate(self, name: TopicPartition) -> bool:
         """Returns whether so few replicas failed that one must be eligible that has everything (KIP-966)."""
-        has_elr = self._cluster.switches.elr and self._cluster.image.feature_level(ELR_VERSION) > 0
+        has_elr = (
+            all(rules.elr for rules in self._cluster.controllers_rules)
+            and self._cluster.image.feature_level(ELR_VERSION) > 0
+        )
         return has_elr and self._truths[name].ledger.keeps_a_candidate(self._alarm_log.moment)
 
     # --- L11 --------------------------------------------------------------------------------------------------------
@@ -322,7 +325,7 @@ class Promptness:
         assert partition is not None
         present = frozenset(self._members(leader, state))
         needed = self._configuration.min_isr(name.topic, (leader.broker_id,))
-        if self._cluster.switches.min_isr_capped:
+        if self._cluster.rules_of(leader.broker_id).min_isr_capped:
             needed = min(needed, len(state.replicas))
         watch = self._watches.get(name)
         fresh = _Watch(

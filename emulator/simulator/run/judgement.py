@@ -5,14 +5,13 @@ run: it is a violation also where too much went wrong for the guarantee to hold,
 the end what had been acknowledged.
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.eras import rule_texts
-from laststand.emulator.core.promises import PROMISES, JudgedBy, is_promised
-from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.promises import PROMISES, JudgedBy
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.simulator.oracle.finding import Alarm
 from laststand.emulator.simulator.oracle.losses import LostBatch
@@ -70,7 +69,7 @@ def judge(
     alarms: tuple[Alarm, ...],
     lost: tuple[LostBatch, ...],
     *,
-    switches: Switches,
+    is_promised: Callable[[str], bool],
     unread: tuple[TopicPartition, ...],
     acks: int,
 ) -> Judgement:
@@ -79,7 +78,7 @@ def judge(
     Args:
         alarms: everything that fired.
         lost: everything that is lost.
-        switches: the rules.
+        is_promised: whether the cluster promised what a check looks for.
         unread: partitions that nobody could read at the end.
         acks: batches acknowledged, with acks=all or acks=1; a run without any proves nothing.
     """
@@ -87,7 +86,7 @@ def judge(
     violated = {
         alarm.check_id
         for alarm in alarms
-        if _counts(alarm, switches) and (alarm.check_id not in _TRANSIENT or alarm.partition in differing)
+        if _counts(alarm, is_promised) and (alarm.check_id not in _TRANSIENT or alarm.partition in differing)
     }
     if lost:
         violated.add("D1")
@@ -107,8 +106,8 @@ def judge(
     )
 
 
-def _counts(alarm: Alarm, switches: Switches) -> bool:
+def _counts(alarm: Alarm, is_promised: Callable[[str], bool]) -> bool:
     is_shared = PROMISES[alarm.check_id].judged_by is JudgedBy.BOTH and alarm.check_id not in _OF_MOMENTS
     if not is_shared or not alarm.leaves_evidence or alarm.is_exempt:
         return False
-    return is_promised(alarm.check_id, rule_texts(switches))
+    return is_promised(alarm.check_id)

@@ -192,7 +192,7 @@ class Simulation:
         self.cluster.is_halted = False
 
     def _alarmed(self, alarm: Alarm) -> None:
-        if self._halts is Halts.AT_FINDINGS and is_finding(alarm, self._rules):
+        if self._halts is Halts.AT_FINDINGS and is_finding(alarm, self.cluster.promised_by_all):
             self.cluster.is_halted = True
 
     def play(self, action: actions.Action) -> bool:
@@ -391,7 +391,7 @@ class Simulation:
         return judge(
             tuple(self.oracle.alarms),
             tuple(lost.values()),
-            switches=self._rules,
+            is_promised=self.cluster.promised_by_all,
             unread=self._unread,
             acks=self.oracle.tally.acks_of_any_kind,
         )
@@ -418,4 +418,4 @@ class Simulation:
 
     def findings(self) -> tuple[Alarm, ...]:
         """Returns the alarms so far that mean that the protocol is wrong."""
-        return tuple(alarm for alarm in self.oracle.alarms if is_finding(alarm, self._rules))
+        return tuple(alarm for alarm in self.oracle.alarms if is_finding(alarm, self.cluster.promised_by_all))

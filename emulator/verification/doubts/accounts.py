@@ -4,7 +4,7 @@ What a broker did shows in the history, in what the controller committed, and in
 shows in what the nodes say of themselves. Each sentence here is about two of these that contradict each other.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -26,6 +26,7 @@ from laststand.emulator.core.events import (
     FeatureChanged,
     IncarnationEnd,
     IncarnationEnded,
+    IncarnationStarted,
     LogDeleted,
     LogDirectoriesChanged,
     LogOpened,
@@ -91,14 +92,31 @@ def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[st
             yield f"cluster.yaml is missing or does not say what played the run: by the harness driver={driver}"
         elif run.driver != driver:
             yield f"cluster.yaml has driver={run.driver}, and the harness driver={driver}"
+    own = {
+        (int(each.started_node), each.started_incarnation): each.switches
+        for each in timeline.of(IncarnationStarted)
+        if each.switches
+    }
     planned = dict(run.switches)
     for collected, started in _started_nodes(timeline):
-        for name in sorted(planned.keys() & started.switches.keys()):
-            if planned[name] != started.switches[name]:
+        given = own.get((collected.node, collected.incarnation))
+        if given is not None:
+            for name in _differing(given, started):
                 yield (
-                    f"cluster.yaml has {name}={planned[name]}, "
-                    f"and incarnation {collected.incarnation} of node {collected.node} {name}={started.switches[name]}"
+                    f"the harness gave incarnation {collected.incarnation} of node {collected.node} "
+                    f"{name}={given[name]}, and it had {name}={started.switches[name]}"
                 )
+            continue
+        for name in _differing(planned, started):
+            yield (
+                f"cluster.yaml has {name}={planned[name]}, "
+                f"and incarnation {collected.incarnation} of node {collected.node} {name}={started.switches[name]}"
+            )
+
+
+def _differing(given: Mapping[str, str], started: NodeStarted) -> list[str]:
+    """Returns the rules that a node had otherwise than it was given them."""
+    return sorted(name for name in given.keys() & started.switches.keys() if given[name] != started.switches[name])
 
 
 def drivers_of(timeline: Timeline) -> list[str]:

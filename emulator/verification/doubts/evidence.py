@@ -157,8 +157,17 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
                 node=node,
                 incarnation=incarnation,
             )
+    own = {
+        (each.started_node, each.started_incarnation)
+        for each in timeline.of(events.IncarnationStarted)
+        if each.switches
+    }
     rules = {
-        msgspec.json.encode(node.switches, order="sorted") for node in timeline.of(events.NodeStarted) if node.switches
+        msgspec.json.encode(each.event.switches, order="sorted")
+        for each in timeline.events
+        if isinstance(each.event, events.NodeStarted)
+        and each.event.switches
+        and (each.node, each.incarnation) not in own
     }
     if len(rules) > 1:
         yield Doubt(about=None, sentence="the nodes of the run did not all have the same switches")

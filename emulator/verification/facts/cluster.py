@@ -161,10 +161,11 @@ class ClusterFacts:
         )
 
     @cached_property
-    def switches(self) -> Mapping[str, str]:
-        """The rules of the run, as the node that has the metadata began with; empty if that is not recorded."""
+    def controllers_rules(self) -> tuple[Mapping[str, str], ...]:
+        """The rules of all that had the metadata: what one of them wrote another may have published."""
         started = (each.event for each in self.events.of(events.NodeStarted))
-        return next((each.switches for each in started if each.role.has_metadata), {})
+        known = {tuple(sorted(each.switches.items())): each.switches for each in started if each.role.has_metadata}
+        return tuple(known.values())
 
     @cached_property
     def has_changed_clocks(self) -> bool:

@@ -30,8 +30,8 @@ class Configuration:
     def __init__(self, timeline: Timeline) -> None:
         started = next((each for each in timeline.of(events.NodeStarted) if each.role.has_metadata), None)
         self._static: Mapping[str, str] = {} if started is None else started.properties
-        switches: Mapping[str, str] = {} if started is None else started.switches
-        self._is_capped = switches.get(_CAP) != "off"
+        # Of a mixed cluster the least that one of its nodes asks for.
+        self._is_capped = not timeline.members() or any(rules.get(_CAP) != "off" for rules in timeline.members())
         self._controller = next(
             (
                 str(collected.node)

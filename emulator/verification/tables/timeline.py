@@ -37,6 +37,7 @@ from laststand.emulator.core.events import (
     TopicCreated,
     TopicDeleted,
 )
+from laststand.emulator.core.types import NodeRole
 
 COLLECTED: Final[tuple[type[Event], ...]] = (
     NodeStarted,
@@ -112,6 +113,15 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
             if started.role.has_metadata:
                 return started.switches
         return {}
+
+    def members(self) -> tuple[Mapping[str, str], ...]:
+        """The rules of every process of a node, each once: those of a mixed cluster are several."""
+        known = {
+            tuple(sorted(started.switches.items())): started.switches
+            for started in self.of(NodeStarted)
+            if started.role is not NodeRole.HARNESS
+        }
+        return tuple(known.values())
 
     def incarnation_of(self, incarnation_id: str) -> int | None:
         """The number of the incarnation that registered under this id; ``None`` if its first line is missing."""

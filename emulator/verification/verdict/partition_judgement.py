@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.promises import Exemption, is_promised
+from laststand.emulator.core.promises import Exemption, is_promised_by_all
 from laststand.emulator.verification.doubts.accounts import unseen_records
 from laststand.emulator.verification.doubts.evidence import Readings, readings_of
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -108,11 +108,15 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         timeline: of its run.
         doubtful: evidence that is not whole.
     """
-    switches = timeline.switches()
+    members = timeline.members()
     findings = {}
     is_clear = not facts.has_unclear_id
     for check in CHECKS if is_clear else ():
-        if isinstance(check, PartitionCheck) and is_promised(check.check_id, switches) and not check.needs & doubtful:
+        if (
+            isinstance(check, PartitionCheck)
+            and is_promised_by_all(check.check_id, members)
+            and not check.needs & doubtful
+        ):
             found = list(check.find(facts))
             if found:
                 findings[check.check_id] = msgspec.structs.replace(

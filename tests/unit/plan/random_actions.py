@@ -85,6 +85,8 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
         fields.LossField: _LOSS,
         fields.OptionalLoss: st.one_of(st.none(), _LOSS),
         fields.Answers: st.lists(st.sampled_from(ErrorCode), min_size=1, max_size=2, unique=True).map(tuple),
+        fields.NodeEra: st.sampled_from([None, "kafka-3.9", "kip-966,elr=off,truncation=kip101"]),
+        fields.KafkaRelease: st.sampled_from([None, "4.2.0"]),
         TopicSpec: st.builds(
             PlannedTopic,
             name=st.sampled_from(["new", "re-funds"]),

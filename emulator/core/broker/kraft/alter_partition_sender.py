@@ -21,9 +21,11 @@ from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.release import names_broker_epochs
 from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
 
 _VERSION_WITH_BROKER_EPOCHS: Final = 3
+_VERSION_WITH_TOPIC_IDS: Final = 2
 _VERSION_BEFORE_TOPIC_IDS: Final = 1
 
 
@@ -33,6 +35,13 @@ class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     proposal: IsrProposal
     result: messages.AlterPartitionResult
     metadata_end_offset: MetadataOffset
+
+
+def _isr_of(proposal: IsrProposal, api_version: int) -> tuple[messages.IsrMember, ...]:
+    """Returns the members as a version of the request has them: below that of KIP-903 without broker epochs."""
+    if api_version >= _VERSION_WITH_BROKER_EPOCHS:
+        return proposal.members
+    return tuple(messages.IsrMember(member.broker_id) for member in proposal.members)
 
 
 class AlterPartitionSender:
@@ -65,6 +74,10 @@ class AlterPartitionSender:
         self._retry_at_ms = None
         proposals = list(self._queued.values())
         has_topic_ids = all(proposal.topic_id is not None for proposal in proposals)
+        api_version = _VERSION_BEFORE_TOPIC_IDS
+        if has_topic_ids:
+            named = names_broker_epochs(self._config.switches)
+            api_version = _VERSION_WITH_BROKER_EPOCHS if named else _VERSION_WITH_TOPIC_IDS
         request = messages.AlterPartitionRequest(
             broker_id=self._config.broker_id,
             broker_epoch=broker_epoch,
@@ -75,11 +88,11 @@ class AlterPartitionSender:
                     partition=proposal.partition.partition,
                     leader_epoch=proposal.leader_epoch,
                     partition_epoch=proposal.partition_epoch,
-                    new_isr=proposal.members,
+                    new_isr=_isr_of(proposal, api_version),
                 )
                 for proposal in proposals
             ),
-            api_version=_VERSION_WITH_BROKER_EPOCHS if has_topic_ids else _VERSION_BEFORE_TOPIC_IDS,
+            api_version=api_version,
         )
         timeout_ms = self._config.properties.broker_session_timeout_ms
         self._controllers.send(turn, request, timeout_ms=timeout_ms)

@@ -16,7 +16,7 @@ from laststand.emulator.core.broker.kraft.controller_channel import ControllerCh
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.metadata_version import BROKER_FEATURES
+from laststand.emulator.core.release import features_of
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset
 
 STARTING_INTERVAL_MS: Final = 10
@@ -192,7 +192,7 @@ class BrokerLifecycle:
                 cluster_id=config.cluster_id,
                 incarnation_id=config.incarnation_id,
                 log_dirs=config.log_dirs,
-                features=BROKER_FEATURES,
+                features=features_of(config.switches),
                 previous_broker_epoch=config.previous_broker_epoch,
                 rack=rack_of(config.broker_id, config.properties.broker_rack),
             )

@@ -29,6 +29,7 @@ from laststand.emulator.core.broker.replicas.replication_quota import FOLLOWER_R
 from laststand.emulator.core.broker.replicas.truncation import FollowStart, truncation_rule, truncation_target
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.release import names_broker_epochs
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition, TruncationReason
 
@@ -190,7 +191,7 @@ class FetcherPool:
             request = messages.FetchRequest(
                 partitions=tuple(wanted),
                 replica_id=self._config.broker_id,
-                replica_epoch=broker_epoch,
+                replica_epoch=broker_epoch if names_broker_epochs(self._config.switches) else None,
                 max_wait_ms=wait_ms,
                 min_bytes=properties.replica_fetch_min_bytes,
                 max_bytes=properties.replica_fetch_response_max_bytes,

@@ -14,11 +14,16 @@ from laststand.emulator.verification.rules.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    switches = facts.cluster.switches
     for change in facts.changes:
         new, old = change.new, change.old
-        problem = None if old is None else _problem(new, old, switches, is_unclean=change.is_unclean)
-        if old is not None and problem is not None:
+        if old is None:
+            continue
+        problems = [
+            _problem(new, old, rules, is_unclean=change.is_unclean)
+            for rules in facts.cluster.controllers_rules or ({},)
+        ]
+        # Of controllers of several eras, none may complete it so.
+        if (problem := problems[-1]) is not None and all(problems):
             yield Finding(
                 new.metadata_offset,
                 f"{facts} at metadata offset {new.metadata_offset}: from replicas {listed(old.replicas)} (adding "

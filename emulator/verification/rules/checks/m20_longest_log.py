@@ -93,7 +93,7 @@ def _problems(
 
 def _awaited(facts: PartitionFacts, elected: events.UncleanLeaderElected, before: events.PartitionChanged) -> set[int]:
     """Returns the replicas that are waited for until the timeout."""
-    waits = facts.cluster.switches.get("recovery_waits") == "on"
+    waits = all(rules.get("recovery_waits") == "on" for rules in facts.cluster.controllers_rules)
     if waits and elected.strategy is RecoveryStrategy.BALANCED:
         return set(before.replicas)
     return {each for each in before.replicas if facts.cluster.is_active(each, elected.metadata_offset)}

@@ -132,7 +132,12 @@ class ControllerDriver:
         return response
 
     def register(
-        self, broker_id: int, incarnation: str, *, previous: BrokerEpoch | None = None
+        self,
+        broker_id: int,
+        incarnation: str,
+        *,
+        previous: BrokerEpoch | None = None,
+        features: tuple[messages.FeatureRange, ...] = BROKER_FEATURES,
     ) -> messages.BrokerRegistrationResponse:
         [node] = ids(broker_id)
         response = self.ask(
@@ -141,7 +146,7 @@ class ControllerDriver:
                 cluster_id=CLUSTER,
                 incarnation_id=IncarnationId(incarnation),
                 log_dirs=(f"dir-{broker_id}",),
-                features=BROKER_FEATURES,
+                features=features,
                 previous_broker_epoch=previous,
             ),
             messages.BrokerRegistrationResponse,

@@ -11,7 +11,8 @@ from laststand.emulator.core.effective_config import effective_topic_properties
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.switches import ClearElr, Switches
+from laststand.emulator.core.release import features_of
+from laststand.emulator.core.switches import ERAS, ClearElr, Switches
 from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, NodeId, TopicId, TopicPartition
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
 
@@ -429,6 +430,20 @@ def test_the_level_at_hand_leaves_the_elr_alone() -> None:
     assert eligible
     made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse)
     assert made.image.partitions[ORDERS].elr == eligible
+
+
+def test_a_feature_that_a_registered_broker_lacks_stays_off() -> None:
+    made = driver()
+    off, on = ((ELR_VERSION, level) for level in (0, 1))
+    made.ask(update(off, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE), admin_messages.UpdateFeaturesResponse)
+    made.now_ms += 20_000  # the sessions are over
+    made.register(2, "of 3.9", features=features_of(ERAS["kafka-3.9"]))
+    refused = made.ask(update(on, upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse)
+    made.now_ms += 20_000
+    made.register(2, "of 4.2", features=features_of(ERAS["kafka-4.2"]))
+    accepted = made.ask(update(on, upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse)
+
+    assert (refused.error, accepted.error) == (ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.NONE)
 
 
 def test_a_feature_that_the_switch_forbids_is_not_supported() -> None:

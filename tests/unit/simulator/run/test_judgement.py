@@ -4,7 +4,6 @@ import pytest
 
 from laststand.emulator.core.promises import PROMISES
 from laststand.emulator.core.records import TopicRecord
-from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
@@ -27,7 +26,7 @@ def alarm(check_id: str, *, partition: TopicPartition = ORDERS, leaves_evidence:
 
 
 def judged(*alarms: Alarm, acks: int = 1) -> Judgement:
-    return judge(alarms, (), switches=Switches(), unread=(), acks=acks)
+    return judge(alarms, (), is_promised=lambda _: True, unread=(), acks=acks)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""Nodes of several eras in one simulated cluster: what each says, and what the controller answers."""
+
+from typing import Final
+
+from laststand.emulator.core import events
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.lines import parse_action
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.actions.performer import perform
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import Simulation
+from tests.unit.plan.test_lines import names
+
+ONE: Final = BrokerId(NodeId(1))
+PLAN: Final = """\
+cluster brokers=3 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=2
+"""
+
+
+def begun(*lines: str, era: str = "kip-966", journal: Journal | None = None) -> Simulation:
+    simulation = Simulation(parse_plan(PLAN.format(era=era)), journal=journal)
+    simulation.begin()
+    for line in lines:
+        perform(simulation.cluster, parse_action(line, names()))
+    return simulation
+
+
+def restarted(era: str) -> tuple[str, ...]:
+    return ("stop 1", "wait 2000", f"start 1 era={era}", "wait 4000")
+
+
+def is_active(simulation: Simulation, broker_id: BrokerId) -> bool:
+    return simulation.cluster.image.brokers[broker_id].is_active
+
+
+def test_a_node_keeps_the_era_that_it_was_started_with() -> None:
+    simulation = begun(*restarted("kafka-4.2"), "kill 1", "start 1")
+    assert not simulation.cluster.rules_of(ONE).recovering_gate
+    assert simulation.cluster.rules_of(CONTROLLER).recovering_gate
+
+
+def test_what_a_node_was_given_is_on_record_and_what_it_followed() -> None:
+    journal = Journal()
+    begun(*restarted("kip-966,recovering_gate=off"), journal=journal)
+    recorded = [entry.event for entry in journal.entries]
+    given = [each.switches for each in recorded if isinstance(each, events.IncarnationStarted) and each.switches]
+    said = [each.switches for each in recorded if isinstance(each, events.NodeStarted) and each.switches]
+    assert [switches["recovering_gate"] for switches in given] == ["off"]
+    assert given[0] in said
+
+
+def test_promises_are_those_of_every_process_so_far() -> None:
+    simulation = begun()
+    assert simulation.cluster.promised_by_all("M18")
+    for line in (*restarted("kafka-4.2"), *restarted("kip-966")):
+        perform(simulation.cluster, parse_action(line, names()))
+    assert not simulation.cluster.promised_by_all("M18")
+    assert simulation.cluster.promised_by_all("M3")
+
+
+def test_a_broker_that_lacks_a_finalized_feature_is_not_let_in() -> None:
+    simulation = begun(*restarted("kafka-3.9"))
+    assert not is_active(simulation, ONE)
+    assert is_active(begun(*restarted("kafka-4.2")), ONE)
+
+
+def test_a_broker_comes_in_once_the_feature_that_it_lacks_is_gone() -> None:
+    downgrade = "update_feature: {feature: eligible.leader.replicas.version, level: 0, upgrade_type: SAFE_DOWNGRADE}"
+    simulation = begun(downgrade, "wait 100", *restarted("kafka-3.9"))
+    assert is_active(simulation, ONE)
+
+
+def test_a_controller_of_a_release_without_elr_ignores_it() -> None:
+    simulation = begun("kill 2", "wait 12000", "kill 1", "wait 12000")
+    (state,) = simulation.cluster.image.partitions.values()
+    assert state.elr
+    for line in ("kill 100", "start 100 era=kafka-3.9", "start 1", "start 2", "wait 12000"):
+        perform(simulation.cluster, parse_action(line, names()))
+    (state,) = simulation.cluster.image.partitions.values()
+    assert not state.elr
+
+
+def test_a_broker_from_before_kip_903_is_answered_as_one() -> None:
+    simulation = begun("stop 0", "wait 3000", "start 0 era=kip-966,ap_broker_epoch_check=off", "wait 8000")
+    (state,) = simulation.cluster.image.partitions.values()
+    assert state.leader == BrokerId(NodeId(0))
+    for line in ("kill 2", "wait 12000", "start 2", "wait 8000"):
+        perform(simulation.cluster, parse_action(line, names()))
+    (state,) = simulation.cluster.image.partitions.values()
+    assert set(state.isr) == {0, 1, 2}
