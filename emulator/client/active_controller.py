@@ -7,7 +7,7 @@ from typing import Final
 from laststand.emulator.client.admin import Ask
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import messages
-from laststand.emulator.core.authorizer.request_guard import refusal
+from laststand.emulator.core.authorizer.request_guard import is_inactive
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum.messages import DescribeQuorumResponse
 from laststand.emulator.core.types import NodeId
@@ -65,5 +65,4 @@ class ActiveController:
 def _is_refused(request: messages.Request, response: messages.Response | DescribeQuorumResponse) -> bool:
     if isinstance(response, DescribeQuorumResponse):
         return response.error in _LEADS_NOT
-    # A request about nothing is answered by everybody alike.
-    return response == refusal(request, ErrorCode.NOT_CONTROLLER) != refusal(request, ErrorCode.NONE)
+    return is_inactive(request, response)

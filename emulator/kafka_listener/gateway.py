@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import count, cycle
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from laststand.emulator.core import inputs, messages
+from laststand.emulator.core.authorizer.request_guard import is_inactive
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.types import CauseId, CorrelationId, NodeId
@@ -13,6 +14,10 @@ from laststand.emulator.kafka_listener.connection import RefusedError
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.rpc.inbound import OnRequest
 from laststand.emulator.rpc.outbound import Outbound
+
+_RETRY_S: Final = 0.1
+_ATTEMPT_MS: Final = 5_000
+"""For which one of several controllers is waited for: it may have stopped, and another may be active by then."""
 
 
 class Answered(NamedTuple):
@@ -165,11 +170,16 @@ class OwnController(Controller):
 class ControllerGateway(Controller):
     """Forwards administrators' requests to the controller, as Kafka's brokers do.
 
+    Where there are several, a request that is refused because another is active, or not answered, is sent again, also
+    to the others, as long as there is time: it may be carried out twice.
+
     Args:
-        make_outbound: makes the connection.
+        make_outbound: makes the connections.
+        controller_ids: all controllers.
     """
 
-    def __init__(self, make_outbound: MakeOutbound) -> None:
+    def __init__(self, make_outbound: MakeOutbound, controller_ids: Sequence[NodeId]) -> None:
+        self._controller_ids = tuple(controller_ids)
         self._outbound = make_outbound(self._receive)
         self._numbers = count()
         self._waiting: dict[CorrelationId, asyncio.Future[messages.Response | None]] = {}
@@ -183,6 +193,31 @@ class ControllerGateway(Controller):
         on_behalf_of: Requester | None = None,
     ) -> messages.Response | None:
         """Returns the answer; ``None`` if none came in time."""
+        if len(self._controller_ids) == 1:
+            return await self._ask_one(controller, request, timeout_ms=timeout_ms, on_behalf_of=on_behalf_of)
+        others = (each for each in self._controller_ids if each != controller)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        for each in cycle((controller, *others)):
+            left_ms = round((deadline - loop.time()) * 1000)
+            if left_ms <= 0:
+                break
+            response = await self._ask_one(
+                each, request, timeout_ms=min(left_ms, _ATTEMPT_MS), on_behalf_of=on_behalf_of
+            )
+            if response is not None and not is_inactive(request, response):
+                return response
+            await asyncio.sleep(_RETRY_S)
+        return None
+
+    async def _ask_one(
+        self,
+        controller: NodeId,
+        request: messages.Request,
+        *,
+        timeout_ms: int,
+        on_behalf_of: Requester | None,
+    ) -> messages.Response | None:
         correlation_id = CorrelationId(next(self._numbers))
         answer: asyncio.Future[messages.Response | None] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = answer

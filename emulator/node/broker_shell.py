@@ -305,7 +305,7 @@ class BrokerShell:
     def _controller_for_clients(self, _: "CoreGateway") -> "Controller":
         from laststand.emulator.kafka_listener.gateway import ControllerGateway
 
-        return ControllerGateway(self._make_outbound)
+        return ControllerGateway(self._make_outbound, self._config.controller_ids)
 
     def _make_outbound(self, deliver: Deliver) -> Outbound:
         return Outbound(

@@ -252,6 +252,14 @@ def _asked(received: RequestReceived, requester: Requester) -> _Asked:
     return _Asked(type(received.request).__name__.removesuffix("Request"), requester, received.cause_id)
 
 
+def is_inactive(request: messages.Request, response: messages.Response) -> bool:
+    """Returns whether a controller refused a request because another one, or none, is active.
+
+    A request about nothing is answered by everybody alike.
+    """
+    return response == refusal(request, ErrorCode.NOT_CONTROLLER) != refusal(request, ErrorCode.NONE)
+
+
 def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
     """Returns the answer to a request that is denied as a whole, in its own form of an error."""
     match request:
