@@ -8,7 +8,7 @@ DOCUMENT: Final = Path(__file__).parent / "failures.md"
 
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 _KAFKA_HEADING: Final = "## On Apache Kafka\n"
-_REASON: Final = re.compile(r"- ([STZ]\d\d): (.+)")
+_REASON: Final = re.compile(r"- ([QSTZ]\d\d): (.+)")
 
 
 class Failure(NamedTuple):
@@ -48,12 +48,22 @@ def transaction_failures_of(document: str) -> list[Failure]:
 
 def all_failures_of(document: str) -> list[Failure]:
     """Returns the rows of all tables."""
-    return [*failures_of(document), *transaction_failures_of(document), *zookeeper_failures_of(document)]
+    return [
+        *failures_of(document),
+        *transaction_failures_of(document),
+        *zookeeper_failures_of(document),
+        *quorum_failures_of(document),
+    ]
 
 
 def zookeeper_failures_of(document: str) -> list[Failure]:
     """Returns the rows of the second one: those that need ZooKeeper."""
     return _rows(document, "Z")
+
+
+def quorum_failures_of(document: str) -> list[Failure]:
+    """Returns the rows about the controllers' own log."""
+    return _rows(document, "Q")
 
 
 def reasons_of(document: str) -> dict[str, str]:

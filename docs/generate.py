@@ -506,6 +506,10 @@ SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
     "Nodes": ("node; list of nodes; a group", "Which nodes, at the same moment."),
     "Principals": ("node or `client`; list of them; a group", "Whose permissions, at the same moment."),
     "TopicOption": ("topic", ""),
+    "Disks": (
+        "node; list of nodes; a group",
+        "Which brokers, or controllers where there are several, at the same moment.",
+    ),
     "Brokers": ("broker; list of brokers; a group", "Which brokers, at the same moment."),
     "Ends": ("nodes; `from` may be `client`", "The link by which one dials the other."),
     "Arrow": ("`0 -> 1`; `client -> 1`", "The link by which the first dials the second."),

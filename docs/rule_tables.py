@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.eras import era_rules, rule_texts
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.switches import ERAS, Switches
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperRules
@@ -37,7 +38,7 @@ def eras_page() -> str:
     """Returns ``eras.md`` with its tables as they follow from ``core/switches.py``."""
     names = Switches.__struct_fields__
     sources = switch_sources()
-    read_in = readers("switches", names)
+    read_in = switch_readers()
     rows = ((f"`{name}`", *sources[name], ", ".join(f"`{path}`" for path in read_in[name])) for name in names)
     return _filled(
         "eras.md",
@@ -52,7 +53,8 @@ def zookeeper_eras_page() -> str:
     """Returns ``eras-zookeeper.md`` with its tables as they follow from ``core/zookeeper/rules.py``."""
     rules = ZooKeeperRules.__struct_fields__
     shared = rule_texts(ERAS["kafka-3.9"])
-    differing = [name for name in shared if any(texts[name] != shared[name] for texts in map(_texts, ZOOKEEPER_ERAS))]
+    eras = [_texts(era) for era in ZOOKEEPER_ERAS]
+    differing = [name for name in shared if any(texts.get(name, shared[name]) != shared[name] for texts in eras)]
     read_in = readers("rules", rules)
     rows = ((f"`{name}`", ", ".join(f"`{path}`" for path in read_in[name])) for name in rules)
     return _filled(
@@ -69,10 +71,17 @@ def zookeeper_eras_page() -> str:
 def switch_sources() -> Mapping[str, tuple[str, str]]:
     """Returns whose each switch is and what its source says, by the second paragraph of the switch's docstring."""
     found = {}
-    for name, text in _field_docs(Switches).items():
+    for name, text in (_field_docs(QuorumRules) | _field_docs(Switches)).items():
         whose, _, source = " ".join(text.partition("\n\n")[2].replace("``", "`").split()).partition(": ")
         found[name] = (whose, source[:1].upper() + source[1:])
     return found
+
+
+def switch_readers() -> Mapping[str, tuple[str, ...]]:
+    """Returns the modules that look up each switch; those of the quorum are looked up among ``rules``."""
+    of_quorum = QuorumRules.__struct_fields__
+    others = tuple(name for name in Switches.__struct_fields__ if name not in of_quorum)
+    return {**readers("rules", of_quorum), **readers("switches", others)}
 
 
 @cache

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from laststand.emulator.core import inputs
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
 from laststand.emulator.rpc.channel import Channel, Keepalive, open_channel
+from laststand.emulator.rpc.metadata_codec import NO_EPOCH
 from laststand.emulator.rpc.metadata_stream import read_metadata
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -28,7 +30,8 @@ class MetadataObserver:
         on_change: is called when there is something new.
 
     Attributes:
-        image: fold of all that was received.
+        image: fold of all that the controller in charge has sent. Of several controllers each stream is read from its
+            begin, because they may have forgotten what they had committed.
     """
 
     def __init__(
@@ -44,6 +47,8 @@ class MetadataObserver:
         self._keepalive = keepalive
         self._token = token
         self._on_change = on_change
+        self._controller_epoch = NO_EPOCH
+        self._in_charge, self._known_end = self.image, MetadataOffset(0)
 
     async def run(self) -> None:
         """Follows the streams until cancelled."""
@@ -54,7 +59,10 @@ class MetadataObserver:
     async def _follow(self, node_id: NodeId) -> None:
         async with self._channel(node_id) as channel:
             while True:
-                await read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=self._deliver)
+                image = MetadataImage() if len(self._addresses) > 1 else self.image
+                await read_metadata(
+                    channel, from_offset=image.next_offset, cause_id=_CAUSE, deliver=partial(self._deliver, image)
+                )
                 await asyncio.sleep(_RETRY_S)
 
     async def committed_end(self) -> MetadataOffset:
@@ -90,13 +98,24 @@ class MetadataObserver:
         finally:
             await channel.close()
 
-    def _deliver(self, seen: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost) -> None:
-        if not isinstance(seen, inputs.MetadataReceived):
-            return
-        for batch in seen.batches:
-            for position, record in enumerate(batch.records):
-                offset = MetadataOffset(batch.base_offset + position)
-                if offset >= self.image.next_offset:
-                    self.image.replay(record, offset=offset)
-        self.image.pop_delta()
-        self._on_change()
+    def _deliver(
+        self,
+        image: MetadataImage,
+        seen: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost,
+    ) -> None:
+        match seen:
+            case inputs.MetadataStreamOpened(controller_epoch=epoch) if epoch >= self._controller_epoch:
+                self._controller_epoch = epoch
+                self._in_charge, self._known_end = image, seen.end_offset
+            case inputs.MetadataReceived(batches=batches):
+                for batch in batches:
+                    for position, record in enumerate(batch.records):
+                        offset = MetadataOffset(batch.base_offset + position)
+                        if offset >= image.next_offset:
+                            image.replay(record, offset=offset)
+                if image is self._in_charge and image.next_offset >= self._known_end:
+                    self.image = image
+                    self.image.pop_delta()
+                    self._on_change()
+            case _:
+                pass

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.switches import (
     ERAS,
     Switches,
@@ -66,6 +67,8 @@ class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
 
 ALL_ERAS: Final = (*ERAS, *ZOOKEEPER_ERAS)
 """Every era that the simulator plays."""
+
+_QUORUM_RULES: Final = frozenset(QuorumRules.__struct_fields__)
 
 ZOOKEEPER_RULES: Final = tuple(ZooKeeperRules.__struct_fields__)
 
@@ -128,6 +131,8 @@ def with_rule(switches: Switches, name: str, text: str) -> Switches:
     Raises:
         ConfigError: no such rule, one that a KRaft cluster does not have, or a text that is none of its values.
     """
+    if name in _QUORUM_RULES and isinstance(switches, ZooKeeperSwitches):
+        raise ConfigError(key=name, value=text, expected="an era without ZooKeeper, whose controllers are a quorum")
     if is_switch(name) or not is_rule(name):
         return with_switch(switches, name, text)
     if not isinstance(switches, ZooKeeperSwitches):
@@ -158,7 +163,8 @@ def rule_texts(switches: Switches) -> dict[str, str]:
         name: {True: "on", False: "off"}.get(value, str(value))
         for name, value in msgspec.to_builtins(switches.zookeeper).items()
     }
-    return {**switch_texts(plain_switches(switches)), **own, PROPERTY: format_ibps(switches.ibp, switches.other_ibps)}
+    shared = {n: text for n, text in switch_texts(plain_switches(switches)).items() if n not in _QUORUM_RULES}
+    return {**shared, **own, PROPERTY: format_ibps(switches.ibp, switches.other_ibps)}
 
 
 def changes(

@@ -610,6 +610,82 @@ class ControllerDeposed(Event, frozen=True, kw_only=True):
     controller_epoch: LeaderEpoch
 
 
+class QuorumVoteGranted(Event, frozen=True, kw_only=True):
+    """One of several controllers voted; pre-votes are none.
+
+    Attributes:
+        directory_id: of its disk.
+        quorum_epoch: of the election.
+        candidate: for whom, maybe for itself.
+        candidate_directory_id: of the candidate's disk; ``None`` where voters have none.
+    """
+
+    directory_id: str | None
+    quorum_epoch: LeaderEpoch
+    candidate: NodeId
+    candidate_directory_id: str | None
+
+
+class QuorumLeaderElected(Event, frozen=True, kw_only=True):
+    """One of several controllers was elected leader of the metadata quorum.
+
+    Attributes:
+        directory_id: of its disk.
+        quorum_epoch: which it leads.
+        log_end_offset: end of its metadata log, exclusive, where its own epoch begins.
+    """
+
+    directory_id: str | None
+    quorum_epoch: LeaderEpoch
+    log_end_offset: MetadataOffset
+
+
+class QuorumLeaderFollowed(Event, frozen=True, kw_only=True):
+    """One of several controllers follows a leader of the metadata quorum.
+
+    Attributes:
+        directory_id: of its disk.
+        quorum_epoch: of the leader.
+        leader: whom it follows.
+    """
+
+    directory_id: str | None
+    quorum_epoch: LeaderEpoch
+    leader: NodeId
+
+
+class MetadataCommittedUpTo(Event, frozen=True, kw_only=True):
+    """The high watermark of one of several controllers moved: it knows that records below it are committed.
+
+    Attributes:
+        directory_id: of its disk.
+        quorum_epoch: in which it heard so.
+        high_watermark: end of what is committed, exclusive.
+        is_leader: whether it leads the quorum, and so counted the copies.
+    """
+
+    directory_id: str | None
+    quorum_epoch: LeaderEpoch
+    high_watermark: MetadataOffset
+    is_leader: bool
+
+
+class MetadataTruncated(Event, frozen=True, kw_only=True):
+    """One of several controllers cut the end of its metadata log, which its leader does not have.
+
+    Attributes:
+        directory_id: of its disk.
+        quorum_epoch: of the leader.
+        old_end_offset: end of its log before.
+        new_end_offset: end of its log since.
+    """
+
+    directory_id: str | None
+    quorum_epoch: LeaderEpoch
+    old_end_offset: MetadataOffset
+    new_end_offset: MetadataOffset
+
+
 class Election(Enum):
     """The way in which a committed partition change got its leader."""
 
@@ -1041,6 +1117,11 @@ ControllerEvent: TypeAlias = (
     | OtherRecordCommitted
     | ControllerActivated
     | ControllerDeposed
+    | QuorumVoteGranted
+    | QuorumLeaderElected
+    | QuorumLeaderFollowed
+    | MetadataCommittedUpTo
+    | MetadataTruncated
     | ProducerIdsAllocated
     | ZnodeWritten
     | PartitionChanged

@@ -148,6 +148,16 @@ def _zookeeper(
     )
 
 
+def _quorum(statement: str, *, judged_by: JudgedBy = JudgedBy.BOTH, exempts: tuple[Exemption, ...] = ()) -> Promise:
+    return Promise(
+        kind=PromiseKind.OUTCOME,
+        statement=statement,
+        judged_by=judged_by,
+        only_of=ClusterKind.KRAFT,
+        exempts=exempts,
+    )
+
+
 def _crash(statement: str) -> Promise:
     return Promise(kind=PromiseKind.CRASH, statement=statement, judged_by=JudgedBy.SIMULATOR)
 
@@ -374,6 +384,28 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M12": _rule("Broker epochs are unique, and those of one broker rise with each registration."),
         "M13": _rule("A broker acts only on states that the controller committed.", only_of=ClusterKind.KRAFT),
         "M14": _outcome("One controller writes at a time, and a metadata offset stands for one record."),
+        "Q1": _quorum("In an epoch of the quorum one controller leads, and a voter votes for one candidate."),
+        "Q2": _quorum(
+            "Two metadata logs that have a record of one offset and epoch are equal up to there, and the epochs of a "
+            "log never fall."
+        ),
+        "Q3": _quorum(
+            "A controller that is elected has every metadata record that was committed in an epoch before, as long as "
+            "fewer than a majority of the controllers' disks were lost.",
+        ),
+        "Q4": _quorum(
+            "Below the lower of their high watermarks, two metadata logs are equal, as long as fewer than a majority "
+            "of the controllers' disks were lost."
+        ),
+        "Q5": _quorum(
+            "Whoever leads the quorum last has every metadata record that was committed, as long as fewer than a "
+            "majority of the controllers' disks were lost.",
+        ),
+        "Q6": _quorum("The epoch of a controller never falls on one disk, nor its high watermark in one process."),
+        "Q7": _quorum(
+            "A leader of the quorum commits what a majority of the voters has durably, with a record of its own epoch.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
         "M15": _rule(
             "A log is used only for the topic whose id it was created with, and a new topic's log starts empty.",
             stray_cleanup=("delete", "rename"),

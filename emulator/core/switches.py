@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.types import ClusterKind, GroupRecovery, StrayCleanup, TxnRecovery
 
 
@@ -85,7 +86,7 @@ class UncleanPick(Enum):
     """Any replica that may lead; the driver draws (KIP-966)."""
 
 
-class Switches(msgspec.Struct, frozen=True, kw_only=True):
+class Switches(QuorumRules, frozen=True, kw_only=True):
     """One frozen set of rules. The defaults are era ``kip-966``: the KIPs to the letter, and our repairs.
 
     Beside what a rule says, its docstring names whose it is: of KIP-966, another KIP or a Kafka release, or Laststand's
@@ -404,6 +405,10 @@ _KIP_966_TEXT: Final = replace(
     refusals_are_final=False,
     answers_await_metadata=False,
     coordinator_awaits_commit=False,
+    leader_syncs_first=False,
+    start_syncs_log=False,
+    missing_state_stops=False,
+    stray_claims_are_unknown=False,
 )
 _KAFKA_4_2: Final = replace(
     _KIP_966_TEXT,
@@ -429,6 +434,8 @@ _KAFKA_3_9: Final = replace(
     session_check=SessionCheck.UNFENCED,
     produce_topic_id=False,
     epoch_per_transaction=False,
+    pre_vote=False,
+    directory_ids=False,
 )
 _KAFKA_0_11: Final = replace(
     _KAFKA_3_9,
@@ -439,6 +446,8 @@ _KAFKA_0_11: Final = replace(
     ap_broker_epoch_check=False,
     stray_cleanup=StrayCleanup.OFF,
     roles_after_registration=True,
+    check_quorum=False,
+    claim_follows_commit=False,
 )
 _KAFKA_0_10: Final = replace(_KAFKA_0_11, truncation=Truncation.HIGH_WATERMARK)
 

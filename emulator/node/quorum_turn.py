@@ -9,17 +9,19 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Final, assert_never
 
+from msgspec.structs import replace
+
 from laststand.emulator.core import effects
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.events import ControllerEvent, Event
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum import effects as quorum_effects
 from laststand.emulator.core.quorum.inputs import LoadedQuorum, LogSynced
-from laststand.emulator.core.quorum.rules import QuorumRules
-from laststand.emulator.core.quorum.settings import QuorumSettings, formatted, initial_directory_id
+from laststand.emulator.core.quorum.settings import QuorumSettings, initial_directory_id, settings_of
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka.metadata_values import KafkaValues
 from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.controller_turn import Departure
@@ -35,6 +37,7 @@ _STOP_TIMEOUT_MS: Final = 500
 """For the last controllers of a cluster that is stopped, which nobody succeeds. Another is elected within 0.1 s."""
 
 _SEED_BITS: Final = 62
+_UUID_BYTES: Final = 16
 
 
 class QuorumTurns:
@@ -63,7 +66,7 @@ class QuorumTurns:
         fresh = MetaProperties(
             cluster_id=config.cluster_id,
             node_id=config.node_id,
-            directory_id=initial_directory_id(config.cluster_id, config.node_id),
+            directory_id=_fresh_directory_id(config),
         )
         directory_id = DirectoryId(format_directory(filesystem, data_dir, fresh).directory_id)
         self._directory = open_metadata_directory(filesystem, data_dir)
@@ -148,25 +151,21 @@ class QuorumTurns:
                 assert_never(effect)
 
 
+def _fresh_directory_id(config: NodeConfig) -> str:
+    """Returns the id of a disk that is formatted now; that of a node's first one is known to all."""
+    if config.incarnation == 0:
+        return initial_directory_id(config.cluster_id, config.node_id)
+    return uuid_text(secrets.token_bytes(_UUID_BYTES))
+
+
 def _settings(config: NodeConfig, properties: NodeProperties, directory_id: DirectoryId) -> QuorumSettings:
-    rules = QuorumRules()
-    initial = (
-        ReplicaKey(node_id, initial_directory_id(config.cluster_id, node_id)) for node_id in config.controller_ids
-    )
-    voters, kraft_version = formatted(initial, rules)
-    return QuorumSettings(
+    settings = settings_of(
+        properties,
         key=ReplicaKey(config.node_id, directory_id),
         cluster_id=config.cluster_id,
-        rules=rules,
-        bootstrap_voters=voters,
-        kraft_version=kraft_version,
-        is_first=config.node_id == min(config.controller_ids),
-        election_timeout_ms=properties.controller_quorum_election_timeout_ms,
-        election_jitter_ms=properties.controller_quorum_election_timeout_ms,
-        fetch_timeout_ms=properties.controller_quorum_fetch_timeout_ms,
-        request_timeout_ms=properties.controller_quorum_request_timeout_ms,
-        retry_backoff_ms=properties.controller_quorum_retry_backoff_ms,
-        election_backoff_max_ms=properties.controller_quorum_election_backoff_max_ms,
-        append_linger_ms=properties.controller_quorum_append_linger_ms,
-        stop_timeout_ms=_STOP_TIMEOUT_MS,
+        rules=config.switches,
+        initial=(
+            ReplicaKey(node_id, initial_directory_id(config.cluster_id, node_id)) for node_id in config.controller_ids
+        ),
     )
+    return replace(settings, stop_timeout_ms=_STOP_TIMEOUT_MS)

@@ -377,8 +377,10 @@ class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_wit
 @action_spec(
     "replace-disk 1", "Nodes die and get empty disks, which have room.", fault="replace_disk", heals="disk_full"
 )
-class ReplaceDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="replace_disk"):
-    """SIGKILL, and an empty disk in place of the node's."""
+class ReplaceDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="replace_disk"):
+    """SIGKILL, and an empty disk in place of the node's; a controller formats it with a directory id of its own."""
+
+    nodes: Annotated[tuple[NodeT_co, ...], field.Disks()]
 
 
 _ONLY_ON_KAFKA: Final = (

@@ -541,6 +541,20 @@ class Brokers(Nodes):
             yield from names.broker_problems(node)
 
 
+class Disks(Nodes):
+    """Subject: brokers, and controllers where there are several: the only one has the only copy of the metadata."""
+
+    def _node(self, cursor: Cursor, names: Names) -> NodeRef:
+        node = names.node_or_group(cursor)
+        if names.controllers > 1 or not isinstance(node, int | ActiveController):
+            return node
+        return names.broker(cursor)
+
+    def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
+        for node in value:
+            yield from names.node_problems(node) if names.controllers > 1 else names.broker_problems(node)
+
+
 class Principals(Nodes):
     """Subject: nodes as those who ask, the client process among them."""
 

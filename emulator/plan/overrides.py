@@ -6,7 +6,7 @@ from typing import Final
 from laststand.emulator.core.eras import ZooKeeperSwitches, is_rule, unanswered_protocol, with_rule
 from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.properties import is_node_property, node_properties, node_property_names
-from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.switches import Switches, is_switch
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 
 
@@ -48,7 +48,7 @@ def parse_overrides(settings: tuple[str, ...]) -> Overrides:
         if not equals or not key:
             raise ConfigError(key="--set", value=setting, expected="key=value")
         if is_rule(key):
-            with_rule(ZooKeeperSwitches(), key, value)
+            with_rule(Switches() if is_switch(key) else ZooKeeperSwitches(), key, value)
             switches[key] = value
         elif is_node_property(key):
             node_properties({key: value})

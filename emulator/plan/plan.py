@@ -53,6 +53,10 @@ PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
         "replica.fetch.backoff.ms": "50",
         "replica.high.watermark.checkpoint.interval.ms": "150",
         "leader.imbalance.check.interval.seconds": "2",
+        "controller.quorum.election.timeout.ms": "100",
+        "controller.quorum.fetch.timeout.ms": "200",
+        "controller.quorum.request.timeout.ms": "200",
+        "controller.quorum.append.linger.ms": "0",
     }
 )
 """Times in a simulated cluster, unless the plan says otherwise."""

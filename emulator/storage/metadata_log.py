@@ -10,7 +10,7 @@ write or sync that fails raises ``StorageError`` and poisons the log: the proces
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -33,6 +33,11 @@ _FRAME_VERSION: Final = b"\x01"
 _EARLIER: Final = (
     "records as Laststand wrote them before it wrote Kafka's: only the release that wrote the log reads it"
 )
+
+
+def log_content(batches: Iterable[QuorumBatch]) -> bytes:
+    """Returns the content of the log file that has these batches."""
+    return b"".join(bytes(_encode(batch)) for batch in batches)
 
 
 class MetadataLog:

@@ -19,7 +19,6 @@ from laststand.emulator.core.quorum.batches import (
 )
 from laststand.emulator.core.quorum.following import CommittedRecordsMissing, HighWatermarkFell
 from laststand.emulator.core.quorum.node import QuorumNode
-from laststand.emulator.core.quorum.rules import QUORUM_ERAS
 from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.states import (
     Candidate,
@@ -32,6 +31,7 @@ from laststand.emulator.core.quorum.states import (
     Unattached,
 )
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, VersionRange, Voter, VoterSet
+from laststand.emulator.core.switches import ERAS
 from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId, RequestId
 from tests.conformance.harness import Fields
 
@@ -507,7 +507,7 @@ def _settings(config: Fields) -> QuorumSettings:
     return QuorumSettings(
         key=ReplicaKey(node_id, directory(config["directory"])),
         cluster_id=CLUSTER_ID,
-        rules=QUORUM_ERAS["kafka-4.2"],
+        rules=ERAS["kafka-4.2"],
         bootstrap_voters=voters,
         kraft_version=config["kraft_version"],
         can_become_voter=config.get("can_become_voter", False),

@@ -165,14 +165,6 @@ REMOVALS: Final = (
         "::test_logs_are_opened_and_roles_taken_once_the_metadata_has_this_very_process",
     ),
     Removal(
-        row="S28",
-        place="core/quorum/leading.py::misses_majority",
-        code="return replica.rules.check_quorum and len(state.progress) > 1 "
-        "and replica.now_ms >= state.check_quorum_deadline_ms",
-        instead="return False",
-        test="tests/simulation/test_quorum_stories.py::test_a_leader_that_is_cut_off_resigns",
-    ),
-    Removal(
         row="S29",
         place="core/broker/replicas/partition.py::Partition._joiners",
         code="and is_isr_eligible("

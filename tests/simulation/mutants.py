@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
 from laststand.emulator.verification.verdict.report import Verdict
 
@@ -166,9 +167,9 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
 
 
 def mutants() -> tuple[Mutant, ...]:
-    """Returns every rule that is not the default one, by switch."""
+    """Returns every rule that is not the default one, by switch; those of the quorum are in ``quorum_mutants``."""
     found: list[Mutant] = []
-    for name in Switches.__struct_fields__:
+    for name in sorted(set(Switches.__struct_fields__) - set(QuorumRules.__struct_fields__)):
         default = getattr(Switches(), name)
         if isinstance(default, Enum):
             found += [(name, rule.value) for rule in type(default) if rule is not default]

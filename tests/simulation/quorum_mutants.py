@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.quorum.rules import QuorumRules
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.simulator.quorum.oracle import QuorumCheck
 
 

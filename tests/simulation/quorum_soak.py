@@ -15,7 +15,7 @@ from functools import partial
 
 import msgspec
 
-from laststand.emulator.core.quorum.rules import QuorumRules
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.simulator.quorum.schedule import QuorumOutcome, QuorumSchedule
 from tests.simulation.quorum_mutants import QUORUM_MUTANTS, Harmless, without
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.quorum.rules import QuorumRules
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.simulator.quorum.cluster import QuorumCluster

@@ -20,6 +20,7 @@ from crc32c import crc32c
 from laststand.emulator.core import events as e
 from laststand.emulator.core.eras import era_rules, rule_texts
 from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.switches import Switches, switch_texts
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -42,6 +43,8 @@ from laststand.emulator.core.types import (
     TopicId,
     TruncationReason,
 )
+from laststand.emulator.storage.metadata_log import log_content
+from laststand.emulator.verification.facts.quorum import COMPARED, record_key
 from tests.verification.resealing import reseal
 
 TRANSACTIONAL: Final = 0x10
@@ -110,6 +113,12 @@ class Partition(msgspec.Struct, kw_only=True):
 _EXIT_CODES: Final = {e.IncarnationEnd.STOPPED: 0, e.IncarnationEnd.UNEXPECTED: 255}
 
 
+def metadata_value(record: object, described: list[e.Event]) -> bytes:
+    """Returns a value of a controller's log: of Kafka's part the version of the frame, and our own part."""
+    own = msgspec.msgpack.encode([record, described])
+    return b"\x01" + own + struct.pack(">i4s", len(own), b"LSTD")
+
+
 class RunBuilder:
     """One run directory in the making."""
 
@@ -145,12 +154,62 @@ class RunBuilder:
         self.killed: set[int] = set()
         self.high_watermarks: dict[tuple[str, int, int, int], int] = {}
         self.metadata_offset = 1 if metadata_in is NodeRole.ZOOKEEPER else 0  # a zxid is never 0
+        self.records: dict[int, list[e.Event]] = {}
+        self.voter_logs: dict[int, list[QuorumBatch]] = {}
         self.sent = 0
         self.time_ns = None if begin_s is None else round(begin_s * 1e9)
         self.tick_ns = round(tick_s * 1e9)
         self.positions: dict[tuple[str, str, int], int] = {}
         self.start(HARNESS, role="harness")
         self.start(CONTROLLER, role=metadata_in.value)
+
+    # --- a quorum ------------------------------------------------------------------------------------------------
+
+    def metadata_batches(self, *, leader_epoch: int = 1) -> list[QuorumBatch]:
+        """Returns the batches of a metadata log that has every record so far."""
+        return [
+            QuorumBatch(
+                base_offset=MetadataOffset(offset),
+                leader_epoch=LeaderEpoch(leader_epoch),
+                values=(metadata_value(None, noted),),
+            )
+            for offset, noted in sorted(self.records.items())
+        ]
+
+    def elect(self, node: int, *, quorum_epoch: int, end: int = 0) -> None:
+        """A controller votes for itself and is elected."""
+        disk = f"disk-{node}"
+        self.vote(node, quorum_epoch=quorum_epoch)
+        elected = e.QuorumLeaderElected(
+            cause_id=CAUSE,
+            directory_id=disk,
+            quorum_epoch=LeaderEpoch(quorum_epoch),
+            log_end_offset=MetadataOffset(end),
+        )
+        self.note(node, elected)
+
+    def vote(self, node: int, *, quorum_epoch: int, candidate: int | None = None) -> None:
+        """A controller votes, for itself if nobody else is named."""
+        wanted = node if candidate is None else candidate
+        voted = e.QuorumVoteGranted(
+            cause_id=CAUSE,
+            directory_id=f"disk-{node}",
+            quorum_epoch=LeaderEpoch(quorum_epoch),
+            candidate=NodeId(wanted),
+            candidate_directory_id=f"disk-{wanted}",
+        )
+        self.note(node, voted)
+
+    def commit_metadata(self, node: int, end: int, *, quorum_epoch: int = 1, is_leader: bool = False) -> None:
+        """A controller hears of what is committed."""
+        committed = e.MetadataCommittedUpTo(
+            cause_id=CAUSE,
+            directory_id=f"disk-{node}",
+            quorum_epoch=LeaderEpoch(quorum_epoch),
+            high_watermark=MetadataOffset(end),
+            is_leader=is_leader,
+        )
+        self.note(node, committed)
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
@@ -161,6 +220,8 @@ class RunBuilder:
         time_ns = len(lines) if self.time_ns is None else self.time_ns
         if self.time_ns is not None:
             self.time_ns += self.tick_ns
+        if type(event) in COMPARED:
+            self.records.setdefault(record_key(event)[0], []).append(event)
         envelope = {"run": "r", "node": node, "incarnation": key[1], "sequence": len(lines), "time_ns": time_ns}
         lines.append(envelope | msgspec.to_builtins(event))
 
@@ -1116,6 +1177,10 @@ class RunBuilder:
             start = self.starts.get((node, topic, partition), 0)
             first = log[0].base_offset if start and log else start
             (directory / f"{first:020}.log").write_bytes(b"".join(batch.encode() for batch in log))
+        for voter, batches in self.voter_logs.items():
+            directory = self.path / "nodes" / str(voter) / "data" / "__cluster_metadata-0"
+            directory.mkdir(parents=True)
+            (directory / f"{0:020}.log").write_bytes(log_content(batches))
         reseal(self.path)
         return self.path
 

@@ -49,6 +49,7 @@ from tests.verification.run_builder import (
     RunBuilder,
     healthy,
     last_replica_standing,
+    metadata_value,
     zookeeper_run,
 )
 
@@ -1010,6 +1011,70 @@ def two_controllers_tell_two_stories(path: Path) -> Path:
     run.metadata_offset -= 1
     run.unfence(2)
     return run.finish()
+
+
+VOTERS = (CONTROLLER, 101, 102)
+
+
+def three_controllers(path: Path, spoil: Callable[[RunBuilder, int], None] | None = None) -> Path:
+    """Three controllers agree on the metadata, unless something is spoilt, by run and last offset."""
+    run = healthy(path)
+    for node in VOTERS[1:]:
+        run.start(node, role="controller")
+    run.elect(CONTROLLER, quorum_epoch=1)
+    run.vote(101, quorum_epoch=1, candidate=CONTROLLER)
+    followed = e.QuorumLeaderFollowed(
+        cause_id=CAUSE, directory_id="disk-102", quorum_epoch=LeaderEpoch(1), leader=NodeId(CONTROLLER)
+    )
+    run.note(102, followed)
+    run.expand((0, 1))
+    run.read_all()
+    last = run.metadata_offset - 1
+    run.commit_metadata(CONTROLLER, last + 1, is_leader=True)
+    run.commit_metadata(101, last + 1)
+    run.voter_logs = {node: run.metadata_batches() for node in VOTERS}
+    if spoil is not None:
+        spoil(run, last)
+    run.stop_all()
+    return run.write()
+
+
+def another_leads_the_epoch(run: RunBuilder, last: int) -> None:
+    run.elect(102, quorum_epoch=1, end=last + 1)
+
+
+def voter_votes_twice(run: RunBuilder, _: int) -> None:
+    run.vote(101, quorum_epoch=1, candidate=102)
+
+
+def another_batch(run: RunBuilder, node: int, place: int, *, leader_epoch: int = 1) -> None:
+    """Something else stands in a voter's log, of the same length."""
+    batch = run.voter_logs[node][place]
+    value = metadata_value("another", run.records[batch.base_offset])
+    run.voter_logs[node][place] = msgspec.structs.replace(
+        batch, values=(value,), leader_epoch=LeaderEpoch(leader_epoch)
+    )
+
+
+def epochs_of_a_log_fall(run: RunBuilder, _: int) -> None:
+    another_batch(run, 102, -2, leader_epoch=2)
+
+
+def elected_without_the_last_record(run: RunBuilder, last: int) -> None:
+    run.elect(102, quorum_epoch=2, end=last)
+
+
+def last_leader_lost_the_last_record(run: RunBuilder, _: int) -> None:
+    run.voter_logs[CONTROLLER].pop()
+
+
+def epoch_falls(run: RunBuilder, last: int) -> None:
+    run.vote(102, quorum_epoch=5, candidate=102)
+    run.vote(102, quorum_epoch=4, candidate=101)
+
+
+def committed_metadata_falls(run: RunBuilder, last: int) -> None:
+    run.commit_metadata(101, last)
 
 
 def new_topic_has_old_data(path: Path) -> Path:
@@ -2298,6 +2363,33 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "epoch given twice": (broker_epoch_is_given_twice, frozenset({"M12"})),
     "uncommitted epoch": (broker_follows_what_was_never_committed, frozenset({"M13"})),
     "two metadata logs": (two_controllers_tell_two_stories, frozenset({"M14"})),
+    "two leaders of the quorum": (
+        partial(three_controllers, spoil=another_leads_the_epoch),
+        frozenset({"Q1"}),
+    ),
+    "voter votes twice": (partial(three_controllers, spoil=voter_votes_twice), frozenset({"Q1"})),
+    "metadata logs part and meet": (
+        partial(three_controllers, spoil=lambda run, _: another_batch(run, 102, 3)),
+        frozenset({"Q2"}),
+    ),
+    "epochs of a metadata log fall": (partial(three_controllers, spoil=epochs_of_a_log_fall), frozenset({"Q2"})),
+    "leader without committed metadata": (
+        partial(three_controllers, spoil=elected_without_the_last_record),
+        frozenset({"Q3"}),
+    ),
+    "committed metadata differs": (
+        partial(three_controllers, spoil=lambda run, _: another_batch(run, 101, -1, leader_epoch=2)),
+        frozenset({"Q4"}),
+    ),
+    "committed metadata is gone": (
+        partial(three_controllers, spoil=last_leader_lost_the_last_record),
+        frozenset({"Q4", "Q5"}),
+    ),
+    "epoch of a voter falls": (partial(three_controllers, spoil=epoch_falls), frozenset({"Q6"})),
+    "high watermark of the metadata falls": (
+        partial(three_controllers, spoil=committed_metadata_falls),
+        frozenset({"Q6"}),
+    ),
     "old data under a new id": (new_topic_has_old_data, frozenset({"E1", "M15"})),
     "log of another topic": (log_is_used_for_another_topic, frozenset({"M15"})),
     "reassigned too early": (reassignment_completes_without_its_new_replica, frozenset({"L4", "M16"})),
@@ -2428,6 +2520,7 @@ HOLDS: Mapping[str, Build] = {
     "leads again with all that it had": partial(leads_again_in_its_epoch, keep=30),
     "leads again and is sent to": leads_again_and_is_sent_to,
     "healthy": lambda path: healthy(path).finish(),
+    "three controllers": three_controllers,
     "log ends of the epoch before, which it led": lambda path: counts_on_log_ends_of_an_earlier_term(
         path, leads_in_between=False
     ),
@@ -2526,6 +2619,7 @@ HOLDS: Mapping[str, Build] = {
 """Runs in which nothing is wrong."""
 
 
+_OF_A_QUORUM = frozenset(f"Q{number}" for number in range(1, 7))
 _OF_TRANSACTIONS = frozenset({f"X{number}" for number in (1, 2, 3, 5, 7, 8, 9, 10)})
 
 NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
@@ -2537,13 +2631,15 @@ NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
         lambda path: healthy(path).finish(),
         frozenset({"D2", "D11", "D15", "D17", "C4", "C5"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
         | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19, 20)}
-        | _OF_TRANSACTIONS,
+        | _OF_TRANSACTIONS
+        | _OF_A_QUORUM,
     ),
     "reassignment is never settled": (
         reassignment_is_under_way,
         frozenset({"D2", "D11", "D15", "D17", "C4", "C5"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
         | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19, 20)}
-        | _OF_TRANSACTIONS,
+        | _OF_TRANSACTIONS
+        | _OF_A_QUORUM,
     ),
 }
 """Runs, and the checks that have nothing to look at there."""

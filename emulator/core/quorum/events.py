@@ -51,6 +51,7 @@ class HighWatermarkAdvanced(_Event, frozen=True, kw_only=True):
     """A replica exposes records below ``high_watermark``."""
 
     high_watermark: MetadataOffset
+    is_leader: bool
 
 
 class LogTruncated(_Event, frozen=True, kw_only=True):

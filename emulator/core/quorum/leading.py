@@ -67,7 +67,7 @@ def append_collected(replica: Replica) -> bool:
         batches.append(batch)
     replica.emit(effects.AppendBatches(batches=tuple(batches)))
     _follow_voters(replica, state)
-    if not replica.rules.leader_syncs_first:
+    if not counts_synced_log(replica):
         count_own_log(replica, state, replica.log.end_offset)
     replica.sync_log()
     return True
@@ -147,7 +147,17 @@ def advance_high_watermark(replica: Replica, state: Leader) -> bool:
 
 def misses_majority(replica: Replica, state: Leader) -> bool:
     """Returns whether no majority has fetched for so long that the leader has to resign (KAFKA-15489)."""
-    return replica.rules.check_quorum and len(state.progress) > 1 and replica.now_ms >= state.check_quorum_deadline_ms
+    return checks_quorum(replica, state) and replica.now_ms >= state.check_quorum_deadline_ms
+
+
+def checks_quorum(replica: Replica, state: Leader) -> bool:
+    """Returns whether the leader minds how long ago a majority has fetched."""
+    return replica.rules.check_quorum and len(state.progress) > 1
+
+
+def counts_synced_log(replica: Replica) -> bool:
+    """Returns whether a leader counts its own log once it is synced, and not at the append."""
+    return replica.rules.leader_syncs_first
 
 
 def is_caught_up(replica: Replica, state: Leader, key: ReplicaKey) -> bool:

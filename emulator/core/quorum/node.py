@@ -19,7 +19,9 @@ from laststand.emulator.core.quorum.following import (
 )
 from laststand.emulator.core.quorum.leading import (
     append_collected,
+    checks_quorum,
     count_own_log,
+    counts_synced_log,
     describe,
     misses_majority,
     propose,
@@ -94,7 +96,7 @@ class QuorumNode:
             case Leader():
                 deadlines += [collected.deadline_ms for collected in state.collected]
                 deadlines.append(state.begin_quorum_deadline_ms)
-                if len(state.progress) > 1 and replica.rules.check_quorum:
+                if checks_quorum(replica, state):
                     deadlines.append(state.check_quorum_deadline_ms)
                 if state.change is not None:
                     deadlines.append(state.change.deadline_ms)
@@ -144,7 +146,7 @@ class QuorumNode:
         if synced.generation != replica.log_generation:
             return
         replica.synced_end_offset = max(replica.synced_end_offset, synced.end_offset)
-        if not isinstance(state, Leader) or not replica.rules.leader_syncs_first:
+        if not isinstance(state, Leader) or not counts_synced_log(replica):
             return
         if count_own_log(replica, state, replica.synced_end_offset):
             answer_parked(replica)

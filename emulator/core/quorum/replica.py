@@ -241,7 +241,10 @@ class Replica:
         self.state.high_watermark = high_watermark
         self.record(
             events.HighWatermarkAdvanced(
-                replica=self.key, leader_epoch=self.leader_epoch, high_watermark=high_watermark
+                replica=self.key,
+                leader_epoch=self.leader_epoch,
+                high_watermark=high_watermark,
+                is_leader=isinstance(self.state, Leader),
             )
         )
         if high_watermark > self.committed_end_offset:

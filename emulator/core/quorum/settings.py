@@ -6,13 +6,17 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.quorum.rules import QuorumRules
+from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, VersionRange, Voter, VoterSet
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.core.uuid_text import uuid_text
 
 CAUGHT_UP_MS: Final = 60 * 60 * 1000
 """Within which a replica must have fetched to count as caught up when it is added (``LeaderState``): an hour."""
+
+_FETCH_WAIT_MAX_MS: Final = 500
+"""For which a leader keeps a fetch at most (``KafkaRaftClient``), where the fetch timeout is long enough for that."""
 
 OBSERVER_SESSION_MS: Final = 5 * 60 * 1000
 """After which an observer that does not fetch is left out of DescribeQuorum."""
@@ -31,6 +35,44 @@ def formatted(keys: Iterable[ReplicaKey], rules: QuorumRules) -> tuple[VoterSet,
     if rules.directory_ids:
         return VoterSet.of(Voter(key=key) for key in keys), 1
     return VoterSet.of(Voter(key=ReplicaKey(key.node_id)) for key in keys), 0
+
+
+def settings_of(
+    properties: NodeProperties,
+    *,
+    key: ReplicaKey,
+    cluster_id: str,
+    rules: QuorumRules,
+    initial: Iterable[ReplicaKey],
+) -> "QuorumSettings":
+    """Returns the settings of one of several controllers.
+
+    Args:
+        properties: has ``controller.quorum.*``.
+        key: of the node, with its disk.
+        cluster_id: of its cluster.
+        rules: which hold.
+        initial: all controllers with their first disks, as ``format`` was given them.
+    """
+    voters, kraft_version = formatted(initial, rules)
+    is_first = key.node_id == min(voters.node_ids)
+    fetch_timeout_ms = properties.controller_quorum_fetch_timeout_ms
+    return QuorumSettings(
+        key=key,
+        cluster_id=cluster_id,
+        rules=rules,
+        bootstrap_voters=voters,
+        kraft_version=kraft_version,
+        election_timeout_ms=properties.controller_quorum_election_timeout_ms,
+        election_jitter_ms=properties.controller_quorum_election_timeout_ms,
+        fetch_timeout_ms=fetch_timeout_ms,
+        fetch_wait_ms=min(_FETCH_WAIT_MAX_MS, fetch_timeout_ms // 4),
+        request_timeout_ms=properties.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=properties.controller_quorum_retry_backoff_ms,
+        election_backoff_max_ms=properties.controller_quorum_election_backoff_max_ms,
+        append_linger_ms=properties.controller_quorum_append_linger_ms,
+        is_first=is_first,
+    )
 
 
 class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ from laststand.emulator.core.quorum.node import QuorumNode
 from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.states import Leader
 from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
+from laststand.emulator.core.quorum_controller.evidence import event_of
 from laststand.emulator.core.quorum_controller.quorum_guard import QuorumGuard
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, CommittedBatch, ValueCodec, decode_batch
 from laststand.emulator.core.switches import Switches
@@ -101,6 +102,7 @@ class QuorumController:
         self._waiting: dict[RequestId, inputs.RequestReceived] = {}
         self._effects: list[QuorumControllerEffect] = []
         self._now_ms = now_ms
+        self._cause_id = _CONTROL
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due."""
@@ -115,6 +117,7 @@ class QuorumController:
             InvariantError: likewise.
         """
         self._now_ms = now_ms
+        self._cause_id = incoming.cause_id
         match incoming:
             case inputs.RequestReceived(request=request) if isinstance(request, _QUORUM_REQUESTS):
                 if self._guard is None or self._admits(incoming, self._guard):
@@ -176,9 +179,12 @@ class QuorumController:
                 | quorum_effects.WriteElection()
                 | quorum_effects.SyncMetadata()
                 | quorum_effects.TruncateMetadata()
-                | quorum_effects.RecordQuorumEvent()
             ):
                 self._effects.append(effect)
+            case quorum_effects.RecordQuorumEvent(event=evidence):
+                self._effects.append(effect)
+                if (recorded := event_of(evidence, self._cause_id)) is not None:
+                    self._effects.append(node_effects.RecordEvent(event=recorded))
             case quorum_effects.EndProcess():
                 self._effects.append(node_effects.StopNode())
             case quorum_effects.AcceptProposal(last_offset=last_offset):

@@ -133,10 +133,13 @@ def _batches(node: Process) -> int:
 
 def replace_disk(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Ends a process, and empties its disk."""
-    node = find_broker(cluster, node_id)
-    if node is None:
+    node = find_process(cluster, node_id)
+    if isinstance(node, BrokerNode):
+        cluster.processes.replace_disk(node.broker_id)
+    elif isinstance(node, MetadataNode) and cluster.has_quorum:
+        cluster.processes.replace_metadata_disk(node)
+    else:
         return UNKNOWN_NODE
-    cluster.processes.replace_disk(node.broker_id)
     return actions.effective("the disk is empty")
 
 

@@ -92,6 +92,8 @@ class SimulatedCluster:
         steps: of all nodes together.
         administered: how often administrators asked the controller for something.
         on_response: called with each response of a broker, while the effects of its step are executed.
+        on_broken_promise: called with the id of a promise that the cluster itself found broken, and a sentence.
+        on_forgotten_metadata: called when the committed metadata has become another that what was published.
         on_controller_step: called with each input of a KRaft controller, its term and the effects, before those are
             executed.
         is_halted: ``run`` and ``run_until`` return at once while this is set, so that the state can be inspected.
@@ -124,6 +126,8 @@ class SimulatedCluster:
         self.steps = 0
         self.administered = 0
         self.on_response: Callable[[BrokerNode, effects.SendResponse], None] | None = None
+        self.on_broken_promise: Callable[[str, str], None] | None = None
+        self.on_forgotten_metadata: Callable[[], None] | None = None
         self.on_controller_step: Callable[[int, object, Sequence[effects.Effect]], None] | None = None
         self.is_halted = False
         self.queue = EventQueue()
@@ -430,6 +434,9 @@ class SimulatedCluster:
         if node.core is core:
             self._timers.arm(node)
         self._observer.stepped(node.node_id)
+
+    def judge_metadata(self) -> None:
+        """Judges the metadata at the end of a run: of one controller there is nothing to compare."""
 
     def _report_step(self, node: MetadataNode, incoming: object, taken: Sequence[effects.Effect]) -> None:
         if self.on_controller_step is not None and node.role is NodeRole.CONTROLLER:

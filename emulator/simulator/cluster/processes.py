@@ -171,6 +171,11 @@ class Processes:
         self.end(node, events.IncarnationEnd.POWER_LOST)
         node.lose_unsynced()
 
+    def replace_metadata_disk(self, node: MetadataNode) -> None:
+        """Ends one of several controllers at once, if it runs, and gives it an empty disk."""
+        self.end(node, events.IncarnationEnd.POWER_LOST)
+        node.replace_disk()
+
     # --- Any node ---------------------------------------------------------------------------------------------------
 
     def pause(self, node: Node[InputT]) -> None:

@@ -235,6 +235,10 @@ class MetadataNode(Node[inputs.ControllerInput]):
         """Creates a new process; returns the events that its predecessor did not report."""
         raise NotImplementedError
 
+    def replace_disk(self) -> None:
+        """Gives the node an empty disk, if others have what was on it."""
+        raise NotImplementedError
+
     def lose_unsynced(self) -> None:
         """Leaves what a power loss leaves."""
         raise NotImplementedError

@@ -38,6 +38,12 @@ class MetadataChecks:
         self.reference.reset()
         self.follow()
 
+    def forgotten(self) -> None:
+        """Controllers have forgotten what they had committed, which another check reports."""
+        self.reference.reset()
+        self._writer, self._last_offset = -1, MetadataOffset(-1)
+        self._last_broker_epoch = BrokerEpoch(-1)
+
     def follow(self) -> None:
         """Folds what the controller has appended since."""
         if not self.reference.follow(self._cluster.metadata_log):

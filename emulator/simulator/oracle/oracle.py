@@ -71,6 +71,8 @@ class Oracle:
         self._cluster = cluster
         self.checks.attach(cluster)
         cluster.on_response = self.answered
+        cluster.on_broken_promise = lambda check_id, sentence: self.alarm_log.report(check_id, None, sentence)
+        cluster.on_forgotten_metadata = self.checks.metadata.forgotten
         cluster.on_controller_step = self.checks.controller.recovery.answers.stepped
         cluster.wire.on_end = self.checks.conjunctions.request_ended
 
@@ -253,6 +255,7 @@ class Oracle:
             self.checks.durability.check_last_leader(name, self.checks.durability.serving_leader(name))
             self.checks.resumed_readers.check(name, state.topic_id, self.truths[name])
         self.checks.transactions.check(self._last_logs())
+        self._cluster.judge_metadata()
         self.scan()
 
     def _last_logs(self) -> dict[TopicPartition, list[BatchDescriptor]]:

@@ -16,10 +16,10 @@ from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.quorum import effects, inputs, messages
 from laststand.emulator.core.quorum.batches import LogPosition
 from laststand.emulator.core.quorum.events import QuorumEvent
-from laststand.emulator.core.quorum.rules import QuorumRules
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.states import IllegalCall, IllegalQuorumState
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.types import CauseId, MessageFate, NodeId, Way
 from laststand.emulator.plan.channels import SYNC, Channel, Link
 from laststand.emulator.plan.nodes import controller_ids

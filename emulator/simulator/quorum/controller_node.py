@@ -3,6 +3,7 @@
 from hashlib import blake2b
 
 import msgspec
+from msgspec.structs import replace
 
 from laststand.emulator.core import events, records
 from laststand.emulator.core.controller.controller import Controller
@@ -11,11 +12,11 @@ from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum.inputs import LoadedQuorum
 from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.states import Leader
-from laststand.emulator.core.quorum.voter_set import DirectoryId
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController
 from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId, NodeRole
+from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeRole
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.nodes import MetadataNode
 from laststand.emulator.simulator.quorum.disk import MetadataDisk
@@ -25,9 +26,7 @@ class QuorumControllerNode(MetadataNode):
     """A controller: its log and its ``quorum-state`` stay.
 
     Args:
-        node_id: of the node.
-        directory_id: of its disk.
-        settings: of every node of the quorum; the key is this node's own.
+        settings: of the node, and of its first disk.
         queue: virtual time.
 
     Attributes:
@@ -43,9 +42,11 @@ class QuorumControllerNode(MetadataNode):
 
     role = NodeRole.CONTROLLER
 
-    def __init__(self, node_id: NodeId, directory_id: DirectoryId, settings: QuorumSettings, queue: EventQueue) -> None:
-        super().__init__(node_id)
-        self.disk = MetadataDisk(directory_id)
+    def __init__(self, settings: QuorumSettings, queue: EventQueue) -> None:
+        super().__init__(settings.key.node_id)
+        assert settings.key.directory_id is not None
+        self.disk = MetadataDisk(settings.key.directory_id)
+        self._disks = 1
         self.process: QuorumController | None = None
         self.controller: Controller | None = None
         self.log: list[records.MetadataBatch] = []
@@ -105,6 +106,12 @@ class QuorumControllerNode(MetadataNode):
             self.durable.replay(record, offset=MetadataOffset(batch.base_offset + index))
         self.log.append(batch)
         self.applied_sum = blake2b(self.applied_sum + msgspec.msgpack.encode(batch), digest_size=16).digest()
+
+    def replace_disk(self) -> None:
+        """Gives the node an empty disk, which ``format`` gives an id of its own."""
+        self._disks += 1
+        self.disk = MetadataDisk(DirectoryId(f"disk-{self.node_id}-{self._disks}"))
+        self._settings = replace(self._settings, key=ReplicaKey(self.node_id, self.disk.directory_id))
 
     def lose_unsynced(self) -> None:
         """Leaves what a power loss leaves."""

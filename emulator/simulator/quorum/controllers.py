@@ -5,10 +5,9 @@ Brokers find the active controller by asking; administrators, who are outside of
 active last.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
-
-from msgspec.structs import replace
+from typing import Any, cast
 
 from laststand.emulator.core import effects, events, inputs, records
 from laststand.emulator.core.controller.controller import Controller
@@ -16,8 +15,8 @@ from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.quorum import effects as quorum_effects
 from laststand.emulator.core.quorum import inputs as quorum_inputs
-from laststand.emulator.core.quorum.rules import QuorumRules
-from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
+from laststand.emulator.core.quorum.settings import formatted, settings_of
+from laststand.emulator.core.quorum.states import IllegalQuorumState
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, decode_batch
@@ -26,22 +25,10 @@ from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CONTROLLER, controller_ids
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.network.streams import MetadataStreams, Streams
-from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, BrokerNode, MetadataNode
+from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, BrokerNode, InputT, MetadataNode, Node
 from laststand.emulator.simulator.quorum.cluster import complete_sync, sync_channel
 from laststand.emulator.simulator.quorum.controller_node import QuorumControllerNode
-from laststand.emulator.simulator.quorum.oracle import QuorumOracle
-
-_SETTINGS: Final = QuorumSettings(
-    key=ReplicaKey(CONTROLLER),
-    cluster_id=CLUSTER_ID,
-    election_timeout_ms=100,
-    election_jitter_ms=100,
-    fetch_timeout_ms=200,
-    fetch_wait_ms=50,
-    request_timeout_ms=200,
-    append_linger_ms=0,
-)
-"""As short as the other times of a simulated cluster: a failover may be over within a broker's session."""
+from laststand.emulator.simulator.quorum.oracle import PROMISE_OF, QuorumOracle
 
 
 class ControllersCluster(SimulatedCluster):
@@ -53,7 +40,7 @@ class ControllersCluster(SimulatedCluster):
 
     Attributes:
         controllers: all of them.
-        quorum_oracle: judges the quorum; what it finds ends the run.
+        quorum_oracle: judges the quorum.
     """
 
     has_quorum = True
@@ -65,16 +52,20 @@ class ControllersCluster(SimulatedCluster):
     # --- What kind of cluster it is ---------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        keys = [ReplicaKey(node_id, DirectoryId(f"disk-{node_id}")) for node_id in self._controller_ids]
-        voters, version = formatted(keys, QuorumRules())
+        disks = {node_id: DirectoryId(f"disk-{node_id}") for node_id in self._controller_ids}
+        initial = tuple(ReplicaKey(node_id, disk) for node_id, disk in disks.items())
         self.controllers: dict[NodeId, QuorumControllerNode] = {}
-        for key in keys:
-            settings = replace(_SETTINGS, key=key, bootstrap_voters=voters, kraft_version=version)
-            assert key.directory_id is not None
-            self.controllers[key.node_id] = QuorumControllerNode(key.node_id, key.directory_id, settings, self.queue)
+        for key in initial:
+            settings = settings_of(
+                self.properties, key=key, cluster_id=CLUSTER_ID, rules=self.switches, initial=initial
+            )
+            self.controllers[key.node_id] = QuorumControllerNode(settings, self.queue)
+        voters, _ = formatted(initial, self.switches)
         self.quorum_oracle = QuorumOracle()
         self.quorum_oracle.formatted = voters.keys
+        self.quorum_oracle.first_disks = disks
         self.quorum_oracle.members = self.controllers
+        self._reported_findings = 0
         self._committed: list[records.MetadataBatch] = []
         self._image = MetadataImage()
         self._reported_end_offset = MetadataOffset(0)
@@ -145,6 +136,17 @@ class ControllersCluster(SimulatedCluster):
             node.draw = number
         self._deliver_draw(self.metadata_node)
 
+    # --- Processes --------------------------------------------------------------------------------------------------
+
+    def _step(self, node: Node[InputT], incoming: InputT | inputs.TimerFired) -> None:
+        try:
+            super()._step(node, incoming)
+        except IllegalQuorumState as error:
+            # As Kafka's does, the process stops by itself.
+            if self.on_broken_promise is not None:
+                self.on_broken_promise("InvariantError", f"controller {node.node_id}: {error}")
+            self.processes.end(node, events.IncarnationEnd.UNEXPECTED)
+
     # --- Effects ----------------------------------------------------------------------------------------------------
 
     def _report_step(self, node: MetadataNode, incoming: object, taken: Sequence[effects.Effect]) -> None:
@@ -178,7 +180,7 @@ class ControllersCluster(SimulatedCluster):
             case quorum_effects.RecordQuorumEvent(event=evidence):
                 self.quorum_oracle.now_ms = self.queue.now_ms
                 self.quorum_oracle.recorded(node, evidence)
-                self._raise_finding()
+                self._report_findings()
             case effects.PublishMetadata(batch=batch, cause_id=cause_id):
                 self._publish(node, batch, cause_id)
             case RecordFacts(base_offset=base_offset, events=facts):
@@ -201,11 +203,11 @@ class ControllersCluster(SimulatedCluster):
     def _publish(self, node: QuorumControllerNode, batch: records.MetadataBatch, cause_id: CauseId) -> None:
         node.publish(batch)
         self.quorum_oracle.applied(node)
-        self._raise_finding()
-        if batch.base_offset == self._image.next_offset:
-            for index, record in enumerate(batch.records):
-                self._image.replay(record, offset=MetadataOffset(batch.base_offset + index))
-            self._committed.append(batch)
+        self._report_findings()
+        if batch.base_offset < self._image.next_offset and self._differs(batch):
+            self._forget(node)
+        elif batch.base_offset == self._image.next_offset:
+            self._fold(batch)
         if node.served_epoch is not None and not isinstance(batch.records[0], records.ControlRecord):
             self._reported_end_offset = max(self._reported_end_offset, batch.end_offset)
         self._streams.publish(node, cause_id)
@@ -233,6 +235,34 @@ class ControllersCluster(SimulatedCluster):
 
         complete_sync(node.node_id, complete, network=self.network, queue=self.queue)
 
-    def _raise_finding(self) -> None:
-        if self.quorum_oracle.findings:
-            raise InvariantError(self.quorum_oracle.findings[0].describe())
+    def judge_metadata(self) -> None:
+        """Judges the controllers' logs at the end of a run."""
+        self.quorum_oracle.finish()
+        self._report_findings()
+
+    def _report_findings(self) -> None:
+        findings = self.quorum_oracle.findings
+        while self._reported_findings < len(findings):
+            finding = findings[self._reported_findings]
+            self._reported_findings += 1
+            if self.on_broken_promise is not None:
+                self.on_broken_promise(PROMISE_OF[finding.check], f"{finding.check.value}: {finding.text}")
+
+    def _fold(self, batch: records.MetadataBatch) -> None:
+        for index, record in enumerate(batch.records):
+            self._image.replay(record, offset=MetadataOffset(batch.base_offset + index))
+        self._committed.append(batch)
+
+    def _differs(self, batch: records.MetadataBatch) -> bool:
+        """Returns whether another batch was committed where this one is."""
+        place = bisect_left(self._committed, batch.base_offset, key=lambda committed: committed.base_offset)
+        return self._committed[place] != batch
+
+    def _forget(self, node: QuorumControllerNode) -> None:
+        """Takes what a controller has published for the metadata, from which what others had published is missing."""
+        self._image, self._committed = MetadataImage(), []
+        for batch in node.log:
+            self._fold(batch)
+        self._reported_end_offset = min(self._reported_end_offset, node.log[-1].base_offset)
+        if self.on_forgotten_metadata is not None:
+            self.on_forgotten_metadata()

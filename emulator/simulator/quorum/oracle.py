@@ -6,6 +6,7 @@ shares the vocabulary of events and of batches with the core, and nothing else.
 
 from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.quorum import events
 from laststand.emulator.core.quorum.batches import KRaftVoters, QuorumBatch
-from laststand.emulator.core.quorum.voter_set import ReplicaKey
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.simulator.quorum.disk import MetadataDisk
 
@@ -36,6 +37,9 @@ class QuorumCheck(Enum):
     STATE_MACHINE_SAFETY = "StateMachineSafety"
     """No two state machines apply different records at one offset."""
 
+    COMMITTED_STAYS = "CommittedStays"
+    """The last leader has every record that was committed."""
+
     MONOTONIC_HIGH_WATERMARK = "MonotonicHighWatermark"
     """The high watermark never falls within a process, nor from one leader to the next."""
 
@@ -56,6 +60,36 @@ class QuorumCheck(Enum):
 
     PROGRESS = "Progress"
     """Once everything is mended, a leader commits within bounded time."""
+
+
+PROMISE_OF: Final[Mapping[QuorumCheck, str]] = MappingProxyType(
+    {
+        QuorumCheck.ELECTION_SAFETY: "Q1",
+        QuorumCheck.VOTE_ONCE: "Q1",
+        QuorumCheck.LOG_MATCHING: "Q2",
+        QuorumCheck.LEADER_COMPLETENESS: "Q3",
+        QuorumCheck.CLAIM_COMPLETE: "Q3",
+        QuorumCheck.STATE_MACHINE_SAFETY: "Q4",
+        QuorumCheck.COMMITTED_STAYS: "Q5",
+        QuorumCheck.MONOTONIC_HIGH_WATERMARK: "Q6",
+        QuorumCheck.MONOTONIC_EPOCH: "Q6",
+        QuorumCheck.COMMIT_BY_QUORUM: "Q7",
+        QuorumCheck.COMMIT_OWN_EPOCH: "Q7",
+    }
+)
+"""Promises of ``core/promises.py``, where a whole cluster is judged."""
+
+
+_OF_WHAT_WAS_COMMITTED: Final = frozenset(
+    {
+        QuorumCheck.LEADER_COMPLETENESS,
+        QuorumCheck.CLAIM_COMPLETE,
+        QuorumCheck.STATE_MACHINE_SAFETY,
+        QuorumCheck.COMMITTED_STAYS,
+        QuorumCheck.MONOTONIC_HIGH_WATERMARK,
+    }
+)
+"""Promised while fewer than a majority of the disks were lost."""
 
 
 class QuorumFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +139,7 @@ class QuorumOracle:
     Attributes:
         members: all nodes; set by whoever makes the cluster.
         formatted: the voters before any record names them.
+        first_disks: of all voters; empty where it does not matter whose disk was replaced.
         findings: so far.
         lost_state: nodes whose ``quorum-state`` was taken from them: to refuse to start is right.
         committed_end_offset: the highest high watermark of a leader.
@@ -114,6 +149,7 @@ class QuorumOracle:
     def __init__(self) -> None:
         self.members: Mapping[NodeId, JudgedMember] = {}
         self.formatted: tuple[ReplicaKey, ...] = ()
+        self.first_disks: dict[NodeId, DirectoryId] = {}
         self.findings: list[QuorumFinding] = []
         self.lost_state: set[NodeId] = set()
         self.now_ms = 0
@@ -132,8 +168,18 @@ class QuorumOracle:
         """The number of leaders that were elected."""
         return len(self._starts)
 
+    @property
+    def lost_a_majority(self) -> bool:
+        """So many disks were replaced that what was committed need not be left."""
+        lost = [
+            node_id for node_id, disk in self.first_disks.items() if self.members[node_id].disk.directory_id != disk
+        ]
+        return 2 * len(lost) > len(self.first_disks) > 0
+
     def find(self, check: QuorumCheck, text: str) -> None:
         """Notes that a check fired; the first one of a kind is enough."""
+        if check in _OF_WHAT_WAS_COMMITTED and self.lost_a_majority:
+            return
         if all(finding.check is not check for finding in self.findings):
             self.findings.append(QuorumFinding(check=check, at_ms=self.now_ms, text=text))
 
@@ -234,6 +280,20 @@ class QuorumOracle:
         """A process stopped by itself."""
         if member.node_id not in self.lost_state:
             self.find(QuorumCheck.NO_ILLEGAL_STATE, f"{member.node_id}: {error}")
+
+    def finish(self) -> None:
+        """Judges the logs on disk at the end of a run."""
+        self.compare_logs()
+        if not self._leaders:
+            return
+        epoch, leader = max(self._leaders.items())
+        disk = self.members[leader.node_id].disk
+        held = {batch.base_offset: batch for batch in disk.batches}
+        for batch, committed_in in self._committed:
+            if batch.base_offset >= disk.start_offset and held.get(batch.base_offset) != batch:
+                text = f"{leader} led last, in {epoch}, without offset {batch.base_offset}, committed in {committed_in}"
+                self.find(QuorumCheck.COMMITTED_STAYS, text)
+                return
 
     # --- Logs -------------------------------------------------------------------------------------------------------
 

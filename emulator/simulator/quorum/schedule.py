@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
-from laststand.emulator.core.quorum.rules import QuorumRules
 from laststand.emulator.core.quorum.voter_set import ReplicaKey
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.types import NodeId, Way
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.simulator.quorum.cluster import QuorumCluster, sync_channel

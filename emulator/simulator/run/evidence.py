@@ -5,12 +5,13 @@
     history.jsonl
     events/<node>-<incarnation>.jsonl
     nodes/<broker>/data/<topic>-<partition>/{00000000000000000000.log,partition.metadata}
+    nodes/<controller>/data/__cluster_metadata-0/00000000000000000000.log    of several controllers
     nodes/<broker>/data/{log-start-offset-checkpoint,.kafka_cleanshutdown}
 
 A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its ``BatchRegistry``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -41,14 +42,20 @@ from laststand.emulator.core.client.steps import (
     TransactionRecorded,
 )
 from laststand.emulator.core.history import HistorySealed, Operation
-from laststand.emulator.core.types import Acks
+from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.types import Acks, MetadataOffset
+from laststand.emulator.kafka.metadata_values import KafkaValues
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.disk.disk import StoredLog
 from laststand.emulator.simulator.nodes.event_log import NS_PER_MS
+from laststand.emulator.simulator.quorum.controller_node import QuorumControllerNode
 from laststand.emulator.simulator.run.event_files import write_event_files
 from laststand.emulator.simulator.run.journal import HistoryEntry, Journal
 from laststand.emulator.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT, format_offsets
 from laststand.emulator.storage.file_digest import FileDigest
+from laststand.emulator.storage.metadata_log import log_content
 from laststand.emulator.storage.record_batch import describe_header, stamp
 from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
 
@@ -56,6 +63,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 _RECORD_SIZE: Final = 91
 """Makes a batch as long as one of ``batch_registry`` that has no bytes, so that segments are the same."""
 
+_METADATA: Final = "__cluster_metadata-0"
 _LOG_FILE: Final = "00000000000000000000.log"
 
 
@@ -128,7 +136,24 @@ def write_evidence(
         (data / LOG_START_OFFSET_CHECKPOINT).write_text(format_offsets(starts))
         if node.disk.is_clean:
             (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
+    for controller in cluster.metadata_nodes.values():
+        if isinstance(controller, QuorumControllerNode):
+            data = directory / "nodes" / str(controller.node_id) / "data" / _METADATA
+            data.mkdir(parents=True)
+            (data / _LOG_FILE).write_bytes(log_content(_as_kafka_writes(controller.disk.batches)))
     write_event_files(journal, directory, problem=problem)
+
+
+def _as_kafka_writes(batches: Iterable[QuorumBatch]) -> Iterator[QuorumBatch]:
+    """Yields the batches of a metadata log of virtual time, with their values in Kafka's form."""
+    written = KafkaValues()
+    for batch in batches:
+        values: list[bytes] = []
+        for offset, value in enumerate(batch.values, batch.base_offset):
+            stored = PLAIN_VALUES.decode(value)
+            alone = MetadataBatch(base_offset=MetadataOffset(offset), records=(stored.record,))
+            values += written.encode(alone, stored.events)
+        yield msgspec.structs.replace(batch, values=tuple(values))
 
 
 def _write_history(journal: Journal, directory: Path, acks: Mapping[str, Acks]) -> None:

@@ -277,7 +277,7 @@ def _of_records(cluster: ClusterFacts) -> Iterator[str]:
     for kind in _ALONE:
         for offset in sorted(map(_offset_of, cluster.events.of(kind))):
             other = kinds.setdefault(offset, kind)
-            if other is not kind:
+            if other is not kind and not cluster.quorum.is_forgotten(offset):
                 yield f"metadata record {offset} is {other.__name__} and {kind.__name__}"
 
 

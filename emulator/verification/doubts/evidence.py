@@ -241,6 +241,12 @@ def _file_problems(census: FileCensus, end: events.IncarnationEnd | None) -> Ite
 
 def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
     """Every metadata record leaves an event with its offset, so that one which is missing leaves a hole."""
+    for gone in evidence.facts.cluster.quorum.forgotten:
+        sentence = (
+            f"controllers forgot the metadata that they had committed from offset {gone.begin} to {gone.end - 1}, so "
+            "that these offsets stand for two records each"
+        )
+        yield Doubt(about=Evidence.EVENTS, sentence=sentence, node=gone.elected.node)
     for sentence in evidence.contradictions:
         yield Doubt(about=Evidence.EVENTS, sentence=sentence)
     known = evidence.facts.cluster.kind.first_metadata_offset - 1

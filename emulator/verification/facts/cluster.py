@@ -18,6 +18,7 @@ from laststand.emulator.core.history import GroupPositionOperation
 from laststand.emulator.core.types import ClusterKind, NodeRole, Witness, ZnodeWrite
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
+from laststand.emulator.verification.facts.quorum import Quorum, VoterLog
 from laststand.emulator.verification.facts.transactions import TransactionFacts
 from laststand.emulator.verification.tables.events import EventTable
 from laststand.emulator.verification.tables.late_topic_ids import LateTopicIds, find_late_topic_ids
@@ -87,6 +88,7 @@ class ClusterFacts:
         is_history_whole: whether every line of the clients' histories was read.
         transactions: of its clients.
         group_positions: positions of consumer groups that clients committed, or were given.
+        voter_logs: metadata logs of several controllers on disk, by node.
     """
 
     def __init__(self) -> None:
@@ -96,12 +98,18 @@ class ClusterFacts:
         self.is_history_whole = True
         self.transactions = TransactionFacts()
         self.group_positions: list[GroupPositionOperation] = []
+        self.voter_logs: dict[int, VoterLog] = {}
 
     def place(self, collected: CollectedEvent[events.Event]) -> EventPlace:
         """Returns where an event stands in the event log."""
         return EventPlace(
             file=f"events/{self.event_files[collected.node, collected.incarnation]}", sequence=collected.sequence
         )
+
+    @cached_property
+    def quorum(self) -> Quorum:
+        """The quorum of controllers."""
+        return Quorum(self.events, self.voter_logs)
 
     @cached_property
     def started(self) -> Mapping[_Process, CollectedEvent[events.NodeStarted]]:

@@ -70,7 +70,7 @@ class LineReader:
     Attributes:
         files: what each event file was found to be.
         history: the same of the clients' histories together.
-        contradictions: what controller processes said of one record, where they disagree.
+        contradictions: what controller processes said of one record, where they disagree, with its offset.
     """
 
     def __init__(self, facts: RunFacts) -> None:
@@ -78,7 +78,7 @@ class LineReader:
         self._committed: dict[tuple[type[e.Event], int, str, int], e.Event] = {}
         self.files: list[FileCensus] = []
         self.history = HistoryCensus()
-        self.contradictions: list[str] = []
+        self.contradictions: list[tuple[int, str]] = []
 
     def read_events(self, name: str, blocks: Iterable[bytes]) -> None:
         """Reads an event file of that name, in blocks of whole lines; of a packed one they are its segments."""
@@ -264,10 +264,12 @@ class LineReader:
         if before is event:
             return True
         if isinstance(event, e.PartitionChanged) and _state(event) != _state(before):
-            self.contradictions.append(
+            sentence = (
                 f"the controller noted two different changes of {event.topic}-{event.partition} "
                 f"at metadata offset {offset}"
             )
+            self.contradictions.append((offset, sentence))
+            return True  # controllers may have forgotten one of them
         return False
 
 

@@ -10,7 +10,7 @@ Control records, by which several controllers agree on the rest, are told by the
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,27 +19,22 @@ from laststand.emulator.core.events import (
     ControllerEvent,
     Event,
     OtherRecordCommitted,
-    PartitionChanged,
-    PartitionEvent,
 )
 from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.quorum import COMPARED, LoggedBatch, VoterLog, record_key, without_cause
 from laststand.emulator.verification.reading.logs import AFTER_LENGTH, CONTROL_BIT, HEADER, batch_problem
-from laststand.emulator.verification.tables.vocabulary import COMMITTED
 
 _BASE_OFFSET: Final = 0
 _LENGTH: Final = 1
+_LEADER_EPOCH: Final = 2
+_CRC: Final = 4
 _ATTRIBUTES: Final = 5
 _RECORD_COUNT: Final = 12
 """Places of fields in a header."""
 
 _BEFORE_DELTAS: Final = 1
 """Bytes of a record's attributes."""
-_COMPARED: Final = frozenset(
-    kind for kind in COMMITTED if kind is PartitionChanged or not issubclass(kind, PartitionEvent)
-)
-_Key = tuple[int, str, str, int]
-"""Metadata offset and type of an event; topic id and partition, where it has them."""
 
 
 class _OwnPart(msgspec.Struct, frozen=True, array_like=True):
@@ -63,11 +58,13 @@ class MetadataLog(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         events: of its records.
+        batches: in order.
         end_offset: of the log.
         problem: why reading ended early, if it did.
     """
 
     events: tuple[Event, ...]
+    batches: tuple[LoggedBatch, ...]
     end_offset: int
     problem: str | None
 
@@ -75,7 +72,9 @@ class MetadataLog(msgspec.Struct, frozen=True, kw_only=True):
 def read_metadata_log(content: bytes) -> MetadataLog:
     """Returns the content of a controller's log file."""
     events: list[Event] = []
+    batches: list[LoggedBatch] = []
     view, position, end_offset = memoryview(content), 0, 0
+    problem: str | None = None
     while position < len(content):
         problem = batch_problem(view, position)
         if problem is None:
@@ -86,10 +85,19 @@ def read_metadata_log(content: bytes) -> MetadataLog:
             except (msgspec.DecodeError, IndexError, KeyError, struct.error):
                 problem = "no records of a controller"
             end_offset = header[_BASE_OFFSET] + header[_RECORD_COUNT]
+            batches.append(LoggedBatch(header[_BASE_OFFSET], end_offset, header[_LEADER_EPOCH], header[_CRC]))
             position += length
         if problem is not None:
-            return MetadataLog(events=tuple(events), end_offset=end_offset, problem=f"{problem} at byte {position}")
-    return MetadataLog(events=tuple(events), end_offset=end_offset, problem=None)
+            problem = f"{problem} at byte {position}"
+            break
+    return MetadataLog(events=tuple(events), batches=tuple(batches), end_offset=end_offset, problem=problem)
+
+
+def voter_logs(logs: Mapping[int, MetadataLog]) -> dict[int, VoterLog]:
+    """Returns the logs of several controllers, for what is judged of them together; of a single one nothing."""
+    if len(logs) == 1:
+        return {}
+    return {node: VoterLog(log.batches, log.events, log.end_offset) for node, log in logs.items()}
 
 
 def _events(batch: memoryview) -> Iterator[Event]:
@@ -162,9 +170,12 @@ def contradictions_of_log(
         cluster: has the events.
         others: the logs of all other controllers.
     """
-    reported = {_key(each.event): _comparable(each.event) for kind in _COMPARED for each in cluster.events.of(kind)}
-    kept = {_key(event): _comparable(event) for event in log.events if type(event) in _COMPARED}
+    reported = {
+        record_key(each.event): without_cause(each.event) for kind in COMPARED for each in cluster.events.of(kind)
+    }
+    kept = {record_key(event): without_cause(event) for event in log.events if type(event) in COMPARED}
     reported_up_to = max((key[0] for key in reported), default=-1)
+    quorum = cluster.quorum
     name = f"the log of controller {node} on disk"
     was_killed = (node, cluster.last_incarnation.get(node, 0)) in cluster.killed
     if log.problem is not None and not was_killed:
@@ -172,6 +183,8 @@ def contradictions_of_log(
         return
     for key in sorted(reported.keys() | kept.keys()):
         offset, kind, _, _ = key
+        if others and (offset >= quorum.known_end(node) or quorum.is_forgotten(offset)):
+            continue  # its end may be cut, or another check reports that it is another one
         if key not in kept:
             if not (offset >= log.end_offset and any(other.end_offset > offset for other in others)):
                 yield f"{name} has no {kind} at metadata offset {offset}, and its events do"
@@ -180,13 +193,3 @@ def contradictions_of_log(
                 yield f"{name} has a {kind} at metadata offset {offset}, and its events do not"
         elif reported[key] != kept[key]:
             yield f"{name} and its events say different things of metadata offset {offset}"
-
-
-def _comparable(event: Event) -> Event:
-    """Returns an event without its cause where the log does not keep that: of the quorum's own records."""
-    return msgspec.structs.replace(event, cause_id=_NO_CAUSE) if isinstance(event, OtherRecordCommitted) else event
-
-
-def _key(event: Event) -> _Key:
-    offset = getattr(event, "metadata_offset")  # noqa: B009 - of COMMITTED, by its definition
-    return offset, type(event).__name__, getattr(event, "topic_id", None) or "", getattr(event, "partition", 0)

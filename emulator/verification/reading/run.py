@@ -7,7 +7,7 @@ from laststand.emulator.verification.reading.census import FileCensus, HistoryCe
 from laststand.emulator.verification.reading.digest import FileContent
 from laststand.emulator.verification.reading.lines import LineReader
 from laststand.emulator.verification.reading.logs import METADATA_LOG, KnownSegments, directory_owner, read_node_logs
-from laststand.emulator.verification.reading.metadata_log import MetadataLog, read_metadata_log
+from laststand.emulator.verification.reading.metadata_log import MetadataLog, read_metadata_log, voter_logs
 from laststand.emulator.verification.reading.run_directory import RunDirectory
 from laststand.emulator.verification.reading.run_plan import ReadLedger
 from laststand.emulator.verification.reading.zookeeper_log import LoggedWrite, read_zookeeper_log, transaction_logs
@@ -57,17 +57,19 @@ def read_run(run: RunDirectory) -> RunEvidence:
     read_final_logs(run, facts, timeline, ledger)
     facts.complete_transactions()
     read_descriptions(run, ledger)
+    metadata_logs = read_metadata_logs(run, ledger)
+    facts.cluster.voter_logs = voter_logs(metadata_logs)
     return RunEvidence(
         run=run,
         facts=facts,
         timeline=timeline,
         files=tuple(reader.files),
         history=reader.history,
-        contradictions=tuple(reader.contradictions),
+        contradictions=facts.cluster.quorum.unexplained(reader.contradictions),
         sizes=ledger.sizes,
         contents=ledger.contents,
         owners=read_owners(run, ledger),
-        metadata_logs=read_metadata_logs(run, ledger),
+        metadata_logs=metadata_logs,
         zookeeper_logs=read_zookeeper_logs(run, ledger),
     )
 

@@ -80,6 +80,12 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.TWO_CONTROLLERS
     if len(cluster.controller_elections) > 1:
         yield Premise.TWO_CONTROLLERS
+    if cluster.quorum.elections:
+        yield Premise.QUORUM
+    if len(cluster.quorum.logs) > 1:
+        yield Premise.VOTERS_LOGS
+    if not cluster.quorum.lost_a_majority:
+        yield Premise.QUORUM_DISKS
     if cluster.isr_change_notifications:
         yield Premise.NOTIFIED
     if cluster.events.of(events.ClusterSettled):

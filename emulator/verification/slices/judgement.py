@@ -16,6 +16,7 @@ from laststand.emulator.verification.reading.census import FileCensus, HistoryCe
 from laststand.emulator.verification.reading.digest import DigestPart, FileContent, join_parts
 from laststand.emulator.verification.reading.lines import LineReader
 from laststand.emulator.verification.reading.logs import logged_partitions
+from laststand.emulator.verification.reading.metadata_log import voter_logs
 from laststand.emulator.verification.reading.run import (
     RunEvidence,
     read_descriptions,
@@ -249,6 +250,7 @@ def finish(
     if unread:
         return Judgement(number=plan.number, report=report_unjudged(plan.run, unread))
     facts, reader = _read_rare(plan.run, merged.rare)
+    facts.cluster.voter_logs = voter_logs(metadata_logs)
     _check_fit(reader)
     sent, acked = Counter[SendStream](), Counter[SendStream]()
     for outcome in outcomes:
@@ -261,7 +263,7 @@ def finish(
         timeline=facts.order_events(),
         files=merged.files,
         history=history,
-        contradictions=tuple(reader.contradictions),
+        contradictions=facts.cluster.quorum.unexplained(reader.contradictions),
         sizes=merged.sizes,
         contents=dict(ChainMap(merged.contents, ledger.contents, *(outcome.contents for outcome in outcomes))),
         owners=owners,

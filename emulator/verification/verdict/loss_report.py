@@ -37,6 +37,7 @@ class StoryKind(Enum):
     POWER_LOST = "power lost"
     DISK_REPLACED = "disk replaced"
     REGISTERED = "registered uncleanly"
+    METADATA_FORGOTTEN = "metadata forgotten"
     ELECTED = "elected"
     LED_AGAIN = "led again"
     TRUNCATED = "truncated"

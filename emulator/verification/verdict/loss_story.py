@@ -5,13 +5,14 @@ behind it. Sentences about the controller are ordered by metadata offset, those 
 nothing is ordered by a clock.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.controller_terms import ControllerTerms, state_node
 from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.quorum import Forgotten
 from laststand.emulator.verification.rules.guarantee import judge_guarantee
 from laststand.emulator.verification.tables.timeline import CollectedEvent, Timeline
 from laststand.emulator.verification.verdict.fates import Fate, fates_of
@@ -132,15 +133,24 @@ def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Ite
             fate, collected.node, collected.event, are_appends_recorded=not cluster.is_seen_from_outside
         )
 
-    for teller in (of_power_loss, of_new_disk, of_registration, of_election, _of_leading_again, of_truncation):
-        for collected in timeline.events:
-            line = teller(fate, collected)
-            if line is not None:
-                yield _placed(line, fate, cluster, collected)
+    def placed(*tellers: _Teller) -> Iterator[StoryLine]:
+        for teller in tellers:
+            for collected in timeline.events:
+                line = teller(fate, collected)
+                if line is not None:
+                    yield _placed(line, fate, cluster, collected)
+
+    yield from placed(of_power_loss, of_new_disk, of_registration)
+    for gone in cluster.quorum.forgotten:
+        line = _of_forgetting(fate, gone, timeline)
+        if line is not None:
+            yield _placed(line, fate, cluster, gone.elected)
+    yield from placed(of_election, _of_leading_again, of_truncation)
 
 
 _Statement = tuple[StoryKind, int, int | None, str]
 """Kind, node, metadata offset and text of a line."""
+_Teller = Callable[[Fate, CollectedEvent[events.Event]], _Statement | None]
 
 
 def _placed(statement: _Statement, fate: Fate, cluster: ClusterFacts, event: CollectedEvent[events.Event]) -> StoryLine:
@@ -204,6 +214,29 @@ def _of_registration(fate: Fate, registered: events.Event) -> _Statement | None:
         "and the controller took its shutdown for unclean."
     )
     return StoryKind.REGISTERED, registered.broker_id, registered.metadata_offset, text
+
+
+def _of_forgetting(fate: Fate, gone: Forgotten, timeline: Timeline) -> _Statement | None:
+    """A controller leads without the ISR that excluded the leader which lacks the records."""
+    if fate.first_lacking is None:
+        return None
+    excluding = [
+        change
+        for change in timeline.of(events.PartitionChanged)
+        if (change.topic_id, change.partition) == (fate.topic_id, fate.partition)
+        and gone.begin <= change.metadata_offset < gone.end
+        and fate.first_lacking.node not in change.isr
+    ]
+    if not excluding:
+        return None
+    first = min(excluding, key=lambda change: change.metadata_offset)
+    elected = gone.elected
+    text = (
+        f"Controller {elected.node} was elected in epoch {elected.event.quorum_epoch} of the quorum with a metadata "
+        f"log that ended at {gone.begin}. It did not know of ISR {list(first.isr)}, which was committed at metadata "
+        f"offset {first.metadata_offset} in epoch {gone.committed_in}, nor of anything else up to {gone.end}."
+    )
+    return StoryKind.METADATA_FORGOTTEN, elected.node, first.metadata_offset, text
 
 
 def _of_election(fate: Fate, change: events.Event, terms: ControllerTerms) -> _Statement | None:

@@ -8,6 +8,7 @@ from docs import failures_table
 from docs.failures_table import Failure, KafkaResult
 from laststand.emulator.core.eras import era_rules, is_rule, with_rule
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import DEFAULT_ERA, is_switch
 from tests.mutants.removals import REMOVALS
 from tests.simulation.zookeeper_mutants import LETTER
 from tests.simulation.zookeeper_mutants import ROWS as MUTANT_ROWS
@@ -44,7 +45,7 @@ def _switch_problems(words: str) -> list[str]:
     if "/" in words:
         return [] if list((ROOT / "chaos" / "scenarios").glob(f"{words}.yaml")) else [f"no scenario {words}"]
     if is_rule(name):
-        with_rule(era_rules(LETTER), name, rule or "off")
+        with_rule(era_rules(DEFAULT_ERA if is_switch(name) else LETTER), name, rule or "off")
         return []
     is_property = name.replace(".", "_") in NodeProperties.__struct_fields__
     return [] if is_property else [f"{name} is neither switch nor property"]

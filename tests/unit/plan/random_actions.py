@@ -60,6 +60,7 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
         fields.Nodes: st.lists(_NODE, min_size=1, max_size=3, unique=True).map(tuple),
         fields.Principals: st.lists(st.one_of(_NODE, st.just(CLIENT)), min_size=1, max_size=3, unique=True).map(tuple),
         fields.TopicOption: st.sampled_from([None, "orders", "re-funds"]),
+        fields.Disks: st.lists(_BROKER, min_size=1, max_size=3, unique=True).map(tuple),
         fields.Brokers: st.lists(_BROKER, min_size=1, max_size=3, unique=True).map(tuple),
         fields.Ends: _LINK,
         fields.Arrow: _LINK,

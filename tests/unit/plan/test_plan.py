@@ -70,7 +70,7 @@ def test_a_partition_that_a_step_adds_may_be_named_by_later_steps() -> None:
         ("topic orders replicas=(0) min.insync.replicas\n", "line 1: unknown key 'min.insync.replicas'"),
         (
             "cluster brokers=3 erl=off\n",
-            "line 1: unknown key 'erl'; expected a Kafka property of a node or a switch: elr,",
+            "line 1: unknown key 'erl'; expected a Kafka property of a node or a switch: pre_vote,",
         ),
         (
             "cluster brokers=3 era=kafka-3.9-zk inter.broker.protocol.version=3.9,3:2.6\ntopic t replicas=(0)\n",

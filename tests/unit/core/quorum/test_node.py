@@ -1,6 +1,5 @@
 """Decisions of one node that no vector of Kafka states: what is durable first, and Laststand's own rules."""
 
-import msgspec
 import pytest
 
 from laststand.emulator.core import effects as node_effects
@@ -9,10 +8,11 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum import effects, inputs, messages
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum.node import QuorumNode
-from laststand.emulator.core.quorum.rules import QUORUM_ERAS, QuorumRules
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.states import IllegalQuorumState, Leader, Unattached
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
+from laststand.emulator.core.quorum_rules import QuorumRules
+from laststand.emulator.core.switches import ERAS
 from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId, RequestId
 
 _CAUSE = CauseId("test")
@@ -100,7 +100,7 @@ def test_a_follower_fetches_on_once_what_it_has_is_durable() -> None:
 @pytest.mark.parametrize(("era", "commits"), [("kip-966", [False, True]), ("kafka-4.2", [True, False])])
 def test_a_single_voter_commits_once_its_log_is_durable(era: str, commits: list[bool]) -> None:
     """Q07: Kafka commits at the append."""
-    node = _node(rules=QUORUM_ERAS[era], voters=1)
+    node = _node(rules=ERAS[era], voters=1)
     appended = _started(node)
     (sync,) = [effect for effect in appended if isinstance(effect, effects.SyncMetadata)]
 
@@ -128,13 +128,13 @@ def test_a_log_without_its_file_of_votes_does_not_start() -> None:
 
     with pytest.raises(IllegalQuorumState):
         _node(loaded)
-    assert isinstance(_node(loaded, QUORUM_ERAS["kafka-4.2"]).replica.state, Unattached)
+    assert isinstance(_node(loaded, ERAS["kafka-4.2"]).replica.state, Unattached)
 
 
 def test_a_node_that_is_taken_for_the_leader_keeps_out_of_that_epoch() -> None:
     """Q39: Kafka stops the process."""
     for era, survives in (("kip-966", True), ("kafka-4.2", False)):
-        node = _node(rules=QUORUM_ERAS[era])
+        node = _node(rules=ERAS[era])
         (fetch,) = _sent(_started(node))
         answer = messages.FetchMetadataResponse(
             error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader_id=NodeId(1), leader_epoch=LeaderEpoch(7)
@@ -168,7 +168,7 @@ def test_the_next_deadline_is_never_of_the_past() -> None:
 
 def test_eras_are_a_chain() -> None:
     """Each release has every rule of the one before."""
-    counts = [sum(msgspec.to_builtins(rules).values()) for rules in QUORUM_ERAS.values()]
+    counts = [sum(getattr(era, rule) for rule in QuorumRules.__struct_fields__) for era in ERAS.values()]
 
     assert counts == sorted(counts)
     assert counts[-1] == len(QuorumRules.__struct_fields__)

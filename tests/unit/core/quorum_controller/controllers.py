@@ -12,11 +12,11 @@ from laststand.emulator.core.quorum import effects
 from laststand.emulator.core.quorum import inputs as quorum_inputs
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum.effects import Election
-from laststand.emulator.core.quorum.rules import QuorumRules
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (

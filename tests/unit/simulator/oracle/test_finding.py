@@ -17,6 +17,7 @@ from tests.unit.simulator.oracle import (
     test_transactions,
     test_zookeeper_checks,
 )
+from tests.unit.simulator.quorum import test_oracle
 
 FIRING = (
     *test_clients.CASES,
@@ -32,6 +33,7 @@ FIRING = (
     *test_transactions.CASES,
     *test_transactions.OF_GROUPS,
     *test_zookeeper_checks.CASES,
+    *test_oracle.CASES,
 )
 
 

@@ -11,7 +11,7 @@ from laststand.emulator.core.quorum.batches import KRaftVoters, QuorumBatch
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, Voter, VoterSet
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.simulator.quorum.member import QuorumMember
-from laststand.emulator.simulator.quorum.oracle import QuorumCheck, QuorumOracle
+from laststand.emulator.simulator.quorum.oracle import PROMISE_OF, QuorumCheck, QuorumOracle
 
 _IDS: Final = tuple(NodeId(number) for number in (100, 101, 102))
 _KEYS: Final = tuple(ReplicaKey(node_id, DirectoryId(f"d{node_id}")) for node_id in _IDS)
@@ -68,6 +68,7 @@ class _World:
                 replica=_KEYS[index],
                 leader_epoch=LeaderEpoch(epoch),
                 high_watermark=MetadataOffset(high_watermark),
+                is_leader=self.members[index].leads,
             ),
         )
 
@@ -149,6 +150,14 @@ def _claims_on_a_prefix(world: _World) -> None:
     )
 
 
+def _what_was_committed_is_gone(world: _World) -> None:
+    world.elect(0, 2)
+    world.expose(0, 2, world.append(2, 0, 1))
+    disk = world.members[0].disk
+    disk.truncate(MetadataOffset(disk.batches[-1].base_offset))
+    world.oracle.finish()
+
+
 def _process_stops(world: _World) -> None:
     world.oracle.stopped(world.members[0], InvariantError("two leaders"))
 
@@ -165,8 +174,11 @@ _HISTORIES: Final[dict[Callable[[_World], None], QuorumCheck]] = {
     _one_copy_is_not_synced: QuorumCheck.COMMIT_BY_QUORUM,
     _record_of_an_older_epoch: QuorumCheck.COMMIT_OWN_EPOCH,
     _claims_on_a_prefix: QuorumCheck.CLAIM_COMPLETE,
+    _what_was_committed_is_gone: QuorumCheck.COMMITTED_STAYS,
     _process_stops: QuorumCheck.NO_ILLEGAL_STATE,
 }
+CASES: Final = [(PROMISE_OF[check], history) for history, check in _HISTORIES.items() if check in PROMISE_OF]
+"""Promises of whole clusters, and the history that breaks each."""
 
 
 @pytest.mark.parametrize(("history", "check"), _HISTORIES.items(), ids=lambda each: getattr(each, "__name__", ""))
@@ -197,6 +209,18 @@ def test_a_node_that_lost_its_file_of_votes_may_refuse_to_start() -> None:
     _process_stops(world)
 
     assert world.oracle.findings == []
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_minority_of_replaced_disks_takes_nothing_and_a_majority_may(lost: int) -> None:
+    world = _World()
+    world.oracle.first_disks = {node_id: DirectoryId("first") for node_id in _IDS[:lost]} | {
+        member.node_id: member.disk.directory_id for member in world.members[lost:]
+    }
+
+    _leader_lacks_a_record(world)
+
+    assert len(world.oracle.findings) == (1 if lost == 1 else 0)
 
 
 def test_every_check_has_a_history_or_is_asked_after_healing() -> None:

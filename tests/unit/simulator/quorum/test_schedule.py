@@ -2,7 +2,7 @@
 
 import pytest
 
-from laststand.emulator.core.quorum.rules import QuorumRules
+from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.simulator.quorum.cluster import QuorumCluster
 from laststand.emulator.simulator.quorum.oracle import QuorumCheck
 from laststand.emulator.simulator.quorum.schedule import QuorumSchedule

@@ -1,0 +1,144 @@
+"""Facts about a quorum of controllers: by what they report, and by their logs on disk."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import msgspec
+
+from laststand.emulator.core import events
+from laststand.emulator.core.types import CauseId, NodeRole
+from laststand.emulator.verification.tables.events import EventTable
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+from laststand.emulator.verification.tables.vocabulary import COMMITTED
+
+_NEW_DISK: Final = "replace_disk"
+COMPARED: Final = frozenset(
+    kind for kind in COMMITTED if kind is events.PartitionChanged or not issubclass(kind, events.PartitionEvent)
+)
+"""Events of metadata records that are kept in the log, too."""
+
+_NO_CAUSE: Final = CauseId("")
+
+RecordKey = tuple[int, str, str, int]
+"""Metadata offset and type of an event; topic id and partition, where it has them."""
+
+
+class LoggedBatch(NamedTuple):
+    """A batch of a metadata log on disk."""
+
+    base_offset: int
+    end_offset: int
+    leader_epoch: int
+    crc: int
+
+
+class VoterLog(NamedTuple):
+    """The metadata log of a controller on disk.
+
+    Attributes:
+        batches: in order.
+        events: of its records.
+        end_offset: of the log.
+    """
+
+    batches: tuple[LoggedBatch, ...]
+    events: tuple[events.Event, ...]
+    end_offset: int
+
+
+class Forgotten(NamedTuple):
+    """Metadata that a leader of the quorum lacked although it was committed before.
+
+    Attributes:
+        elected: its election.
+        begin: first offset that it lacked.
+        end: end of what was committed, exclusive.
+        committed_in: epoch in which that was committed.
+    """
+
+    elected: CollectedEvent[events.QuorumLeaderElected]
+    begin: int
+    end: int
+    committed_in: int
+
+
+class Quorum:
+    """The quorum of a run; one of a single controller has no events.
+
+    Args:
+        table: the events of the cluster.
+        logs: of controllers on disk, by node.
+    """
+
+    def __init__(self, table: EventTable, logs: Mapping[int, VoterLog]) -> None:
+        self._table = table
+        self.logs = logs
+
+    @cached_property
+    def elections(self) -> tuple[CollectedEvent[events.QuorumLeaderElected], ...]:
+        """Elections by epoch."""
+        return tuple(sorted(self._table.of(events.QuorumLeaderElected), key=lambda each: each.event.quorum_epoch))
+
+    @cached_property
+    def controllers(self) -> frozenset[int]:
+        """All controllers."""
+        started = self._table.of(events.NodeStarted)
+        return frozenset(each.node for each in started if each.event.role is NodeRole.CONTROLLER)
+
+    @property
+    def lost_a_majority(self) -> bool:
+        """So many disks of controllers were replaced that what was committed need not be left."""
+        faults = (each.event for each in self._table.of(events.FaultInjected))
+        lost = {node for fault in faults if fault.fault == _NEW_DISK for node in fault.nodes}
+        return 2 * len(lost & self.controllers) > len(self.controllers)
+
+    @cached_property
+    def forgotten(self) -> tuple[Forgotten, ...]:
+        """Records that leaders lacked at their elections, by epoch."""
+        return tuple(self._forgotten())
+
+    def _forgotten(self) -> Iterator[Forgotten]:
+        commits = [each.event for each in self._table.of(events.MetadataCommittedUpTo) if each.event.is_leader]
+        for elected in self.elections:
+            before = [
+                (commit.high_watermark, commit.quorum_epoch)
+                for commit in commits
+                if commit.quorum_epoch < elected.event.quorum_epoch
+            ]
+            end, committed_in = max(before, default=(0, 0))
+            if end > elected.event.log_end_offset:
+                yield Forgotten(elected, elected.event.log_end_offset, end, committed_in)
+
+    def is_forgotten(self, metadata_offset: int) -> bool:
+        """Returns whether a leader lacked what was committed at an offset, so that it may stand for two records."""
+        return any(each.begin <= metadata_offset < each.end for each in self.forgotten)
+
+    def unexplained(self, contradictions: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+        """Returns those sentences about a metadata offset that are not about what was forgotten."""
+        return tuple(sentence for offset, sentence in contradictions if not self.is_forgotten(offset))
+
+    def known_end(self, node: int) -> int:
+        """Returns up to where a controller's last process knew that its log is committed (exclusive)."""
+        heard = [each for each in self._table.of(events.MetadataCommittedUpTo) if each.node == node]
+        last = max((each.incarnation for each in heard), default=0)
+        started = max((each.incarnation for each in self._table.of(events.NodeStarted) if each.node == node), default=0)
+        return max((each.event.high_watermark for each in heard if each.incarnation == last == started), default=0)
+
+    def committed_records(self) -> Iterator[CollectedEvent[events.Event]]:
+        """Yields what controllers reported of committed records."""
+        for kind in sorted(COMPARED, key=lambda kind: kind.__name__):
+            yield from self._table.of(kind)
+
+
+def record_key(event: events.Event) -> RecordKey:
+    """Returns what an event of ``COMMITTED`` is about."""
+    offset = getattr(event, "metadata_offset")  # noqa: B009 - of COMMITTED, by its definition
+    return offset, type(event).__name__, getattr(event, "topic_id", None) or "", getattr(event, "partition", 0)
+
+
+def without_cause(event: events.Event) -> events.Event:
+    """Returns an event without its cause where the log does not keep that: of the quorum's own records."""
+    if isinstance(event, events.OtherRecordCommitted):
+        return msgspec.structs.replace(event, cause_id=_NO_CAUSE)
+    return event

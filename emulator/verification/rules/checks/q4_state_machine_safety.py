@@ -1,0 +1,32 @@
+"""Q4 StateMachineSafety: what two controllers know to be committed is the same."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    quorum = cluster.quorum
+    for (node, log), (other, theirs) in combinations(sorted(quorum.logs.items()), 2):
+        end = min(quorum.known_end(node), quorum.known_end(other))
+        mine = {batch.base_offset: batch for batch in log.batches if batch.end_offset <= end}
+        others = {batch.base_offset: batch for batch in theirs.batches if batch.end_offset <= end}
+        differing = [offset for offset in mine.keys() | others.keys() if mine.get(offset) != others.get(offset)]
+        if differing:
+            yield Finding(
+                min(differing),
+                f"controllers {node} and {other} both know metadata up to {end} to be committed, and their logs differ "
+                f"at offset {min(differing)}",
+            )
+
+
+CHECK = ClusterCheck(
+    check_id="Q4",
+    name="StateMachineSafety",
+    source="KIP-595; Raft, figure 3",
+    needs=frozenset({Evidence.FINAL_LOGS}),
+    premises=frozenset({Premise.VOTERS_LOGS, Premise.QUORUM_DISKS}),
+    find=_find,
+)

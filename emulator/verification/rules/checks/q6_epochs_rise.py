@@ -1,0 +1,50 @@
+"""Q6 EpochsRise: neither the epoch of a controller's disk nor the high watermark of its process ever falls."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core import events
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.rules.check import ClusterCheck, Finding, Premise
+from laststand.emulator.verification.tables.events import place_of
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+_Evidence = (
+    events.QuorumVoteGranted
+    | events.QuorumLeaderElected
+    | events.QuorumLeaderFollowed
+    | events.MetadataCommittedUpTo
+    | events.MetadataTruncated
+)
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    epochs: dict[tuple[int, str | None], int] = {}
+    said: list[CollectedEvent[_Evidence]] = [
+        *cluster.events.of(events.QuorumVoteGranted),
+        *cluster.events.of(events.QuorumLeaderElected),
+        *cluster.events.of(events.QuorumLeaderFollowed),
+        *cluster.events.of(events.MetadataCommittedUpTo),
+        *cluster.events.of(events.MetadataTruncated),
+    ]
+    for each in sorted(said, key=place_of):
+        disk, epoch = (each.node, each.event.directory_id), each.event.quorum_epoch
+        if epoch < epochs.get(disk, 0):
+            yield Finding(epoch, f"controller {each.node} fell from epoch {epochs[disk]} of the quorum to {epoch}")
+        epochs[disk] = max(epochs.get(disk, 0), epoch)
+    exposed: dict[tuple[int, int], int] = {}
+    for moved in sorted(cluster.events.of(events.MetadataCommittedUpTo), key=place_of):
+        process, end = (moved.node, moved.incarnation), moved.event.high_watermark
+        if end < exposed.get(process, 0):
+            yield Finding(
+                end, f"what controller {moved.node} knows to be committed fell from {exposed[process]} to {end}"
+            )
+        exposed[process] = end
+
+
+CHECK = ClusterCheck(
+    check_id="Q6",
+    name="EpochsRise",
+    source='KIP-595, "Leader Progress"',
+    premises=frozenset({Premise.QUORUM}),
+    find=_find,
+)
