@@ -203,7 +203,7 @@ def kill_executor_at_work(worker: psutil.Process, work: Path, sweep: subprocess.
 @pytest.mark.timeout(500)
 def test_the_seeds_of_an_executor_that_is_killed_are_played_again(cluster: Cluster, hidden: Path) -> None:
     # That a sweep on Spark finds what one in processes finds is asked in ``test_spark_sweep``.
-    sweep = ("simulate", "--seeds", "1..120", "--profile", "elections", "--keep-going")
+    sweep = ("simulate", "--seeds", "1..60", "--profile", "elections", "--keep-going")
     expected = laststand(*sweep, temporary=hidden, python=sys.executable)
     command = [sys.executable, "-m", "laststand.cli", *sweep, "--master", cluster.master, *BOTH_WORKERS]
     environment = {**os.environ, "TMPDIR": str(hidden), "PYSPARK_PYTHON": base_python()}
