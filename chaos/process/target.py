@@ -119,7 +119,7 @@ class ProcessTarget:
         return time.monotonic_ns() // 1_000_000
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
-        """Reads the events of who was dialled."""
+        """Reads what was intercepted on a channel, from the events of the node that was called."""
         return self.messages.intercepted(channel)
 
     async def committed_end(self) -> MetadataOffset:

@@ -205,7 +205,7 @@ def fork_server() -> ForkServer:
 
 
 def _serve(control: socket.socket) -> _Birth | None:
-    """Carries out orders until the harness has ended; returns in each child, too, with what it was born for."""
+    """Carries out orders; returns ``None`` when the harness has ended, and in a child what it was forked for."""
     decoder = msgspec.msgpack.Decoder(Start | Collect)
     while True:
         message, received, _, _ = socket.recv_fds(control, 1, _DESCRIPTORS_MAX)

@@ -184,7 +184,7 @@ def announce_epoch(replica: Replica) -> None:
 
 
 def answer_end(replica: Replica, request: messages.EndQuorumEpochRequest) -> messages.EndQuorumEpochResponse:
-    """Brings the own election forward when the leader resigns, the sooner the longer the leader says its log is."""
+    """Answers a leader that resigns; the earlier it lists this replica, the sooner that stands for election."""
     error = _hear_leader(replica, request)
     if error is None:
         state = replica.state

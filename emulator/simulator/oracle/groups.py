@@ -63,7 +63,7 @@ class GroupChecks:
         """CRCs that a group was given, or that it is known to have left out."""
 
     def forget(self, name: TopicPartition) -> None:
-        """A partition is gone, and what was promised of its records with it."""
+        """Forgets the records of a partition that was deleted."""
         self._acked.pop(name, None)
         self._reads = {each: read for each, read in self._reads.items() if read.partition != name}
 

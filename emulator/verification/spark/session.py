@@ -245,7 +245,7 @@ class SparkSessionStarter:
         deadline = time.monotonic() + START_TIMEOUT_S
         while thread.is_alive() and time.monotonic() < deadline:
             thread.join(_LOOK_INTERVAL_S)
-            # Whoever connects to a JVM that is gone may wait for ever.
+            # A connection to a JVM that is gone may never be answered.
             if thread.is_alive() and (exit_code := gateway.exit_code()) is not None:
                 reason = f"its JVM {gateway.end_in_words(exit_code)}"
                 raise SparkSessionError(reason=reason, log_path=self._log_path)

@@ -40,7 +40,7 @@ def stopped_below(pid: int) -> int | None:
 def watch_for_stopped(
     pid: int, *, is_over: threading.Event, on_stopped: Callable[[int], None], look_interval_s: float = LOOK_INTERVAL_S
 ) -> None:
-    """Starts a thread that looks until it is over, or until it has recorded a process that was stopped for good.
+    """Starts a thread that reports the first process that somebody has stopped (SIGSTOP) and not resumed.
 
     Args:
         pid: of the process that is watched with all that it starts.

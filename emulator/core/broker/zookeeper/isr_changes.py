@@ -30,7 +30,7 @@ from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
 
 class IsrWritten(msgspec.Struct, frozen=True):
-    """A leader's own write came to its end; ``None`` where the node says something else."""
+    """A leader's own write was answered: the version that it wrote, or ``None`` where the node holds another state."""
 
     proposal: IsrProposal
     version: NodeVersion | None
