@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
 from laststand.cli.main import cli
 from laststand.cli.program.exit_codes import ExitCode
 from laststand.emulator.cluster.hook_presets import PRESETS, preset
@@ -37,6 +38,14 @@ hooks:
     effective_when: '! {laststand} status --dir {cluster} | grep -q "fault: isolate"'
 """
 
+
+OF_A_KNOWN_LOSS = "kip-966/reassignment-cancelled-at-any-price"
+STOP_AND_START = """\
+nodes: {{0: '0', 1: '1', 2: '2', 3: '3'}}
+hooks:
+  stop: {{command: '{laststand} chaos stop {{name}} --dir {cluster}', within: 60 s}}
+  start: {{command: '{laststand} chaos start {{name}} --dir {cluster}', within: 60 s}}
+"""
 
 FAKE_HOOKS = """\
 nodes: {0: '0', 1: '1'}
@@ -171,3 +180,25 @@ def test_a_cluster_is_found_to_lose_the_records_that_it_knows_itself_to_have_los
     assert (report.lost_records > 0) is (loses == "records")
     # Its own oracle leaves out what was acknowledged while a cut may have swallowed the answer: the client knows.
     assert 0 <= report.lost_records - own.lost_records <= own.lost_records // 10
+
+
+@pytest.mark.usefixtures("judged_here")
+@pytest.mark.parametrize(("era", "lost"), [("kafka-4.2", 50), ("kip-966", 0)])
+def test_where_the_loss_is_determined_either_driver_counts_the_same(era: str, lost: int, tmp_path: Path) -> None:
+    scenario = load_scenario(find_scenario(OF_A_KNOWN_LOSS))
+    judged = {}
+    settings = dict(scenario.properties)
+    with StandingCluster(store=tmp_path / "store", kafka=True, brokers=4, settings=settings, era=era) as cluster:
+        (tmp_path / "hooks.yaml").write_text(
+            STOP_AND_START.format(laststand=f"{sys.executable} -m laststand.cli", cluster=cluster.directory)
+        )
+        external = ["--driver", "external", "--keep-topics", "--hooks", str(tmp_path / "hooks.yaml")]
+        external += ["--bootstrap", cluster.bootstrap_servers]
+        for driver, options in (("external", external), ("process", [])):
+            arguments = ["run", OF_A_KNOWN_LOSS, "--era", era, "--judge", "here", "--out", str(tmp_path / driver)]
+            cli.main([*arguments, *options], standalone_mode=False)
+            [run] = (tmp_path / driver / OF_A_KNOWN_LOSS).glob("2*")
+            judged[driver] = judge_here(run).report
+        own = cluster.verify()
+    assert [each.doubts for each in judged.values()] == [(), ()]
+    assert [each.lost_records for each in (*judged.values(), own)] == [lost] * 3

@@ -15,14 +15,17 @@ from laststand.chaos.kafka.program import judged_as, kafka_program
 from laststand.chaos.play.expectation import compare
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.cli.main import cli
 from laststand.emulator.cluster.kafka_distribution import PLAYED_VERSION, KafkaProgram
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.errors import MissingToolError
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.judge_here import judge_here
 from laststand.emulator.verification.verdict.forms import summary
-from laststand.emulator.verification.verdict.report import CheckStatus, Expected, VerdictReport
+from laststand.emulator.verification.verdict.report import CheckStatus, Expected, Verdict, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
+from tests.cluster.hand_started_kafka import hand_started
 from tests.cluster.survivors import MARK, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -63,8 +66,13 @@ steps:
 JUDGED = ("D1", "D4", "D6", "D12", "D13", "C1", "C2", "M1", "M6", "M9", "M12")
 NOT_ASKED = ("D2", "E1", "H1", "L1", "M5")
 
-BUNDLED = ("kip-966/elr-member-moved-away-and-back", "kip-11/revoked-while-metadata-is-late")
-"""The first loses records there; the others lose none. In the last one everybody logs in."""
+OF_A_KNOWN_LOSS = "kip-966/reassignment-cancelled-at-any-price"
+BUNDLED = (
+    "kip-966/elr-member-moved-away-and-back",
+    "kip-11/revoked-while-metadata-is-late",
+    OF_A_KNOWN_LOSS,
+)
+"""The second loses no records there. In it everybody logs in."""
 
 PATIENT = (
     ("broker.session.timeout.ms", "9000"),
@@ -150,6 +158,24 @@ def test_a_bundled_scenario_ends_as_expected_of_the_era(
 ) -> None:
     scenario, report = played[name]
     assert compare(report, scenario.expectation(judged_as(kafka.distribution))) == (Expected.MET, ()), summary(report)
+
+
+def test_hooks_alone_lose_as_many_records_as_the_driver(
+    kafka: KafkaProgram, played: dict[str, tuple[Scenario, VerdictReport]], tmp_path: Path
+) -> None:
+    scenario, of_driver = played[OF_A_KNOWN_LOSS]
+    with hand_started(kafka, tmp_path, brokers=4, properties=dict(scenario.properties)) as bootstrap:
+        words = ["run", str(patient_copy(OF_A_KNOWN_LOSS, tmp_path)), "--driver", "external", "--bootstrap", bootstrap]
+        words += ["--hooks", str(tmp_path / "hooks.yaml"), "--judge", "here", "--out", str(tmp_path / "out")]
+        cli.main(words, standalone_mode=False)
+    [run] = (tmp_path / "out" / OF_A_KNOWN_LOSS).glob("2*")
+    report = judge_here(run).report
+    assert (report.doubts, report.verdict) == ((), Verdict.VIOLATION)
+    assert (
+        (report.counts[0].acked, report.lost_records)
+        == (150, 50)
+        == (of_driver.counts[0].acked, of_driver.lost_records)
+    )
 
 
 @pytest.mark.parametrize("moment", ["start the cluster", "{pause: {node: 1}} ->"])
