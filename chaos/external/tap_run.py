@@ -110,7 +110,7 @@ async def _read_all(tap: KafkaTap, directory: Path) -> str | None:
     """Has a client process read what clients have used; returns why that is not whole."""
     partitions = tuple(sorted(tap.partitions))
     if not partitions:
-        return "no client wrote or read anything"
+        return "no client wrote or read anything that can be judged"
     link = ClientLink(on_counts=lambda: None)
     token = RunToken.read_or_draw(token_file(directory))
     addresses = {int(broker_id): address for broker_id, address in tap.addresses.items()}

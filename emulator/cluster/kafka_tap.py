@@ -5,7 +5,8 @@ clients stay on the tap. A broker that an answer names for the first time gets a
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,7 +17,10 @@ from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.types import BrokerId, TopicId, TopicPartition
 from laststand.emulator.kafka.client_calls import metadata_call
 from laststand.emulator.kafka.connection import connected
+from laststand.emulator.kafka.topic_configs import configs_that_change_batches
 from laststand.emulator.rpc.frame_end import FrameEnd
+
+_log: Final = logging.getLogger(__name__)
 
 _ASKS_WITHIN_S: Final = 5.0
 
@@ -67,6 +71,8 @@ class KafkaTap:
         self._proxies: dict[BrokerId, _BrokerProxy] = {}
         self._topic_ids: dict[str, TopicId] = {}
         self._names: dict[TopicId, str] = {}
+        self._configured: set[str] = set()
+        self._changed: dict[str, str] = {}
         self._opening = asyncio.Lock()
 
     @property
@@ -105,14 +111,20 @@ class KafkaTap:
         return self._listen.advertised, self._ports()[broker_id]
 
     async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
-        """Notes names and ids that an answer names; asks the cluster for ids that it does not name."""
-        is_known = True
-        for name, topic_id in topics:
+        """Notes names and ids that an answer names; asks the cluster for ids that it does not name, and for configs."""
+        named = list(topics)
+        for name, topic_id in named:
             if topic_id is not None:
                 self._learn_topic(name, topic_id)
-            is_known &= name in self._topic_ids
-        if not is_known:
+        if any(name not in self._topic_ids for name, _ in named):
             await self._ask_topics()
+        new = [name for name, _ in named if name not in self._configured]
+        if new:
+            await self._ask_configs(new)
+
+    def is_judged(self, topic: str) -> bool:
+        """Returns whether brokers keep the topic's batches as they are sent."""
+        return topic not in self._changed
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
         """Returns name and id of a topic of which a request has one."""
@@ -141,6 +153,19 @@ class KafkaTap:
             for topic in response.topics:
                 if topic.topic_id is not None:
                     self._learn_topic(topic.name, topic.topic_id)
+            return
+
+    async def _ask_configs(self, topics: Sequence[str]) -> None:
+        for address in self.addresses.values():
+            try:
+                async with asyncio.timeout(_ASKS_WITHIN_S), connected(address) as connection:
+                    changed = await configs_that_change_batches(connection, topics)
+            except OSError:
+                continue
+            for topic, config in changed.items():
+                _log.warning("topic %s has %s, so its records are not judged", topic, config)
+            self._changed |= changed
+            self._configured.update(topics)
             return
 
     def _ports(self) -> Mapping[BrokerId, int]:

@@ -88,7 +88,11 @@ class TappedCluster(Protocol):
         ...
 
     async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
-        """Notes names and ids that an answer names; asks the cluster for ids that it does not name."""
+        """Notes names and ids that an answer names; asks the cluster for ids that it does not name, and for configs."""
+        ...
+
+    def is_judged(self, topic: str) -> bool:
+        """Returns whether brokers keep the topic's batches as they are sent."""
         ...
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
@@ -309,7 +313,7 @@ class TappedConnection:
         records: dict[TopicPartition, bytes] = {}
         for topic in body["topicData"]:
             name, topic_id = self._broker.cluster.topic_of(*named(topic, topic["name"]))
-            for each in topic["partitionData"]:
+            for each in topic["partitionData"] if self._broker.cluster.is_judged(name) else ():
                 partition = TopicPartition(name, each["index"])
                 records[partition] = each["records"] or b""
                 batches += [(partition, topic_id, batch) for batch in describe_batches(records[partition])]
@@ -327,7 +331,7 @@ class TappedConnection:
             return
         for topic in body["topics"]:
             name, topic_id = self._broker.cluster.topic_of(*named(topic, topic["topic"]))
-            for each in topic["partitions"]:
+            for each in topic["partitions"] if self._broker.cluster.is_judged(name) else ():
                 epoch = each["currentLeaderEpoch"]
                 yield (
                     (topic_id if topic["topicId"] else name, each["partition"]),

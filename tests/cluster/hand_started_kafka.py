@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +32,7 @@ hooks:
 def hand_started(kafka: KafkaProgram, folder: Path, *, brokers: int, properties: Mapping[str, str]) -> Iterator[str]:
     """Starts a controller and brokers; yields the addresses of these. ``HOOKS`` are in ``hooks.yaml`` of the folder."""
     nodes = (*range(brokers), _CONTROLLER)
-    ports = _free_ports(len(nodes))
+    ports = free_ports(len(nodes))
     for node, port in zip(nodes, ports, strict=True):
         is_controller = node == _CONTROLLER
         data = folder / f"data-{node}"
@@ -62,7 +62,7 @@ def hand_started(kafka: KafkaProgram, folder: Path, *, brokers: int, properties:
         for node in (_CONTROLLER, *range(brokers)):
             subprocess.run(["/bin/sh", f"start-{node}.sh"], cwd=folder, check=True)
         for port in ports:
-            _await_listener(port)
+            await_listener(port)
         yield ",".join(f"127.0.0.1:{port}" for port in ports[:-1])
     finally:
         for path in folder.glob("*.pid"):
@@ -70,7 +70,8 @@ def hand_started(kafka: KafkaProgram, folder: Path, *, brokers: int, properties:
                 os.kill(int(path.read_text()), signal.SIGKILL)
 
 
-def _await_listener(port: int) -> None:
+def await_listener(port: int) -> None:
+    """Waits until somebody listens."""
     deadline = time.monotonic() + _STARTS_WITHIN_S
     while True:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -79,12 +80,12 @@ def _await_listener(port: int) -> None:
         time.sleep(0.2)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Returns different ports at which nobody listens."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
-        with closing(each):
-            pass
+        each.close()
     return ports

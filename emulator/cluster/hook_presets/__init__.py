@@ -8,7 +8,7 @@ from laststand.emulator.core.errors import ConfigError
 
 _FOLDER: Final = Path(__file__).parent
 
-PRESETS: Final = ("compose", "systemd", "kubernetes")
+PRESETS: Final = ("compose", "systemd", "kubernetes", "toxiproxy")
 
 
 def preset(name: str, nodes: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 import click
 
-_PRESETS = ("compose", "systemd", "kubernetes")
+_PRESETS = ("compose", "systemd", "kubernetes", "toxiproxy")
 
 
 @click.command(short_help="Print a file of hooks.")

@@ -1,7 +1,14 @@
 """The files that ``laststand hooks`` prints do what they say, by the programs that they call."""
 
 import asyncio
+import json
 import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -12,7 +19,9 @@ from click.testing import CliRunner
 from laststand.cli.main import cli
 from laststand.emulator.cluster.hook_presets import PRESETS, preset
 from laststand.emulator.cluster.hooks import read_hooks, run_check, run_hook
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.errors import ConfigError
+from tests.cluster.hand_started_kafka import await_listener, free_ports
 from tests.fake_programs import write_fakes
 
 CONTAINER: Final = "docker compose ps --all --quiet kafka-1"
@@ -66,10 +75,10 @@ CALLS: Final = {
 
 
 def test_each_preset_is_checked() -> None:
-    assert tuple(CALLS) == PRESETS
+    assert (*CALLS, "toxiproxy") == PRESETS
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", CALLS)
 def test_each_hook_calls_its_program(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{write_fakes(tmp_path)}:{os.environ['PATH']}")
     path = tmp_path / "hooks.yaml"
@@ -83,6 +92,70 @@ def test_each_hook_calls_its_program(name: str, tmp_path: Path, monkeypatch: pyt
         assert asyncio.run(run_hook(hook, values, folder=tmp_path, see=see or None))
         assert (tmp_path / "calls").read_text().splitlines() == calls
     assert hooks.hooks.keys() == CALLS[name].keys()
+
+
+@pytest.fixture
+def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Yields the port of a proxy to somebody who answers; ``curl`` shows the token that our server wants."""
+    api, port = free_ports(2)
+    token = tmp_path / "token"
+    token.write_text("a" * 64)
+    curl = tmp_path / "bin" / "curl"
+    curl.parent.mkdir()
+    curl.write_text(f'#!/bin/sh\nexec {shutil.which("curl")} --header "laststand-token: {token.read_text()}" "$@"\n')
+    curl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{curl.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("TOXIPROXY", f"127.0.0.1:{api}")
+    with socket.create_server(("127.0.0.1", 0)) as answerer:
+        threading.Thread(target=echo, args=(answerer,), daemon=True).start()
+        upstream = f"127.0.0.1:{answerer.getsockname()[1]}"
+        proxy = json.dumps({"name": "client-kafka-1", "listen": f"127.0.0.1:{port}", "upstream": upstream})
+        server = subprocess.Popen(
+            [find_toxiproxy(), "-port", str(api)],
+            env={**os.environ, "LASTSTAND_TOKEN_FILE": str(token)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            await_listener(api)
+            post = [str(curl), "--fail", "--silent", "--data", proxy, f"http://127.0.0.1:{api}/proxies"]
+            subprocess.run(post, check=True, stdout=subprocess.DEVNULL)
+            yield port
+        finally:
+            server.kill()
+            server.wait()
+
+
+def echo(listener: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.sendall(accepted.recv(1))
+
+
+def answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as client:
+        client.sendall(b"?")
+        return client.recv(1) == b"?"
+    return False
+
+
+@pytest.mark.parametrize("breaks", ["cut", "lose_responses"])
+@pytest.mark.parametrize("mends", ["heal", "heal_link"])
+def test_links_through_toxiproxy_are_broken_and_mended(breaks: str, mends: str, port: int, tmp_path: Path) -> None:
+    path = tmp_path / "hooks.yaml"
+    path.write_text(preset("toxiproxy", ("kafka-0", "kafka-1")))
+    hooks = read_hooks(path)
+    values = {"source": "client", "target": "kafka-1"}
+    for kind, is_whole in ((breaks, False), (mends, True)):
+        hook = hooks.hooks[kind]
+        assert hook.effective_when is not None
+        see = partial(run_check, hook.effective_when, values, folder=tmp_path)
+        assert answers(port) is not is_whole
+        assert asyncio.run(run_hook(hook, values, folder=tmp_path, see=see))
+        assert answers(port) is is_whole
+        assert not asyncio.run(run_hook(hook, values, folder=tmp_path, see=see)), "it is so already"
 
 
 @pytest.mark.parametrize("name", ["a'b", "a b", "", "$(b)"])

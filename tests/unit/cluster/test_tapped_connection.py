@@ -35,6 +35,7 @@ class Cluster:
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.bug: Exception | None = None
+        self.keeps_batches = True
 
     async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
         if self.bug is not None:
@@ -46,6 +47,9 @@ class Cluster:
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
         return "orders", ORDERS
+
+    def is_judged(self, topic: str) -> bool:
+        return self.keeps_batches
 
     def fail(self, problem: str) -> None:
         self.problems.append(problem)
@@ -248,6 +252,19 @@ async def test_positions_that_are_deleted_are_on_record(error: int, outcome: Ope
     assert [(each.kind, each.group_id, each.offset) for each in positions] == [("commit", "buyers", None)] * 2
     assert [(each.topic, each.partition) for each in positions] == [("orders", 3), ("", 0)]
     assert [each.type for each in positions] == [outcome] * 2
+
+
+async def test_of_a_topic_whose_batches_brokers_change_nothing_is_on_record(tap: Tap) -> None:
+    tap.cluster.keeps_batches = False
+    entry = {"index": 0, "records": build_batch([RecordContent(value=b"1", timestamp_ms=0)])}
+    tap.ask("Produce", 9, {"acks": -1, "timeoutMs": 1, "topicData": [{"name": "orders", "partitionData": [entry]}]})
+    answered = {"index": 0, "errorCode": 0, "baseOffset": 40}
+    tap.answer("Produce", 9, {"responses": [{"name": "orders", "partitionResponses": [answered]}]})
+    fetch(tap, 0, 0)
+    assert len(tap.client.written) == 2
+    assert tap.broker.partitions == set()
+    tap.close()
+    assert not (tap.folder / "history.packed").exists()
 
 
 async def test_a_consumer_has_sought_where_it_does_not_go_on_from_its_last_batch(tap: Tap) -> None:
