@@ -39,7 +39,7 @@ _PROCESSES: Final[Mapping[str, str]] = {
     "client_rss": "emulator.client",
     "harness_rss": "laststand.cli fuzz",
 }
-"""What is sampled of processes, and a part of the command line by which they are known."""
+"""Names of samples, with the part of a command line by which the sampled processes are known."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

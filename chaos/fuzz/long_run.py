@@ -183,4 +183,4 @@ _FAULTS: Final[Mapping[Callable[[Random, int], tuple[list[str], list[str]]], int
     _lose_power_of_controller: 1,
     _elect_preferred: 2,
 }
-"""How a fault is drawn, and how often in relation to the others: the steps that break, and those that mend."""
+"""Functions that draw a fault (the steps that break, and those that mend), with their weights."""
