@@ -9,7 +9,7 @@ from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import messages
 from laststand.emulator.core.authorizer.request_guard import is_inactive
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.quorum.messages import DescribeQuorumResponse
+from laststand.emulator.core.quorum.messages import DescribeQuorumResponse, VoterChangeResponse
 from laststand.emulator.core.types import NodeId
 
 _FAILOVER_S: Final = 15.0
@@ -62,7 +62,9 @@ class ActiveController:
             await asyncio.sleep(_RETRY_S)
 
 
-def _is_refused(request: messages.Request, response: messages.Response | DescribeQuorumResponse) -> bool:
-    if isinstance(response, DescribeQuorumResponse):
+def _is_refused(
+    request: messages.Request, response: messages.Response | DescribeQuorumResponse | VoterChangeResponse
+) -> bool:
+    if isinstance(response, DescribeQuorumResponse | VoterChangeResponse):
         return response.error in _LEADS_NOT
     return is_inactive(request, response)

@@ -19,7 +19,14 @@ from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.acls import AccessControlEntry, AclFilter
 from laststand.emulator.core.controller.elect_leaders import election_requests
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.quorum.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from laststand.emulator.core.quorum.messages import (
+    AddRaftVoterRequest,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    RemoveRaftVoterRequest,
+    VoterChangeResponse,
+)
+from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicId, TopicPartition
 
 Ask: TypeAlias = Callable[[NodeId, messages.Request], Awaitable[messages.Response]]
@@ -380,6 +387,27 @@ class AdminClient:
         assert isinstance(response, DescribeQuorumResponse)
         _raise_error("DescribeQuorum", response.error, "")
         return response
+
+    async def add_voter(self, voter: ReplicaKey) -> None:
+        """Has the leader of several controllers add an observer that has caught up; returns once committed.
+
+        Raises:
+            AdminError: it refused; with REQUEST_TIMED_OUT, another change is undecided, or the observer lags.
+        """
+        await self._change_voters("AddRaftVoter", AddRaftVoterRequest(voter=voter, listener=""))
+
+    async def remove_voter(self, voter: ReplicaKey) -> None:
+        """Has the leader of several controllers remove a voter, itself perhaps; returns once committed.
+
+        Raises:
+            AdminError: it refused; with REQUEST_TIMED_OUT, another change is undecided.
+        """
+        await self._change_voters("RemoveRaftVoter", RemoveRaftVoterRequest(voter=voter))
+
+    async def _change_voters(self, api: str, request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> None:
+        response = await self._ask(self._controller_id, cast(messages.Request, request))
+        assert isinstance(response, VoterChangeResponse)
+        _raise_error(api, response.error, "", subject=f"controller {request.voter}")
 
     async def unregister_broker(self, broker_id: BrokerId) -> None:
         """Has the controller forget a broker.

@@ -11,10 +11,13 @@ import msgspec
 
 from laststand.emulator.core import admin_messages as admin
 from laststand.emulator.core import events, messages
+from laststand.emulator.core.quorum import messages as quorum_messages
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, TopicPartition
 
-ORDERS: Final[frozenset[type[messages.Request]]] = frozenset(
+ORDERS: Final[frozenset[type]] = frozenset(
     {
+        quorum_messages.AddRaftVoterRequest,
+        quorum_messages.RemoveRaftVoterRequest,
         admin.CreateTopicsRequest,
         admin.DeleteTopicsRequest,
         admin.CreatePartitionsRequest,

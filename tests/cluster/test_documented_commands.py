@@ -102,6 +102,8 @@ EXIT_CODES: Final = {
     "replay tests/simulation/regressions/s09-ap-partition-epoch-check-off.txt": {1},
     "simulate kip-966/last-replica-standing --era kafka-3.9": {0, 1},
     "metadata-quorum describe": {254},
+    "metadata-quorum add 102": {254},
+    "metadata-quorum remove 102": {254},
     "elect-leaders --election-type unclean --topic orders --partition 0": {0, 1},
     "reassign --reassignment-json-file moves.json --verify": {0, 2},
     "reassign --reassignment-json-file moves.json --cancel": {0, 1},

@@ -1,5 +1,7 @@
 """Three controllers as processes: whoever leads them is taken away, and another takes over what was committed."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -7,15 +9,20 @@ import pytest
 from laststand.chaos.play.barriers import Observation
 from laststand.chaos.process.faults import execute
 from laststand.chaos.process.target import ProcessTarget
+from laststand.chaos.standing.voters import add_voter, remove_voter
+from laststand.emulator.client.active_controller import ActiveController
+from laststand.emulator.client.admin import AdminClient
+from laststand.emulator.client.admin_connection import AdminConnection
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.disk import Keep
-from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.quorum.batches import QuorumBatch
-from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.metadata_journal import DIRECTORY
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.storage.metadata_log import MetadataLog
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.quorum_state import read_quorum_state
@@ -88,3 +95,36 @@ async def test_another_controller_takes_over_after_each_fault(tmp_path: Path) ->
     longest = max(committed_logs, key=len)
     assert sum(log == longest for log in committed_logs) >= 2, "a majority has what was committed"
     assert all(log == longest[: len(log)] for log in committed_logs)
+
+
+async def test_a_voter_is_removed_and_added_while_it_runs_and_after_it_was_down(tmp_path: Path) -> None:
+    async with fault_target(tmp_path, controllers=3) as target, admin_of(target) as admin:
+        leader = (await admin.describe_quorum()).leader_id
+        assert leader is not None
+        removed = await remove_voter(admin, leader)
+        found = await admin.describe_quorum()
+        assert found.leader_id != leader, "a leader that is no voter resigns"
+        assert removed not in [voter.key for voter in found.voters]
+        assert (await execute(target, actions.Kill(nodes=(leader,)))).bit
+        await execute(target, actions.Start(nodes=(leader,)))
+        assert await add_voter(admin, leader) == removed, "it is the same disk"
+        found = await admin.describe_quorum()
+        assert [voter.key.node_id for voter in found.voters] == list(CONTROLLERS)
+        with pytest.raises(ConfigError, match="no voter"):
+            await add_voter(admin, leader)
+        with pytest.raises(ConfigError, match="expected a voter"):
+            await remove_voter(admin, leader, "another-disk")
+
+
+@asynccontextmanager
+async def admin_of(target: ProcessTarget) -> AsyncIterator[AdminClient]:
+    """An administrator who asks the active controller, past all proxies."""
+    cluster = target.cluster
+    async with AdminConnection(
+        {NodeId(node_id): address for node_id, address in cluster.direct_addresses().items()},
+        keepalive=keepalive_for(session_timeout_ms=9_000),
+        token=cluster.token,
+        cause_id=CauseId("admin"),
+    ) as connection:
+        active = ActiveController(connection.ask, CONTROLLERS)
+        yield AdminClient(active.ask, controller_id=CONTROLLERS[0])

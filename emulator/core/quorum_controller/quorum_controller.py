@@ -145,6 +145,7 @@ class QuorumController:
 
     def _step_quorum(self, incoming: quorum_inputs.QuorumInput) -> None:
         later: list[quorum_effects.AnnounceLeader | quorum_effects.Commit] = []
+        led = isinstance(self.quorum.replica.state, Leader)
         for effect in self.quorum.step(incoming, now_ms=self._now_ms):
             match effect:
                 case quorum_effects.AnnounceLeader() | quorum_effects.Commit():
@@ -157,7 +158,7 @@ class QuorumController:
         for announced in later:
             match announced:
                 case quorum_effects.Commit(end_offset=end_offset):
-                    self._commit(end_offset, incoming.cause_id)
+                    self._commit(end_offset, incoming.cause_id, led=led)
                 case quorum_effects.AnnounceLeader(leader_epoch=leader_epoch):
                     if self._leads(leader_epoch):
                         self._claim(leader_epoch, incoming.cause_id)
@@ -206,10 +207,11 @@ class QuorumController:
             if batch.control:
                 active.fold(self._read(batch, _CONTROL).batch)
 
-    def _commit(self, end_offset: MetadataOffset, cause_id: CauseId) -> None:
+    def _commit(self, end_offset: MetadataOffset, cause_id: CauseId, *, led: bool) -> None:
         """Publishes what is committed, and lets out what has waited for that.
 
-        The leader writes the facts down, those of earlier epochs, too: their leader may have been killed before.
+        The leader writes the facts down, those of earlier epochs, too: their leader may have been killed before. One
+        that commits its own removal resigns with that, and led when the turn began.
         """
         log = self.quorum.replica.log
         unpublished = log.read(self.published_end_offset, batches_max=len(log.batches))
@@ -236,7 +238,7 @@ class QuorumController:
             is_own = self.active is not None and each.leader_epoch == self.controller_epoch
             if not (is_own and each.values):
                 facts.append(RecordFacts(base_offset=each.base_offset, events=read.events))
-        if isinstance(self.quorum.replica.state, Leader):
+        if led or isinstance(self.quorum.replica.state, Leader):
             self._effects += facts
         for effect in released:
             if not isinstance(effect, node_effects.PublishMetadata):

@@ -3,8 +3,9 @@
 import typing
 
 from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core.quorum import messages as quorum_messages
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId
-from laststand.emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, ZOOKEEPER_BROKER_APIS
+from laststand.emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, QUORUM_APIS, ZOOKEEPER_BROKER_APIS
 from laststand.emulator.rpc.orders import ORDERS, is_order, order_given, order_received
 
 CONTROLLER = NodeId(100)
@@ -14,11 +15,18 @@ def test_whatever_an_administrator_asks_is_an_order_or_a_question() -> None:
     questions = {
         kind for kind in typing.get_args(admin_messages.AdminRequest) if kind.__name__.startswith(("Describe", "List"))
     }
-    assert set(typing.get_args(admin_messages.AdminRequest)) - questions == ORDERS - {messages.DeleteRecordsRequest}
+    others = {
+        messages.DeleteRecordsRequest,
+        quorum_messages.AddRaftVoterRequest,
+        quorum_messages.RemoveRaftVoterRequest,
+    }
+    assert set(typing.get_args(admin_messages.AdminRequest)) - questions == ORDERS - others
 
 
 def test_every_order_has_an_api() -> None:
-    assert {api.request_type for api in (*CONTROLLER_APIS, *BROKER_APIS, *ZOOKEEPER_BROKER_APIS)} >= ORDERS
+    assert {
+        api.request_type for api in (*CONTROLLER_APIS, *BROKER_APIS, *ZOOKEEPER_BROKER_APIS, *QUORUM_APIS)
+    } >= ORDERS
 
 
 def test_both_ends_note_the_same() -> None:

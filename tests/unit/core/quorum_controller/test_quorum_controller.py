@@ -147,3 +147,23 @@ def test_a_change_of_voters_takes_an_offset_of_the_metadata_log() -> None:
     assert set(fold(published).brokers) == {1, 2}
     control = [event for event in controllers.facts[active] if isinstance(event, OtherRecordCommitted)]
     assert [event.record for event in control] == names
+
+
+def test_a_leader_that_commits_its_own_removal_writes_that_down() -> None:
+    controllers = Controllers()
+    active = controllers.elect()
+    controllers.run(100)
+    key = ReplicaKey(active, DirectoryId(f"disk-{active}"))
+    controllers.ask(active, cast(messages.Request, RemoveRaftVoterRequest(voter=key)))
+    controllers.run(5000)
+    assert controllers.active != active
+    written = [event for facts in controllers.facts.values() for event in facts]
+    noted = {event.metadata_offset for event in written if isinstance(event, OtherRecordCommitted)}
+    published = [
+        batch.base_offset + place
+        for batch in controllers.published[controllers.active]
+        for place, record in enumerate(batch.records)
+        if isinstance(record, ControlRecord)
+    ]
+    assert len(published) == 5, "the last ones are the removal, and the successor's first record"
+    assert noted == set(published)
