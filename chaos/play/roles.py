@@ -10,6 +10,7 @@ from laststand.emulator.plan.nodes import (
     ActiveController,
     DrawnFrom,
     DrawnNodes,
+    FollowingController,
     NamedNode,
     NodeGroup,
     NodeRef,
@@ -28,7 +29,9 @@ def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | N
         case int():
             return node
         case ActiveController():
-            return CONTROLLER if image.controller_id is None else image.controller_id
+            return _active(image)
+        case FollowingController():
+            return NodeId(CONTROLLER + 1) if _active(image) == CONTROLLER else CONTROLLER
         case NamedNode(name=name):
             return names.get(name)
         case RoleNode(role=role, partition=partition):
@@ -39,6 +42,10 @@ def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | N
             return None  # several nodes, not one
         case _:
             assert_never(node)
+
+
+def _active(image: MetadataImage) -> NodeId:
+    return CONTROLLER if image.controller_id is None else image.controller_id
 
 
 def candidates(group: NodeGroup, image: MetadataImage) -> tuple[NodeId, ...]:

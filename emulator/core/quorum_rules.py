@@ -106,3 +106,11 @@ class QuorumRules(msgspec.Struct, frozen=True, kw_only=True):
 
     Laststand: Kafka stops the process, again at each start until another leads (``KafkaRaftClient.maybeTransition``).
     """
+
+    known_leader_first: bool = True
+    """A node that voted for itself and followed another leader of that epoch, follows it again when it starts.
+
+    Laststand: Kafka keeps the vote beside the leader since 4.0, and starts as candidate of that epoch again
+    (``QuorumState.initialize``). With a record of the epoch in its log its request is invalid: the process stops where
+    whoever refuses it knows of no leader, at each start until the epoch is over. Found by the simulator.
+    """

@@ -409,6 +409,7 @@ _KIP_966_TEXT: Final = replace(
     start_syncs_log=False,
     missing_state_stops=False,
     stray_claims_are_unknown=False,
+    known_leader_first=False,
 )
 _KAFKA_4_2: Final = replace(
     _KIP_966_TEXT,
@@ -436,6 +437,7 @@ _KAFKA_3_9: Final = replace(
     epoch_per_transaction=False,
     pre_vote=False,
     directory_ids=False,
+    known_leader_first=True,
 )
 _KAFKA_0_11: Final = replace(
     _KAFKA_3_9,
@@ -447,7 +449,6 @@ _KAFKA_0_11: Final = replace(
     stray_cleanup=StrayCleanup.OFF,
     roles_after_registration=True,
     check_quorum=False,
-    claim_follows_commit=False,
 )
 _KAFKA_0_10: Final = replace(_KAFKA_0_11, truncation=Truncation.HIGH_WATERMARK)
 

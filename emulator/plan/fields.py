@@ -28,6 +28,7 @@ from laststand.emulator.plan.nodes import (
     ActiveController,
     DrawnFrom,
     DrawnNodes,
+    FollowingController,
     NodeRef,
     RackNodes,
     node_text,
@@ -534,7 +535,7 @@ class Brokers(Nodes):
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
         node = names.node_or_group(cursor)
-        return names.broker(cursor) if isinstance(node, int | ActiveController) else node
+        return names.broker(cursor) if isinstance(node, int | ActiveController | FollowingController) else node
 
     def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
         for node in value:
@@ -546,7 +547,7 @@ class Disks(Nodes):
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
         node = names.node_or_group(cursor)
-        if names.controllers > 1 or not isinstance(node, int | ActiveController):
+        if names.controllers > 1 or not isinstance(node, int | ActiveController | FollowingController):
             return node
         return names.broker(cursor)
 

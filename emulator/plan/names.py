@@ -25,6 +25,7 @@ from laststand.emulator.plan.nodes import (
     ActiveController,
     DrawnFrom,
     DrawnNodes,
+    FollowingController,
     NamedNode,
     NodeGroup,
     NodeRef,
@@ -199,7 +200,9 @@ class Names:
     def broker(self, cursor: Cursor) -> NodeRef:
         """Returns a broker by id, name or role."""
         node = self.node(cursor)
-        if isinstance(node, ActiveController) or (isinstance(node, int) and self.is_controller(node)):
+        if isinstance(node, ActiveController | FollowingController) or (
+            isinstance(node, int) and self.is_controller(node)
+        ):
             cursor.fail("must be a broker, not the controller")
         return node
 
@@ -282,6 +285,8 @@ class Names:
                 return node
             case ActiveController():
                 return node
+            case FollowingController() if self.controllers > 1:
+                return node
             case int() if self._is_node(node):
                 return node
             case int() if text.isdecimal():
@@ -312,6 +317,8 @@ class Names:
                 yield f"whose {drawn_from.value}? Write {drawn_from.value}(PARTITION)"
             case DrawnNodes(count=count) if count > self.brokers:
                 yield f"there are only {self.brokers} brokers"
+            case FollowingController() if self.controllers == 1:
+                yield f"no controller follows another; {CONTROLLER} is the only one"
             case NamedNode(name=name) if name not in self._given:
                 yield f"no node {name!r}; there are {self.broker_range}, controller, and roles as leader(PARTITION)"
             case int() if not self._is_node(node):
@@ -321,7 +328,9 @@ class Names:
 
     def broker_problems(self, node: NodeRef) -> Iterator[str]:
         """Yields why no broker is meant."""
-        if (isinstance(node, int) and not 0 <= node < self.brokers) or isinstance(node, ActiveController):
+        if (isinstance(node, int) and not 0 <= node < self.brokers) or isinstance(
+            node, ActiveController | FollowingController
+        ):
             yield f"no broker {node}; there are {self.broker_range}"
         elif not isinstance(node, int):
             yield from self.node_problems(node)

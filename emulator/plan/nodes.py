@@ -36,6 +36,10 @@ HARNESS: Final = NodeId(2000)
 """Whoever breaks and mends things, on the event lines that say so."""
 
 ACTIVE_CONTROLLER: Final = "active-controller"
+_LEADING_CONTROLLER: Final = "leader(controllers)"
+"""Another word for it."""
+
+FOLLOWING_CONTROLLER: Final = "follower(controllers)"
 
 ZOOKEEPER_WORD: Final = "zookeeper"
 """The name of ``CONTROLLER`` in clusters with ZooKeeper."""
@@ -108,6 +112,13 @@ class ActiveController(msgspec.Struct, frozen=True, kw_only=True, tag="active-co
         return ACTIVE_CONTROLLER
 
 
+class FollowingController(msgspec.Struct, frozen=True, kw_only=True, tag="following-controller"):
+    """Of several controllers the one with the lowest id that is not active when the action is due."""
+
+    def __str__(self) -> str:
+        return FOLLOWING_CONTROLLER
+
+
 class NamedNode(msgspec.Struct, frozen=True, kw_only=True, tag="name"):
     """The node to which an earlier step gave this name."""
 
@@ -167,7 +178,7 @@ class RackNodes(msgspec.Struct, frozen=True, kw_only=True, tag="rack"):
 NodeGroup: TypeAlias = DrawnNodes | RackNodes
 """Several brokers at once."""
 
-NodeRef: TypeAlias = NodeId | RoleNode | ActiveController | NamedNode | NodeGroup
+NodeRef: TypeAlias = NodeId | RoleNode | ActiveController | FollowingController | NamedNode | NodeGroup
 """A node as people write it, or a group of them."""
 
 GROUP_WORDS: Final = ("any", "random", "rack")
@@ -210,8 +221,10 @@ def parse_node(text: str) -> NodeRef:
     """
     if text in _WORDS:
         return _WORDS[text]
-    if text == ACTIVE_CONTROLLER:
+    if text in (ACTIVE_CONTROLLER, _LEADING_CONTROLLER):
         return ActiveController()
+    if text == FOLLOWING_CONTROLLER:
+        return FollowingController()
     if text.isdecimal():
         return NodeId(int(text))
     group = _GROUP.fullmatch(text)

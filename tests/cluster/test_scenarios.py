@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
 
 AS_PROCESSES = {
     "kip-595/all-controllers-lose-power": "kip-966",
+    "kip-853/disk-replaced-while-another-lags": "kafka-3.9",
     "kip-966/elr-election": "kafka-4.2",
     "kip-966/reassignment-with-a-dead-target": "kip-966-text",
     "kip-966/hole-between-segments": "kafka-4.2",

@@ -82,6 +82,11 @@ QUORUM_MUTANTS: Final[Mapping[str, Lethal | Harmless]] = MappingProxyType(
             test="test_a_follower_does_not_cut_what_is_committed",
         ),
         "change_follows_commit": _lethal("Q28", *_TWO_LEADERS, *_FORGOTTEN),
+        "known_leader_first": Harmless(
+            story="-",
+            why="votes are split, and the loser starts again in that epoch, in schedules of whole clusters alone",
+            test="test_a_node_whose_rival_was_elected_starts_again",
+        ),
         "stray_claims_are_unknown": _lethal("Q39", QuorumCheck.NO_ILLEGAL_STATE),
     }
 )

@@ -15,6 +15,8 @@ from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
+from laststand.emulator.simulator.search.explorer import SweepOptions
+from laststand.emulator.simulator.search.sweep import sweep
 
 EventT = TypeVar("EventT", bound=events.Event)
 
@@ -168,3 +170,24 @@ def test_the_answer_of_a_deposed_controller_that_arrives_late_is_not_heard(
     assert (late == []) is is_guarded
     assert story.active == new
     story.finish()
+
+
+@pytest.mark.parametrize("profile", ["quorum", "quorum-disks"])
+def test_schedules_with_several_controllers_find_nothing_while_every_rule_is_on(profile: str) -> None:
+    report = sweep(iter(range(4)), SweepOptions(profiles=(profile,)), keep_going=True)
+    assert [str(finding) for schedule in report.findings for finding in schedule.outcome.findings] == []
+    assert report.acks > 10 * 4
+
+
+@pytest.mark.parametrize(
+    ("rule", "profile", "checks"),
+    [
+        ("directory_ids", "quorum-disks", {"Q3", "Q5"}),
+        ("commit_own_epoch", "quorum", {"Q7"}),
+        ("one_vote_per_epoch", "quorum", {"Q1"}),
+    ],
+)
+def test_a_rule_that_is_switched_off_is_found_in_whole_clusters(rule: str, profile: str, checks: set[str]) -> None:
+    report = sweep(iter(range(20)), SweepOptions(switches=((rule, "off"),), profiles=(profile,)))
+    (schedule,) = report.findings
+    assert checks <= {finding.check_id for finding in schedule.outcome.findings}

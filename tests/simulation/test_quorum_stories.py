@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link
@@ -116,6 +117,30 @@ def test_a_follower_does_not_cut_what_is_committed(*, is_guarded: bool) -> None:
 
     assert (leader in cluster.refused) is is_guarded
     assert oracle.findings
+
+
+@pytest.mark.parametrize("known_leader_first", [True, False])
+def test_a_node_whose_rival_was_elected_starts_again(*, known_leader_first: bool) -> None:
+    """Its file has its own vote beside the leader of that epoch, and whom it asks for another knows of no leader."""
+    cluster, oracle = _cluster(msgspec.structs.replace(_ALL, known_leader_first=known_leader_first))
+    loser = cluster.members[_others(cluster, _leader(cluster))[0]]
+    assert cluster.run_until(lambda: loser.applied_end_offset > 0, within_ms=20_000)
+    cluster.kill(loser.node_id)
+    assert loser.disk.election is not None
+    own = ReplicaKey(loser.node_id, loser.disk.directory_id)
+    loser.disk.election = msgspec.structs.replace(loser.disk.election, voted=own)
+
+    leader = _leader(cluster)
+    (third,) = _others(cluster, leader, loser.node_id)
+    cluster.kill(leader)
+    cluster.replace_disk(third)
+
+    cluster.start(third)
+    cluster.start(loser.node_id)
+    cluster.run(5_000)
+
+    stopped = [finding.check for finding in oracle.findings]
+    assert stopped == ([] if known_leader_first else [QuorumCheck.NO_ILLEGAL_STATE])
 
 
 def test_all_voters_lose_power_and_nothing_committed_is_lost() -> None:

@@ -118,7 +118,7 @@ class Replica:
         elif election.leader_id == self.key.node_id:
             self.state = self._candidate_at(election.leader_epoch)
             self.become_leader()
-        elif self.is_voter and election.voted is not None and election.voted.is_matched_by(self.key):
+        elif self._is_candidate(election):
             self._become(self._candidate_at(election.leader_epoch))
             self.advance_election()
         elif election.leader_id is not None and self.log.voters.by_node(election.leader_id) is not None:
@@ -130,6 +130,12 @@ class Replica:
         is_fresh = self.settings.is_first and self.is_voter and not has_begun
         if (self.log.voters.has_only(self.key) or is_fresh) and not isinstance(self.state, Leader):
             self.begin_election()
+
+    def _is_candidate(self, election: effects.Election) -> bool:
+        """Returns whether the node stood for election in the epoch of its file, and may stand on."""
+        if not self.is_voter or election.voted is None or not election.voted.is_matched_by(self.key):
+            return False
+        return election.leader_id is None or not self.rules.known_leader_first
 
     # --- What it knows ----------------------------------------------------------------------------------------------
 

@@ -39,6 +39,40 @@ def _power_loss_voters(view: ClusterView) -> Actions:
     ]
 
 
+def _replace_voters_disk(view: ClusterView) -> Actions:
+    """One disk of a schedule is replaced: directory ids make the node an observer, and the others must all be there."""
+    if not _have_first_disks(view):
+        return []
+    voter = _draw_voter(view)
+    return [
+        actions.ReplaceDisk(nodes=(voter,)),
+        actions.Wait(duration_ms=view.schedule.choice((1, 50, 300))),
+        actions.Start(nodes=(voter,)),
+    ]
+
+
+def _replace_disk_while_another_lags(view: ClusterView) -> Actions:
+    """Q03: whoever has an empty disk is started together with whoever lags, before the only one that has everything."""
+    if not _have_first_disks(view):
+        return []
+    voters = tuple(view.cluster.metadata_nodes)
+    lagging, *others = view.schedule.sample(voters, len(voters))
+    whole, replaced = tuple(others[1:]), others[0]
+    return [
+        actions.Kill(nodes=(lagging,)),
+        actions.Wait(duration_ms=view.schedule.randint(100, 900)),
+        actions.Kill(nodes=tuple(sorted((*whole, replaced)))),
+        actions.ReplaceDisk(nodes=(replaced,)),
+        actions.Start(nodes=tuple(sorted((lagging, replaced)))),
+        actions.Wait(duration_ms=view.schedule.randint(200, 900)),
+        actions.Start(nodes=whole),
+    ]
+
+
+def _have_first_disks(view: ClusterView) -> bool:
+    return all(node.has_first_disk for node in view.cluster.metadata_nodes.values())
+
+
 def _cut_voters(view: ClusterView) -> Actions:
     """One direction between two controllers."""
     return [actions.Cut(link=Link(*_draw_ends(view)))]
@@ -97,6 +131,8 @@ QUORUM_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
     {
         "kill_voter": _kill_voter,
         "power_loss_voters": _power_loss_voters,
+        "replace_voters_disk": _replace_voters_disk,
+        "replace_disk_while_another_lags": _replace_disk_while_another_lags,
         "cut_voters": _cut_voters,
         "isolate_voter": _isolate_voter,
         "hold_vote": _hold_vote,

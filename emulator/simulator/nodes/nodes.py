@@ -235,6 +235,11 @@ class MetadataNode(Node[inputs.ControllerInput]):
         """Creates a new process; returns the events that its predecessor did not report."""
         raise NotImplementedError
 
+    @property
+    def has_first_disk(self) -> bool:
+        """Its disk was never replaced."""
+        return True
+
     def replace_disk(self) -> None:
         """Gives the node an empty disk, if others have what was on it."""
         raise NotImplementedError

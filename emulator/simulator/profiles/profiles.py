@@ -9,7 +9,7 @@ from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.simulator.profiles.administrators import ADMINISTRATORS
 from laststand.emulator.simulator.profiles.faults import FAULTS
 from laststand.emulator.simulator.profiles.profile import Profile
-from laststand.emulator.simulator.profiles.quorum import QUORUM
+from laststand.emulator.simulator.profiles.quorum import QUORUM, QUORUM_DISKS
 from laststand.emulator.simulator.profiles.races import RACES
 from laststand.emulator.simulator.profiles.transactions import TRANSACTIONS
 from laststand.emulator.simulator.profiles.unclean import BEYOND
@@ -31,7 +31,7 @@ ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {
         **PROFILES,
         **ZOOKEEPER_PROFILES,
-        **{profile.name: profile for profile in (STRAYS, QUORUM, *TRANSACTIONS)},
+        **{profile.name: profile for profile in (STRAYS, QUORUM, QUORUM_DISKS, *TRANSACTIONS)},
     }
 )
 """All profiles, and those that are drawn only where they are named."""

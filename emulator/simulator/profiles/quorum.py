@@ -27,3 +27,22 @@ QUORUM: Final = Profile(
     },
 )
 """Controllers fail over while brokers come and go."""
+
+QUORUM_DISKS: Final = Profile(
+    name="quorum-disks",
+    controllers=3,
+    weights={
+        **COMMON,
+        "kill_voter": 5,
+        "power_loss_voters": 7,
+        "replace_voters_disk": 2,
+        "replace_disk_while_another_lags": 3,
+        "isolate_voter": 3,
+        "hold_voter_sync": 5,
+        "hold_vote": 3,
+        "depose": 3,
+        "expire": 3,
+        "lag": 3,
+    },
+)
+"""Controllers lose power, and one of them its disk."""

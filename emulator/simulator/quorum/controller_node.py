@@ -107,6 +107,11 @@ class QuorumControllerNode(MetadataNode):
         self.log.append(batch)
         self.applied_sum = blake2b(self.applied_sum + msgspec.msgpack.encode(batch), digest_size=16).digest()
 
+    @property
+    def has_first_disk(self) -> bool:
+        """Its disk was never replaced."""
+        return self._disks == 1
+
     def replace_disk(self) -> None:
         """Gives the node an empty disk, which ``format`` gives an id of its own."""
         self._disks += 1

@@ -161,6 +161,7 @@ class QuorumOracle:
         self._exposed_by_leaders: dict[LeaderEpoch, MetadataOffset] = {}
         self._committed: list[tuple[QuorumBatch, LeaderEpoch]] = []
         self.committed_end_offset = _NOTHING
+        self._disks: dict[ReplicaKey, MetadataDisk] = {}
         self._sums: dict[MetadataOffset, bytes] = {}
 
     @property
@@ -188,6 +189,7 @@ class QuorumOracle:
     def recorded(self, member: JudgedMember, event: events.QuorumEvent) -> None:
         """Judges an event."""
         key = ReplicaKey(member.node_id, member.disk.directory_id)
+        self._disks[key] = member.disk
         if event.leader_epoch < self._epochs.get(key, 0):
             self.find(QuorumCheck.MONOTONIC_EPOCH, f"{key} falls from {self._epochs[key]} to {event}")
         self._epochs[key] = max(event.leader_epoch, self._epochs.get(key, event.leader_epoch))
@@ -261,11 +263,15 @@ class QuorumOracle:
         self.committed_end_offset = max(self.committed_end_offset, event.high_watermark)
 
     def _holds(self, voter: ReplicaKey, leader: JudgedMember, end_offset: MetadataOffset) -> bool:
-        """Returns whether a voter has the leader's records below an offset durably, on the disk that is the voter."""
-        member = self.members[voter.node_id]
-        if voter.directory_id not in (None, member.disk.directory_id):
+        """Returns whether a voter has the leader's records below an offset durably, on the disk that is the voter.
+
+        A disk that was replaced counts with what it had then: its voter may have said so before.
+        """
+        present = self.members[voter.node_id].disk
+        disk = present if voter.directory_id in (None, present.directory_id) else self._disks.get(voter)
+        if disk is None:
             return False
-        return member.disk.durable_end_offset >= end_offset and not divergence(member.disk, leader.disk, end_offset)
+        return disk.durable_end_offset >= end_offset and not divergence(disk, leader.disk, end_offset)
 
     # --- State machines and processes -------------------------------------------------------------------------------
 

@@ -58,13 +58,14 @@ PROFILE_NAMES: Final = (
     "zk-races",
     "zk-strays",
     "quorum",
+    "quorum-disks",
     "transactions",
     "transactions-restarts",
     "groups",
 )
 """Names of ``ALL_PROFILES`` in ``laststand.emulator.simulator.profiles.profiles``, which takes long to import."""
 
-_PROCESS_PROFILE_NAMES: Final = tuple(name for name in PROFILE_NAMES if not name.startswith("zk-") and name != "quorum")
+_PROCESS_PROFILE_NAMES: Final = tuple(name for name in PROFILE_NAMES if not name.startswith(("zk-", "quorum")))
 
 
 def _era_option(eras: Iterable[str], complete: _Complete) -> _Option:

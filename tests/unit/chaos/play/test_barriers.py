@@ -29,7 +29,7 @@ from laststand.emulator.core.types import (
     Way,
 )
 from laststand.emulator.plan.channels import Channel
-from laststand.emulator.plan.nodes import CONTROLLER, NamedNode, NodeRef, ReplicaRole, RoleNode
+from laststand.emulator.plan.nodes import CONTROLLER, NamedNode, NodeRef, ReplicaRole, RoleNode, parse_node
 
 FULL, SMALL, EMPTY, MOVING = (TopicPartition("orders", number) for number in range(4))
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAA")
@@ -243,3 +243,11 @@ def test_a_condition_that_does_not_hold_is_not_reached_and_tells_the_state(condi
 )
 def test_a_role_stands_for_whoever_has_it(role: ReplicaRole, where: TopicPartition, holder: int | None) -> None:
     assert resolve(RoleNode(role=role, partition=where), VIEW.image, VIEW.names) == holder
+
+
+@pytest.mark.parametrize(("active", "follower"), [(None, 101), (100, 101), (102, 100)])
+def test_controllers_have_roles_among_each_other(active: int | None, follower: int) -> None:
+    image = MetadataImage()
+    image.controller_id = None if active is None else NodeId(active)
+    assert resolve(parse_node("leader(controllers)"), image, {}) == (active or 100)
+    assert resolve(parse_node("follower(controllers)"), image, {}) == follower

@@ -390,6 +390,8 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps:\n  - kill: {{node: 101}}\n", 6, "no node 101"),
         (f"{HEAD.replace('brokers: 3', 'brokers: 3, controllers: 2')}steps:\n  - heal: all\n", 2, "allowed: 1, 3, 5"),
         (f"{HEAD}steps:\n  - expire: {{node: active-controller}}\n", 6, "must be a broker"),
+        (f"{HEAD}steps:\n  - kill: {{node: follower(controllers)}}\n", 6, "no node 'follower(controllers)'"),
+        (f"{HEAD}steps:\n  - replace_disk: {{node: leader(controllers)}}\n", 6, "must be a broker"),
         (f"{HEAD}steps:\n  - kill: {{nod: 1}}\n", 6, "needs the key 'node'"),
         (f"{HEAD}steps:\n  - kill: {{node: 1, keep: all}}\n", 6, "keep: unknown key"),
         (f"{HEAD}steps:\n  - kill: {{node: 1}}\n    pause: {{node: 1}}\n", 6, "a step is one of"),

@@ -9,7 +9,7 @@ from laststand.emulator.core.quorum import effects, inputs, messages
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum.node import QuorumNode
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
-from laststand.emulator.core.quorum.states import IllegalQuorumState, Leader, Unattached
+from laststand.emulator.core.quorum.states import Candidate, Follower, IllegalQuorumState, Leader, Unattached
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.switches import ERAS
@@ -151,6 +151,14 @@ def test_a_node_that_is_taken_for_the_leader_keeps_out_of_that_epoch() -> None:
         else:
             with pytest.raises(IllegalQuorumState):
                 node.step(heard, now_ms=1)
+
+
+@pytest.mark.parametrize(("era", "follows"), [("kip-966", True), ("kafka-4.2", False), ("kafka-3.9", True)])
+def test_a_node_whose_rival_was_elected_follows_it_again_when_it_starts(era: str, follows: bool) -> None:  # noqa: FBT001
+    """Kafka 4.2 stands for election in that epoch again, of which its log has a record: an invalid request."""
+    rival = effects.Election(leader_epoch=LeaderEpoch(5), leader_id=NodeId(2), voted=_KEYS[0])
+    node = _node(inputs.LoadedQuorum(election=rival, batches=(_batch(),)), ERAS[era])
+    assert isinstance(node.replica.state, Follower if follows else Candidate)
 
 
 def test_the_next_deadline_is_never_of_the_past() -> None:

@@ -10,6 +10,7 @@ from laststand.emulator.core.quorum import events
 from laststand.emulator.core.quorum.batches import KRaftVoters, QuorumBatch
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, Voter, VoterSet
 from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeId
+from laststand.emulator.simulator.quorum.disk import MetadataDisk
 from laststand.emulator.simulator.quorum.member import QuorumMember
 from laststand.emulator.simulator.quorum.oracle import PROMISE_OF, QuorumCheck, QuorumOracle
 
@@ -198,6 +199,20 @@ def test_an_orderly_history_breaks_nothing() -> None:
     world.elect(1, 3)
     world.expose(1, 3, world.append(3, 1, 2))
     world.oracle.compare_logs()
+
+    assert world.oracle.findings == []
+
+
+def test_a_disk_that_was_replaced_counts_with_what_it_had_acknowledged() -> None:
+    world = _World()
+    world.elect(0, 2)
+    end = world.append(2, 0, 1)
+    lost = world.members[1]
+    followed = events.LeaderLearned(replica=_KEYS[1], leader_epoch=LeaderEpoch(2), leader_id=_IDS[0])
+    world.oracle.recorded(lost, followed)
+    lost.disk = MetadataDisk(DirectoryId("another"))
+
+    world.expose(0, 2, end)
 
     assert world.oracle.findings == []
 
