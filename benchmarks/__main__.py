@@ -22,6 +22,7 @@ from benchmarks import (
     simulator,
     suites,
     tap,
+    transactions,
 )
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
@@ -42,6 +43,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "identity": identity.measure,
     "partitions": partitions.measure,
     "tap": tap.measure,
+    "transactions": transactions.measure,
 }
 """Benchmarks that can be asked for by name, in the order in which all of them run."""
 

@@ -16,7 +16,7 @@ from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core.image import MetadataImage, PartitionState
-from laststand.emulator.core.switches import DEFAULT_ERA, era_switches
+from laststand.emulator.core.switches import DEFAULT_ERA, Switches, era_switches
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ REPLICAS: Final = tuple(
     for partition in range(len(PARTITIONS))
 )
 _STATE_TIMEOUT_S: Final = 30.0
+_SWITCHES: Final = era_switches(DEFAULT_ERA)
 
 
 class BenchmarkError(Exception):
@@ -57,6 +58,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         session_timeout_ms: int,
         properties: tuple[tuple[str, str], ...],
         kafka_clients: tuple[str, ...] = (),
+        switches: Switches = _SWITCHES,
     ) -> None:
         self.session_timeout_ms = session_timeout_ms
         self.unexpected: list[str] = []
@@ -66,7 +68,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
                 directory=directory,
                 controller_ids=(CONTROLLER_ID,),
                 broker_ids=BROKER_IDS,
-                switches=era_switches(DEFAULT_ERA),
+                switches=switches,
                 properties=(("broker.session.timeout.ms", str(session_timeout_ms)), *properties),
                 toxiproxy=None,
                 kafka_clients=kafka_clients,

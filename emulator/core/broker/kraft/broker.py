@@ -125,8 +125,7 @@ class Broker:
             self._stream.next_deadline_ms(),
             self._alter_partitions.next_deadline_ms(),
             self._replicas.next_deadline_ms(),
-            self._groups.shards.next_deadline_ms(),
-            self._transactions.next_deadline_ms(),
+            self._transactions.next_deadline_ms() if self._transactions.is_used else None,
         ):
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
@@ -283,6 +282,7 @@ class Broker:
 
     def _receive_metadata(self, turn: Turn, incoming: inputs.MetadataReceived) -> None:
         self._stream.replay(incoming.batches)
+        self._transactions.note_topics()
         if self._replicas.logs_state is LogsState.OPEN:
             self._apply_metadata(turn)
         else:
@@ -348,8 +348,8 @@ class Broker:
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
         self._replicas.handle_timers(turn)
-        self._groups.shards.handle_timer(turn)
-        self._transactions.handle_timer(turn)
+        if self._transactions.is_used:
+            self._transactions.handle_timer(turn)
         self._stream.handle_timer(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------
@@ -363,7 +363,8 @@ class Broker:
             self._submit(turn, proposal)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.send_queued(turn, self._lifecycle.broker_epoch)
-        self._transactions.settle(turn)
+        if self._transactions.is_used:
+            self._transactions.settle(turn)
         self._replicas.settle(turn, self._lifecycle.broker_epoch)
         if self._lifecycle.is_exiting:
             self._exit(turn)

@@ -67,6 +67,9 @@ class TransactionCoordinator:
         in_flight: its requests.
         encode: makes batches.
         allocate: of producer ids.
+
+    Attributes:
+        is_used: an internal topic exists, or a request came; until then nothing waits here, nor for groups.
     """
 
     def __init__(
@@ -85,7 +88,7 @@ class TransactionCoordinator:
         self._groups = groups
         self._in_flight = in_flight
         self._own: deque[_BetweenBrokers] = deque()
-        self._is_used = False
+        self.is_used = False
         self._verifier = verifier
         self._sender = MarkerSender(hosted.image)
         self._writer = MarkerWriter(hosted, encode, self._end_in_groups, timeout_ms=self._timeout_ms)
@@ -110,7 +113,7 @@ class TransactionCoordinator:
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: TransactionRequest) -> None:
         """Answers a request, at once or later."""
-        self._is_used = True
+        self.is_used = True
         self._handle(turn, Caller(request_id, turn.cause_id), request)
 
     def _handle(self, turn: Turn, caller: Answerable, request: TransactionRequest) -> None:
@@ -209,21 +212,26 @@ class TransactionCoordinator:
 
     # --- Time, logs, and the end of a step ------------------------------------------------------------------------
 
+    def note_topics(self) -> None:
+        """Takes note of new metadata: with an internal topic there is something to do."""
+        topics = self._hosted.image.partition_counts
+        self.is_used = self.is_used or TRANSACTIONS_TOPIC in topics or OFFSETS_TOPIC in topics
+
     def handle_read(self, turn: Turn, read: inputs.RecordsRead) -> None:
         """Begins to coordinate a partition."""
         self._shards.handle_read(turn, read)
 
     def next_deadline_ms(self) -> int | None:
-        """Returns when ``handle_timer`` is due, or ``None`` if nothing waits for the time."""
-        earliest = self._shards.next_deadline_ms()
-        for timers, _ in self._timed:
-            deadline = timers.earliest_ms
+        """Returns when ``handle_timer`` is due, here or for groups, or ``None`` if nothing waits for the time."""
+        earliest = self._groups.shards.next_deadline_ms()
+        for deadline in (self._shards.next_deadline_ms(), *[timers.earliest_ms for timers, _ in self._timed]):
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
         return earliest
 
     def handle_timer(self, turn: Turn) -> None:
-        """Does what is due."""
+        """Does what is due, of groups first."""
+        self._groups.shards.handle_timer(turn)
         self._shards.handle_timer(turn)
         for timers, handle in self._timed:
             if timers.earliest_ms is not None and timers.earliest_ms <= turn.now_ms:
@@ -231,11 +239,6 @@ class TransactionCoordinator:
 
     def settle(self, turn: Turn) -> None:
         """Follows what this step changed, and sends what is to be sent, until nothing follows from that any more."""
-        if not self._is_used:
-            topics = self._hosted.image.partition_counts
-            self._is_used = TRANSACTIONS_TOPIC in topics or OFFSETS_TOPIC in topics
-            if not self._is_used:
-                return
         while True:
             self._shards.settle(turn)
             self._groups.settle(turn)

@@ -181,7 +181,6 @@ class ZooKeeperBroker:
             return None
         deadlines = (
             self._replicas.next_deadline_ms(),
-            self._groups.shards.next_deadline_ms(),
             self._transactions.next_deadline_ms(),
             self._isr_changes.next_deadline_ms(),
             self._departure.earliest_ms,
@@ -435,7 +434,6 @@ class ZooKeeperBroker:
 
     def _handle_timers(self, turn: Turn) -> None:
         self._replicas.handle_timers(turn)
-        self._groups.shards.handle_timer(turn)
         self._transactions.handle_timer(turn)
         self._isr_changes.handle_timer(turn)
         if self._departure.pop_due(now_ms=turn.now_ms):
@@ -450,7 +448,9 @@ class ZooKeeperBroker:
             self._isr_changes.submit(turn, proposal)
         self._ask_for_isrs(turn)
         self._start_programs()
-        self._transactions.settle(turn)
+        self._transactions.note_topics()
+        if self._transactions.is_used:
+            self._transactions.settle(turn)
         # Fetches name no incarnation: member broker epochs (KIP-903) never came to ZooKeeper clusters.
         self._replicas.settle(turn, None)
         if self._is_exiting:
