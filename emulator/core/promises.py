@@ -273,11 +273,21 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "X2": _outcome("A transaction has the same end in all of its partitions."),
         "X3": _outcome(
             "Every record that was acknowledged in a transaction whose producer was told that it is committed is in "
-            "the log once, and committed there."
+            "the log once, and committed there.",
+            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
+        ),
+        "X4": _outcome(
+            "A reader of committed records is given no record of a transaction before each of its batches has an "
+            "outcome: only then can its producer ask for it to be committed."
         ),
         "X5": _outcome(
-            "Once every fault is over, no transaction stays open for longer than its timeout and the coordinator's "
-            "check for those that are late."
+            "Once every fault is over, no transaction stays open for longer than its timeout, the coordinator's check "
+            "for those that are late, and the time after which it gives an unanswered request up "
+            "(request.timeout.ms)."
+        ),
+        "X6": _outcome(
+            "Nothing of a producer that another session with its transactional id has fenced is committed: no record "
+            "that it sends afterwards, and none that it left behind by an end of that session."
         ),
         "X7": _outcome(
             "Of the records that a group reads in transactions, each is read in one transaction that is committed: not "
@@ -327,6 +337,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             judged_by=JudgedBy.SIMULATOR,
             maximal_isr="on",
         ),
+        "R3": _rule("In a log the coordinator epochs of the markers of one producer id do not fall."),
+        "R5": _rule("In a log the epoch of a producer id does not fall, neither of its records nor of its markers."),
         "M1": _rule(
             "An ISR contains replicas only, has no member in common with the ELR, and a leader is a member of it.",
             only_of=ClusterKind.KRAFT,

@@ -531,7 +531,7 @@ def committed_stays(run: Run) -> Iterator[str]:
         for send in _sent_in(run, transaction):
             if send.result == "ok" and send.key in ends:
                 found = [end for crc in send.crcs for end in ends[send.key].get(crc, [])]
-                if found != [1]:
+                if found != [1] and (found or not is_removed(run, send.key, send.places)):
                     yield f"{send.key} offset {send.base_offset}, of {name}: its ends are {found}"
 
 

@@ -808,12 +808,21 @@ class RunBuilder:
         self.operate(batch, topic, partition, acks=acks, outcome=outcome, begun_s=begun_s, process=process)
         return batch
 
-    def end_transaction(self, topic: str = "orders", partition: int = 0, *, commits: bool) -> Batch:
+    def end_transaction(
+        self,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        commits: bool,
+        producer_epoch: int = 0,
+        coordinator_epoch: int = 0,
+    ) -> Batch:
         """A coordinator ends the transaction of the producer in one partition."""
         p = self.partitions[topic, partition]
         assert p.leader is not None
-        head = struct.pack(">hiqqqhii", _MARKER, 0, 0, 0, 7, 0, -1, 1)
-        body = head + bytes((32, 0, 0, 0, 8)) + struct.pack(">hhBhi", 0, commits, 12, 0, 0) + b"\0"
+        head = struct.pack(">hiqqqhii", _MARKER, 0, 0, 0, 7, producer_epoch, -1, 1)
+        value = struct.pack(">hhBhi", 0, commits, 12, 0, coordinator_epoch)
+        body = head + bytes((32, 0, 0, 0, 8)) + value + b"\0"
         marker = Batch(
             base_offset=self.end_of(p.leader, topic, partition),
             leader_epoch=p.leader_epoch,
@@ -829,6 +838,18 @@ class RunBuilder:
             if follower != p.leader:
                 self.follow(follower, marker.last_offset + 1, topic, partition)
         return marker
+
+    def session(self, *, epoch: int) -> None:
+        """The transactional producer is given an identity."""
+        self.record(
+            {
+                "f": "session",
+                "process": "producer-0",
+                "transactional_id": "payments",
+                "producer_id": 7,
+                "producer_epoch": epoch,
+            }
+        )
 
     def transaction(
         self,

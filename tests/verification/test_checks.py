@@ -2116,6 +2116,83 @@ def transaction_in_two_partitions(
     return run.finish()
 
 
+def transaction_is_read_early(path: Path) -> Path:
+    """A reader of committed records is given a batch of a transaction whose producer still sends another."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    first = run.send(attributes=TRANSACTIONAL)
+    run.read_committed([first], position=0, next_position=10)
+    second = run.send(attributes=TRANSACTIONAL)
+    run.end_transaction(commits=True)
+    run.transaction([first, second], result="commit")
+    run.read_committed([second], position=10, next_position=21)
+    run.poll([first, second])
+    run.settle()
+    return run.finish()
+
+
+def transactions_follow(path: Path, *, producer_epoch: int = 0, coordinator_epoch: int = 0) -> Path:
+    """Two transactions follow each other; epochs are those of the first one's marker."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    for epochs in ((producer_epoch, coordinator_epoch), (producer_epoch, 0)):
+        batch = run.send(attributes=TRANSACTIONAL)
+        marker = run.end_transaction(commits=True, producer_epoch=epochs[0], coordinator_epoch=epochs[1])
+        run.transaction([batch], result="commit")
+        run.poll([batch, marker])
+    run.settle()
+    return run.finish()
+
+
+def sessions_follow(path: Path, *, is_fenced: bool) -> Path:
+    """A transactional producer has two sessions, and what it sends in its first epoch is committed."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.session(epoch=0)
+    if is_fenced:
+        run.session(epoch=1)
+    batch = run.send(attributes=TRANSACTIONAL)
+    run.end_transaction(commits=True)
+    run.transaction([batch], result="commit")
+    run.session(epoch=1)
+    run.poll([batch])
+    run.settle()
+    return run.finish()
+
+
+def transaction_is_deleted(path: Path, *, deleted: int = 11) -> Path:
+    """An administrator has the records of a committed transaction deleted."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    batch = run.send(attributes=TRANSACTIONAL)
+    marker = run.end_transaction(commits=True)
+    run.transaction([batch], result="commit")
+    run.poll([batch, marker, run.send()])
+    run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", Offset(deleted)),))
+    for node in (0, 1, 2):
+        run.delete(node, 11)
+    run.settle()
+    return run.finish()
+
+
+def transaction_is_in_the_former_topic(path: Path) -> Path:
+    """A topic with a committed transaction is created again."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    batch = run.send(attributes=TRANSACTIONAL)
+    run.end_transaction(commits=True)
+    run.transaction([batch], result="commit")
+    run.poll([batch])
+    create_again(run)
+    run.send()
+    return run.finish()
+
+
 def group_goes_on(
     path: Path,
     *,
@@ -2243,6 +2320,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
         lambda path: transaction_in_two_partitions(path, commits=(False, False), is_given=(False, False)),
         frozenset({"X3"}),
     ),
+    "read before it was over": (transaction_is_read_early, frozenset({"X4"})),
+    "committed behind a fence": (lambda path: sessions_follow(path, is_fenced=True), frozenset({"X6"})),
+    "end of a former coordinator": (lambda path: transactions_follow(path, coordinator_epoch=1), frozenset({"R3"})),
+    "former epoch": (lambda path: transactions_follow(path, producer_epoch=5), frozenset({"R5"})),
     "without an end": (
         lambda path: transaction_in_two_partitions(path, commits=(True, None), is_given=(True, False)),
         frozenset({"X3", "X5"}),
@@ -2513,6 +2594,9 @@ HOLDS: Mapping[str, Build] = {
         path, committed=None, position=0, commit=OperationType.INFO
     ),
     "transaction": transaction_in_two_partitions,
+    "sessions follow each other": lambda path: sessions_follow(path, is_fenced=False),
+    "transaction is deleted": transaction_is_deleted,
+    "transaction is in the former topic": transaction_is_in_the_former_topic,
     "aborted transaction": lambda path: transaction_in_two_partitions(
         path, commits=(False, False), result="abort", is_given=(False, False)
     ),
@@ -2620,7 +2704,7 @@ HOLDS: Mapping[str, Build] = {
 
 
 _OF_A_QUORUM = frozenset(f"Q{number}" for number in range(1, 7))
-_OF_TRANSACTIONS = frozenset({f"X{number}" for number in (1, 2, 3, 5, 7, 8, 9, 10)})
+_OF_TRANSACTIONS = frozenset({"R3"} | {f"X{number}" for number in range(1, 11)})
 
 NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing happens": (

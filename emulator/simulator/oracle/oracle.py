@@ -20,6 +20,7 @@ from laststand.emulator.core.client.steps import (
     GroupReadRecorded,
     PollRecorded,
     SendRecorded,
+    SessionRecorded,
     TransactionRecorded,
 )
 from laststand.emulator.core.errors import ErrorCode, InvariantError
@@ -114,7 +115,7 @@ class Oracle:
                     self.checks.clients.attempted(record)
                     return  # the topic that had this name before has taken its promises along
                 self.checks.clients.sent(client, record, acks=self._cluster.clients.producer_acks[client])
-                if client in self._cluster.clients.transactional and record.type is not OperationType.INVOKE:
+                if client in self._cluster.clients.transactional:
                     self.checks.transactions.sent(record)
                 if record.type is OperationType.OK and record.base_offset is not None:
                     self._acked(client, record, record.base_offset)
@@ -127,6 +128,8 @@ class Oracle:
                 self.checks.transactions.read_for_group(record)
             case GroupCommitRecorded():
                 self.checks.transactions.position_committed(record)
+            case SessionRecorded():
+                self.checks.transactions.session_begun(record)
             case TransactionRecorded():
                 self.checks.transactions.transacted(record)
             case CommittedReadRecorded():

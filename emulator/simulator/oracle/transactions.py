@@ -1,4 +1,4 @@
-"""Checks of transactions, by what clients were told and what the last leaders' logs hold: X1-X3, X5, X7-X10.
+"""Checks of transactions, by what clients were told and what the last leaders' logs hold: X1-X10.
 
 A transaction is known by its producer's history: which batches it sent, and which end it was told of. In a log each of
 its batches is decided by the next marker of its producer. So nothing of what coordinators say, or believe, counts.
@@ -13,11 +13,13 @@ from laststand.emulator.core.client.steps import (
     GroupCommitRecorded,
     GroupReadRecorded,
     SendRecorded,
+    SessionRecorded,
     TransactionRecorded,
 )
-from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.history import OperationType, PolledBatch
+from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
-from laststand.emulator.core.types import CauseId, Offset, ProducerId, TopicId, TopicPartition
+from laststand.emulator.core.types import CauseId, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.finding import Guarantee
 from laststand.emulator.simulator.oracle.groups import GroupChecks
@@ -25,10 +27,23 @@ from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 
 class _Stored(NamedTuple):
-    """A batch in the last leader's log: its end there, ``None`` while there is none, and how often it is there."""
+    """A batch in the last leader's log: its end there, ``None`` while there is none, and how often it is there.
+
+    ``end_epoch`` is the producer's epoch in the marker that ends it.
+    """
 
     result: TransactionResult | None
     copies: int
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    end_epoch: ProducerEpoch | None = None
+
+
+class _Session(NamedTuple):
+    """A session of a transactional producer, and when it began."""
+
+    record: SessionRecorded
+    moment: int
 
 
 class TransactionChecks:
@@ -39,13 +54,19 @@ class TransactionChecks:
         self._truths = truths
         self._transactions: dict[CauseId, TransactionRecorded] = {}
         self._sends: dict[CauseId, SendRecorded] = {}
+        self._sessions: list[_Session] = []
+        self._begun_at: dict[CauseId, int] = {}
+        self._ended_at: dict[CauseId, int] = {}
         self._reads: list[tuple[str, CommittedReadRecorded]] = []
+        self._given_first_at: dict[int, tuple[int, str]] = {}
         self._positions: dict[tuple[str, TopicPartition, TopicId | None], Offset] = {}
         self._groups = GroupChecks(self._report, truths)
 
     def forget(self, name: TopicPartition) -> None:
         """A partition is gone; one of the same name starts from nothing."""
         self._groups.forget(name)
+        for operation_id in [each for each, send in self._sends.items() if send.partition == name]:
+            del self._sends[operation_id]
         for key in [key for key in self._positions if key[1] == name]:
             del self._positions[key]
 
@@ -56,9 +77,17 @@ class TransactionChecks:
         self._transactions[record.operation_id] = record
         self._groups.transacted(record)
 
+    def session_begun(self, record: SessionRecorded) -> None:
+        """A transactional producer was given an identity."""
+        self._sessions.append(_Session(record, self._alarm_log.moment))
+
     def sent(self, record: SendRecorded) -> None:
-        """A batch of a transaction has its outcome."""
-        self._sends[record.operation_id] = record
+        """A batch of a transaction is sent, or has its outcome."""
+        if record.type is OperationType.INVOKE:
+            self._begun_at[record.operation_id] = self._alarm_log.moment
+        else:
+            self._sends[record.operation_id] = record
+            self._ended_at[record.operation_id] = self._alarm_log.moment
 
     def acked(self, record: SendRecorded) -> None:
         """A batch of any producer was acknowledged."""
@@ -66,6 +95,7 @@ class TransactionChecks:
 
     def read_for_group(self, record: GroupReadRecorded) -> None:
         """An operation read for a group."""
+        self._given(record.group_id, record.batches)
         self._groups.read(record, undone=self._sends_without(self._told_committed()))
 
     def position_committed(self, record: GroupCommitRecorded) -> None:
@@ -81,15 +111,24 @@ class TransactionChecks:
             self._report("X10", record.partition, sentence)
         self._positions[key] = record.next_position
         self._reads.append((client, record))
+        self._given(client, record.batches)
+
+    def _given(self, reader: str, batches: Sequence[PolledBatch]) -> None:
+        for batch in batches:
+            self._given_first_at.setdefault(batch.crc, (self._alarm_log.moment, reader))
 
     # --- When all is over -----------------------------------------------------------------------------------------
 
     def check(self, logs: Mapping[TopicPartition, Sequence[BatchDescriptor]]) -> None:
-        """X1, X2, X3, X10 by the logs of the last leaders; a partition without one is left out."""
+        """X1-X4, X6, X10, R3, R5 by the logs of the last leaders; a partition without one is left out."""
+        for name, log in logs.items():
+            self._check_epochs(name, log)
         stored = {name: _ends(log) for name, log in logs.items()}
         aborted: dict[int, CauseId] = {}
         committed = self._told_committed()
         for operation_id, transaction in self._transactions.items():
+            self._check_early_reads(transaction)
+            self._check_fences(transaction, stored)
             ends = self._check_ends(transaction, stored)
             if TransactionResult.COMMIT in ends:
                 committed.add(operation_id)
@@ -137,6 +176,8 @@ class TransactionChecks:
                 if copy.result is not None:
                     ends.setdefault(copy.result, send.partition)
             if is_committed and send.type is OperationType.OK:
+                if (send.base_offset or 0) < self._deleted_below(send) and not copies:
+                    continue
                 is_there = [copy for copy in copies if copy.result is TransactionResult.COMMIT and copy.copies == 1]
                 if len(is_there) != 1:
                     told = f"{send.operation_id} of {name}, which was committed"
@@ -147,6 +188,72 @@ class TransactionChecks:
             )
             self._report("X2", next(iter(ends.values())), f"{name} has {places}")
         return set(ends)
+
+    def _check_epochs(self, name: TopicPartition, log: Sequence[BatchDescriptor]) -> None:
+        """R3, R5."""
+        producer_epochs: dict[ProducerId, int] = {}
+        coordinator_epochs: dict[ProducerId, int] = {}
+        for batch in log:
+            if batch.producer_id is None:
+                continue
+            where = f"{name} {batch.base_offset} of producer {batch.producer_id}"
+            before = producer_epochs.get(batch.producer_id, -1)
+            if batch.producer_epoch < before:
+                self._alarm_log.report("R5", name, f"{where} has epoch {batch.producer_epoch} behind epoch {before}")
+            producer_epochs[batch.producer_id] = batch.producer_epoch
+            if batch.marker is not None:
+                epoch, before = batch.marker.coordinator_epoch, coordinator_epochs.get(batch.producer_id, -1)
+                if epoch < before:
+                    self._alarm_log.report("R3", name, f"{where} has coordinator epoch {epoch} behind {before}")
+                coordinator_epochs[batch.producer_id] = epoch
+
+    def _deleted_below(self, send: SendRecorded) -> Offset:
+        is_exempt = PROMISES["X3"].leaves_out(Exemption.DELETED_RECORDS) and send.partition in self._truths
+        return self._truths[send.partition].log_start_offset if is_exempt else Offset(0)
+
+    def _check_early_reads(self, transaction: TransactionRecorded) -> None:
+        """X4."""
+        sends = self._sends_of(transaction)
+        last = max((self._ended_at[send.operation_id] for send in sends), default=0)
+        for send in sends:
+            for attempt in send.attempts:
+                moment, reader = self._given_first_at.get(attempt.crc, (last, ""))
+                if moment < last:
+                    name = transaction.operation_id
+                    sentence = f"{reader} was given {send.operation_id} of {send.partition} while {name} was written"
+                    self._report("X4", send.partition, sentence)
+
+    def _check_fences(
+        self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
+    ) -> None:
+        """X6."""
+        for send in self._sends_of(transaction):
+            copies = stored.get(send.partition, {})
+            for crc in {attempt.crc for attempt in send.attempts} & copies.keys():
+                fence = self._fence(transaction, self._begun_at.get(send.operation_id, 0), copies[crc])
+                if fence is not None and copies[crc].result is TransactionResult.COMMIT:
+                    sent = f"{send.operation_id} of {send.partition}, of producer {copies[crc].producer_id} in epoch"
+                    by = f"by epoch {fence.producer_epoch} of {fence.producer_id}"
+                    sentence = f"{sent} {copies[crc].producer_epoch}, is committed, and was fenced {by}"
+                    self._report("X6", send.partition, sentence)
+
+    def _fence(self, transaction: TransactionRecorded, begun_at: int, copy: _Stored) -> SessionRecorded | None:
+        """Returns a session that a batch's producer is fenced by, and that began before the batch or ended it."""
+        has_begun = False
+        found: SessionRecorded | None = None
+        for record, moment in self._sessions:
+            if record.transactional_id != transaction.transactional_id:
+                continue
+            if record.producer_id == copy.producer_id and record.producer_epoch <= copy.producer_epoch:
+                has_begun, found = True, None
+            elif has_begun and found is None:
+                has_ended_it = (
+                    record.producer_id == copy.producer_id
+                    and copy.end_epoch is not None
+                    and record.producer_epoch <= copy.end_epoch
+                )
+                found = record if moment < begun_at or has_ended_it else None
+        return found
 
     def _check_reads(
         self, aborted: Mapping[int, CauseId], stored: Mapping[TopicPartition, Mapping[int, _Stored]]
@@ -218,11 +325,11 @@ def _ends(log: Sequence[BatchDescriptor]) -> dict[int, _Stored]:
             continue
         if batch.marker is None:
             undecided.setdefault(batch.producer_id, []).append(batch.crc)
-            before = found.get(batch.crc)
-            found[batch.crc] = _Stored(None, 1 if before is None else before.copies + 1)
+            copies = found[batch.crc].copies + 1 if batch.crc in found else 1
+            found[batch.crc] = _Stored(None, copies, batch.producer_id, batch.producer_epoch)
         else:
             for crc in undecided.pop(batch.producer_id, ()):
-                found[crc] = found[crc]._replace(result=batch.marker.result)
+                found[crc] = found[crc]._replace(result=batch.marker.result, end_epoch=batch.producer_epoch)
     return found
 
 

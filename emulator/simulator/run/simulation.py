@@ -302,6 +302,9 @@ class Simulation:
     def _converge(self) -> list[tuple[str, TopicPartition | None, str]]:
         cluster = self.cluster
         end_ms = cluster.now_ms + cluster.converge_ms
+        if any(True for _ in self.oracle.open_transactions()):
+            # A coordinator may wait that long for the answer to a marker that was lost, and writes it only then.
+            end_ms += cluster.properties.request_timeout_ms
         while True:
             for broker_id in cluster.nodes:
                 cluster.processes.start(broker_id)  # one may have been on its way out when the healing began

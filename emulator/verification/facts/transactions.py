@@ -14,6 +14,7 @@ from laststand.emulator.core.history import (
     GroupCommitOperation,
     GroupReadOperation,
     OperationType,
+    SessionOperation,
     TransactionOperation,
 )
 from laststand.emulator.core.types import Acks
@@ -34,10 +35,17 @@ class End(Enum):
 
 
 class StoredBatch(NamedTuple):
-    """A batch of a transaction in a settled log: which end it has there, and how often it is there."""
+    """A batch of a transaction in a settled log: which end it has there, and how often it is there.
+
+    Attributes:
+        producer: id and epoch of its producer.
+        end_epoch: the producer's epoch in the marker that ends it; ``None`` without one.
+    """
 
     end: End
     copies: int
+    producer: tuple[int, int]
+    end_epoch: int | None = None
 
 
 class SentTransaction(NamedTuple):
@@ -64,6 +72,7 @@ class TransactionFacts:
 
     Attributes:
         operations: by id, the last line of each.
+        sessions: of transactional producers, in the order of their histories.
         reads: what readers of committed records were given, in the order of their histories.
         group_reads: what was read for groups, likewise.
         group_commits: the positions that groups were to commit, likewise.
@@ -73,6 +82,7 @@ class TransactionFacts:
 
     def __init__(self) -> None:
         self.operations: dict[str, TransactionOperation] = {}
+        self.sessions: list[SessionOperation] = []
         self.reads: list[CommittedReadOperation] = []
         self.group_reads: list[GroupReadOperation] = []
         self.group_commits: list[GroupCommitOperation] = []
@@ -132,6 +142,11 @@ class TransactionFacts:
             return None
         return [stored[each.crc] for each in send.crcs if each.crc in stored]
 
+    def are_deleted(self, send: SentBatch) -> bool:
+        """Returns whether somebody wanted the records of an acknowledged batch gone."""
+        below = self.deletions.get((send.topic, send.partition), {}).get(send.topic_id or "", 0)
+        return send.base_offset is not None and send.base_offset < below
+
     def ends_of(self, transaction: SentTransaction) -> dict[End, str]:
         """Returns the ends that a transaction has, each with a partition that has it."""
         ends: dict[End, str] = {}
@@ -151,9 +166,10 @@ def stored_batches(batches: Iterable[FinalBatch]) -> dict[int, StoredBatch]:
             continue
         if batch.control_type is None:
             undecided.setdefault(batch.producer_id, []).append(batch.crc)
-            before = found.get(batch.crc)
-            found[batch.crc] = StoredBatch(End.NONE, 1 if before is None else before.copies + 1)
+            copies = found[batch.crc].copies + 1 if batch.crc in found else 1
+            found[batch.crc] = StoredBatch(End.NONE, copies, (batch.producer_id, batch.producer_epoch))
         else:
+            end = End.COMMIT if batch.control_type == _COMMIT else End.ABORT
             for crc in undecided.pop(batch.producer_id, ()):
-                found[crc] = found[crc]._replace(end=End.COMMIT if batch.control_type == _COMMIT else End.ABORT)
+                found[crc] = found[crc]._replace(end=end, end_epoch=batch.producer_epoch)
     return found

@@ -231,7 +231,7 @@ class LineReader:
         rows = self._facts.rows
         match operation:
             case SessionOperation():
-                pass
+                self._facts.cluster.transactions.sessions.append(operation)
             case GroupPositionOperation():
                 self._facts.cluster.group_positions.append(operation)
             case TransactionOperation():

@@ -51,9 +51,13 @@ _COLUMNS: Final = np.dtype(
     ]
 )
 _NO_MARKER: Final = -1
-_WITH_MARKER: Final = np.dtype([*((name, _COLUMNS[name]) for name in _COLUMNS.names or ()), ("marker", "i2")])
+_WITH_MARKER: Final = np.dtype(
+    [*((name, _COLUMNS[name]) for name in _COLUMNS.names or ()), ("marker", "i2"), ("coordinator_epoch", "i4")]
+)
 CONTROL_BIT: Final = 0x20
 _CONTROL_KEY: Final = struct.Struct(">hh")
+_CONTROL_VALUE: Final = struct.Struct(">hi")
+_ABORT, _COMMIT = 0, 1
 _CRC_START: Final = 21
 _WRONG_CRC: Final = "wrong CRC"
 _CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
@@ -238,22 +242,27 @@ def _batches(content: memoryview) -> ReadSegment:
 
 
 def _with_markers(content: memoryview, begins: Ints, headers: Headers) -> Headers:
-    """Returns headers with the type of the control record in each control batch."""
+    """Returns headers with the type of the control record in each control batch, and who wrote it."""
     found = np.empty(len(headers), _WITH_MARKER)
     for name in _COLUMNS.names or ():
         found[name] = headers[name]
-    found["marker"] = _NO_MARKER
+    found["marker"] = found["coordinator_epoch"] = _NO_MARKER
     for place in np.flatnonzero(headers["attributes"] & CONTROL_BIT).tolist():
-        found["marker"][place] = _control_type(content, int(begins[place]) + HEADER.size)
+        marker = _control_record(content, int(begins[place]) + HEADER.size)
+        found["marker"][place], found["coordinator_epoch"][place] = marker
     return found
 
 
-def _control_type(content: memoryview, position: int) -> int:
-    """Returns the type of the control record at a place (KIP-98): 0 for an abort, 1 for a commit."""
+def _control_record(content: memoryview, position: int) -> tuple[int, int]:
+    """Returns type and coordinator epoch of the control record at a place (KIP-98): 0 for an abort, 1 for a commit."""
     position = _after_varint(content, position) + 1  # its length, and its attributes
     for _ in ("timestamp delta", "offset delta", "length of the key"):
         position = _after_varint(content, position)
-    return int(_CONTROL_KEY.unpack_from(content, position)[1])
+    control_type = int(_CONTROL_KEY.unpack_from(content, position)[1])
+    if control_type not in (_ABORT, _COMMIT):
+        return control_type, _NO_MARKER
+    position = _after_varint(content, position + _CONTROL_KEY.size)  # behind the length of the value
+    return control_type, int(_CONTROL_VALUE.unpack_from(content, position)[1])
 
 
 def _after_varint(content: memoryview, position: int) -> int:

@@ -77,6 +77,8 @@ class Premise(Enum):
     NOTIFIED = "no change of an ISR was notified in ZooKeeper"
     TRANSACTION = "no producer began a transaction"
     TRANSACTION_COMMITTED = "no producer was told that a transaction is committed"
+    SETTLED_MARKERS = "no final log of a settled leader has the end of a transaction"
+    SESSION_FOLLOWED = "no transactional producer began a second session"
     READ_IN_TRANSACTION = "nothing was read in a transaction that is committed"
     POSITION_COMMITTED = "no group read after it was to commit a position"
     READ_COMMITTED = "no reader of committed records was given any"

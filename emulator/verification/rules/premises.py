@@ -61,6 +61,9 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.OWN_WORD
     if cluster.transactions.operations:
         yield Premise.TRANSACTION
+    sessions = [each.transactional_id for each in cluster.transactions.sessions]
+    if len(set(sessions)) < len(sessions):
+        yield Premise.SESSION_FOLLOWED
     if any(transaction.is_committed for transaction in cluster.transactions.sent()):
         yield Premise.TRANSACTION_COMMITTED
     if any(read.has_committed for read in group_reads(cluster.transactions)):
@@ -168,6 +171,8 @@ def _of_final_logs(facts: PartitionFacts) -> Iterator[Premise]:
     batches = facts.settled_batches.only(facts.settled_batches["is_control"] == 0)
     if len(batches):
         yield Premise.SETTLED_RECORDS
+    if np.any(facts.settled_batches["coordinator_epoch"] != NONE):
+        yield Premise.SETTLED_MARKERS
     own = batches.only(batches["producer_id"] != NONE)
     if any(len(places) > 1 for places in groups_of(own["topic_id"], own["producer_id"], own["producer_epoch"])):
         yield Premise.SETTLED_SEQUENCES

@@ -21,7 +21,8 @@ Headers = NDArray[np.void]
 class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
     """One batch in a final log. Offsets inclusive; ``producer_id`` is ``None`` without idempotence.
 
-    ``control_type`` is of the end of a transaction: 0 for an abort, 1 for a commit.
+    ``control_type`` is of the end of a transaction: 0 for an abort, 1 for a commit; ``coordinator_epoch`` is of the
+    coordinator that wrote it.
     """
 
     node: int
@@ -39,6 +40,7 @@ class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
     is_control: bool
     is_transactional: bool
     control_type: int | None
+    coordinator_epoch: int | None
 
 
 class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +82,10 @@ class ReadLog(NamedTuple):
             "producer_id": np.where(producer_ids < 0, NONE, producer_ids),
             "is_control": (headers["attributes"] & _CONTROL_BIT != 0).astype(np.int64),
             "is_transactional": (headers["attributes"] & _TRANSACTIONAL_BIT != 0).astype(np.int64),
-            "control_type": np.where(headers["marker"] < 0, NONE, headers["marker"].astype(np.int64)),
+            **{
+                name: np.where(headers[field] < 0, NONE, headers[field].astype(np.int64))
+                for name, field in (("control_type", "marker"), ("coordinator_epoch", "coordinator_epoch"))
+            },
             **{
                 name: headers[name].astype(np.int64)
                 for name in ("leader_epoch", "crc", "record_count", "producer_epoch", "base_sequence")
@@ -104,6 +109,7 @@ def batches_read(log: FinalLog, given: Table[ReceivedBatch]) -> Table[FinalBatch
         "is_control": np.zeros(count, np.int64),
         "is_transactional": np.zeros(count, np.int64),
         "control_type": none,
+        "coordinator_epoch": none,
         **{name: given[name] for name in ("base_offset", "last_offset", "leader_epoch", "crc", "record_count")},
     }
     return Table.built(FinalBatch, columns, {"topic": {log.topic: 0}, "topic_id": {log.topic_id: 0}})

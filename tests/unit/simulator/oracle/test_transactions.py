@@ -1,5 +1,7 @@
 """Checks of transactions, each on the log of a transaction that is doctored until it must fire."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -8,11 +10,14 @@ from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     GroupReadRecorded,
     SendRecorded,
+    SessionRecorded,
     TransactionRecorded,
 )
 from laststand.emulator.core.history import OperationType, PolledBatch
-from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, TopicPartition
+from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, ProducerEpoch, TopicPartition
 from laststand.emulator.plan.fields import PRODUCER_ALL, TRANSACTIONAL
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.run.writer import play_and_stop
 from tests.unit.simulator.oracle.world import Doctor, World, firing
 
 PLAN = """\
@@ -114,14 +119,44 @@ def reader_jumps(world: World) -> None:
     reads(world, position=4, next_position=5)
 
 
-def reader_is_not_given_it(world: World) -> None:
+def tell_again(world: World, *, after: tuple[int, Callable[[World], None]] | None = None) -> None:
+    """Tells the checks once more what the producer was told; after so many lines something else comes in between."""
     world.oracle.checks.transactions = type(world.oracle.checks.transactions)(
         world.oracle.alarm_log, world.oracle.truths
     )
-    for client, record in [(each.client, each.record) for each in world.journal.history]:
-        if isinstance(record, SendRecorded | TransactionRecorded) and client == TRANSACTIONAL:
-            world.oracle.recorded(client, record, now_ms=0)
+    told = [each.record for each in world.journal.history if each.client == TRANSACTIONAL]
+    for count, record in enumerate(told, start=1):
+        if isinstance(record, SendRecorded | TransactionRecorded | SessionRecorded):
+            world.oracle.recorded(TRANSACTIONAL, record, now_ms=0)
+        if after is not None and after[0] == count:
+            after[1](world)
+
+
+def reader_is_not_given_it(world: World) -> None:
+    tell_again(world)
     reads(world, position=0, next_position=2)
+    world.oracle.finish()
+
+
+def is_read_before_it_is_over(world: World) -> None:
+    tell_again(world, after=(4, is_given))  # a session, the transaction, and a batch with its outcome
+    world.oracle.finish()
+
+
+def is_fenced(world: World) -> None:
+    [begun] = [each.record for each in world.journal.history if isinstance(each.record, SessionRecorded)]
+    successor = msgspec.structs.replace(begun, producer_epoch=ProducerEpoch(begun.producer_epoch + 1))
+    tell_again(world, after=(1, lambda _: world.oracle.recorded(TRANSACTIONAL, successor, now_ms=0)))
+    world.oracle.finish()
+
+
+def is_ended_by_its_successor(world: World) -> None:
+    [begun] = [each.record for each in world.journal.history if isinstance(each.record, SessionRecorded)]
+    successor = msgspec.structs.replace(begun, producer_epoch=ProducerEpoch(begun.producer_epoch + 1))
+    tell_again(world)
+    world.oracle.recorded(TRANSACTIONAL, successor, now_ms=0)
+    batches = log(world)
+    batches[1] = msgspec.structs.replace(batches[1], producer_epoch=ProducerEpoch(begun.producer_epoch + 2))
     world.oracle.finish()
 
 
@@ -233,13 +268,32 @@ def test_what_a_group_leaves_out_beside_deleted_records_is_named() -> None:
     assert "X9" in world.fired
 
 
+def has_the_end_of_a_former_coordinator(world: World) -> None:
+    marker = log(world)[1]
+    assert marker.marker is not None
+    later = msgspec.structs.replace(marker.marker, coordinator_epoch=marker.marker.coordinator_epoch + 1)
+    log(world).insert(1, msgspec.structs.replace(marker, marker=later))
+    world.oracle.finish()
+
+
+def has_a_batch_of_a_former_epoch(world: World) -> None:
+    batch = log(world)[0]
+    log(world).insert(0, msgspec.structs.replace(batch, producer_epoch=ProducerEpoch(batch.producer_epoch + 5)))
+    world.oracle.finish()
+
+
 CASES: tuple[tuple[str, Doctor], ...] = (
     ("X1", reads_what_is_aborted_in_one_partition),
     ("X2", is_torn),
     ("X3", is_torn),
     ("X3", is_written_twice),
     ("X3", is_gone),
+    ("X4", is_read_before_it_is_over),
     ("X5", has_no_end),
+    ("X6", is_fenced),
+    ("X6", is_ended_by_its_successor),
+    ("R3", has_the_end_of_a_former_coordinator),
+    ("R5", has_a_batch_of_a_former_epoch),
     ("X10", reader_jumps),
     ("X10", reader_is_not_given_it),
 )
@@ -256,6 +310,35 @@ def test_a_record_of_a_transaction_that_its_producer_aborted_is_given_to_nobody(
     world = World(PLAN.format(end="abort"))
     reads_what_was_aborted(world)
     assert "X1" in world.fired
+
+
+DELETED = """\
+delete_records: {partition: orders-0, offset: 2}
+wait 300
+"""
+
+
+def test_what_an_administrator_deleted_of_a_committed_transaction_is_not_asked_for() -> None:
+    world = World(PLAN.format(end="commit") + DELETED)
+    del log(world)[:2]
+    world.oracle.finish()
+    assert world.oracle.alarms == []
+
+
+LOST_MARKER = """\
+cluster brokers=3
+topic orders replicas=(1,2,0) min.insync.replicas=2
+topic __transaction_state replicas=(0,1,2) min.insync.replicas=2
+transact orders-0 records=1
+hold 0->1 WriteTxnMarkers request
+wait 20
+lose 0->1 WriteTxnMarkers request
+"""
+
+
+def test_a_marker_that_was_lost_is_written_once_its_request_is_given_up() -> None:
+    simulation = play_and_stop(parse_plan(LOST_MARKER))
+    assert simulation.oracle.alarms == []
 
 
 LOST_DECISION = """\
