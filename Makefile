@@ -156,7 +156,7 @@ min-isr: develop ## measure what each min ISR protects from: docs/min-isr.md, wi
 hazards: develop ## run the tests of hazards/ on RELEASES="..." of Apache Kafka: docs/hazards-by-release.md; takes an hour
 	$(BIN)/python -m docs.hazards_by_release $(RELEASES)
 
-bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|playground|suites|kafka|listener|partitions|identity|tap|long-run
+bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|playground|suites|kafka|listener|partitions|identity|transactions|tap|long-run
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay

@@ -1,8 +1,8 @@
 """Transactions on real processes: how long one takes from its beginning until its commit is answered.
 
-RF 3, min ISR 2, 3 partitions whose leaders are three brokers, and 3 of ``__transaction_state``. A transaction has a batch
-for each partition, of so many records that there are at least ten. Transactions come one after the other, with a pause
-in which the markers of the one before are written.
+RF 3, min ISR 2, 3 partitions whose leaders are three brokers, and 3 of ``__transaction_state``. A transaction has a
+batch for each partition, of so many records that there are at least ten. Transactions come one after the other, with a
+pause in which the markers of the one before are written.
 """
 
 import asyncio
