@@ -12,8 +12,9 @@
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS
-    Brokers,                    \* The replicas of the partition.
+    Brokers,                    \* Those that are, or may become, replicas of the partition.
     None,
+    Spares,                     \* How many of them are no replicas at first.
     MinIsr,                     \* min.insync.replicas of the topic when it was created.
     \* Bounds of the model.
     MaxRecords,
@@ -24,6 +25,9 @@ CONSTANTS
     MaxUncleanShutdowns,
     MaxStops,
     MaxMinIsrChanges,
+    MaxReassignments,
+    MaxUncleanElections,
+    MaxFeatureChanges,
     MaxRequests,                \* AlterPartition requests that may still be accepted, at one time.
     \* Rules.
     elr,                        \* An empty ISR, and replicas that may lead although they left it (KIP-966).
@@ -39,7 +43,17 @@ CONSTANTS
     progress_of_this_term,      \* A new leader counts on nothing that followers reported in an earlier term (S43).
     refusals_are_final,         \* A refusal moves the partition epoch on (Laststand, S45).
     answers_await_metadata,     \* A leader takes an ISR with the metadata that it was accepted by (Laststand, S38).
-    untouched_logs_stay_proven  \* A broker that stops before it opened its logs renews their proof (Laststand, S46).
+    untouched_logs_stay_proven, \* A broker that stops before it opened its logs renews their proof (Laststand, S46).
+    elr_within_replicas,        \* Who is reassigned away is eligible no more (KIP-966).
+    reassignment_requires_min_isr,  \* A reassignment completes with min ISR members only (KIP-966).
+    cancel_requires_min_isr,    \* It is called off with min ISR members only (KIP-966).
+    min_isr_per_partition,      \* Min ISR is capped by the partition's own replicas (KIP-966).
+    downgrade_ignores_elr,      \* An ELR that a downgrade leaves over counts for nothing (KIP-966).
+    \* Rules of which none loses a record within the guarantee, or only what no model deletes.
+    truncation_sync,            \* A log that was cut stays cut, whatever happens (Laststand, S35).
+    lower_start_is_durable,     \* A log that begins again below its start stays there (Laststand, S51).
+    last_known,                 \* "kip" (KIP-966) or "leader": what a partition without a leader remembers.
+    reassignment_needs_all      \* A reassignment completes with every target in the ISR (KAFKA-15665).
 
 Unknown == [offset |-> 0, epoch |-> 0, isKnown |-> FALSE]
 NoProgress == [b \in Brokers |-> Unknown]
@@ -47,7 +61,10 @@ NoProgress == [b \in Brokers |-> Unknown]
 
 (* What a broker reads of the partition.                                   *)
 Known(p) == [leader |-> p.leader, leaderEpoch |-> p.leaderEpoch, partitionEpoch |-> p.partitionEpoch,
-             isr |-> p.isr, minIsr |-> p.minIsr]
+             isr |-> p.isr, replicas |-> p.replicas, minIsr |-> p.minIsr]
+
+(* KIP-966: "min(min ISR, replication factor)".                            *)
+Effective(p) == IF p.minIsr <= Cardinality(p.replicas) THEN p.minIsr ELSE Cardinality(p.replicas)
 
 VARIABLES
     partition,      \* What the controller has committed of the partition.
@@ -63,14 +80,16 @@ VARIABLES
     epochStart,     \* The log end of a leader when its term began.
     pending,        \* The ISR that a leader has proposed; None where no proposal is in flight.
     requests,       \* AlterPartition requests on their way.
+    excused,        \* Those of them that an unclean election gave up.
     committed,      \* Records that were below the high watermark of a leader, with their offsets.
     appended,       \* How many records producers sent.
-    fences, elections, uncleanShutdowns, stops, minIsrChanges
+    fences, elections, uncleanShutdowns, stops, minIsrChanges, reassignments, uncleanElections, featureChanges
 
 controller == <<partition, registered, brokerEpochs>>
 process == <<up, epoch, view, progress, epochStart, pending>>
 storage == <<log, hw, proof>>
-bounds == <<fences, elections, uncleanShutdowns, stops, minIsrChanges>>
+administration == <<excused, minIsrChanges, reassignments, uncleanElections, featureChanges>>
+bounds == <<fences, elections, uncleanShutdowns, stops, administration>>
 vars == <<controller, process, storage, requests, committed, appended, bounds>>
 
 Min(S) == CHOOSE x \in S : \A y \in S : x <= y
@@ -81,29 +100,160 @@ Entries(records, from, to) == {<<o, records[o]>> : o \in from..to}
 -----------------------------------------------------------------------------
 \* The controller.
 
+(* The feature may be off in a cluster that has the rule.                  *)
+HasElr(p) == elr = "on" /\ p.hasElr
+
 Unfenced(states) == {b \in Brokers : states[b].unfenced}
 
-(* The ELR after the ISR changed: ControllerPartitionChange of KIP-966.    *)
-ElrAfter(old, newIsr, minIsr) ==
-    IF elr = "off" \/ Cardinality(newIsr) >= minIsr THEN {} ELSE (old.elr \cup (old.isr \ newIsr)) \ newIsr
+(* The min ISR that the controller goes by. Without min_isr_per_partition  *)
+(* it is capped by the replicas of partition 0, of which nothing is known  *)
+(* here.                                                                   *)
+Sizes(p) == IF min_isr_per_partition = "on" THEN {Effective(p)} ELSE 1..p.minIsr
 
-(* The states that an election may end in; the partition without a leader  *)
-(* is one only where nobody may lead.                                      *)
-Elections(p, states) ==
-    LET inSync == p.isr \cap Unfenced(states)
-        eligible == IF elr = "on" /\ p.isr = {} THEN p.elr \cap Unfenced(states) ELSE {}
-        lastKnown ==
-            IF elr = "on" /\ p.isr = {} /\ p.elr = {} THEN {p.lastKnownLeader} \cap Unfenced(states) ELSE {}
-        Lead(b, newIsr) ==
-            [p EXCEPT !.leader = b, !.leaderEpoch = @ + 1, !.isr = newIsr, !.lastKnownLeader = None,
-                      !.elr = IF Cardinality(newIsr) >= p.minIsr THEN {} ELSE @ \ newIsr]
-    IN  IF p.leader \in inSync THEN {p}
-        ELSE IF inSync # {} THEN {Lead(b, p.isr) : b \in inSync}
-        ELSE IF eligible # {} THEN {Lead(b, {b}) : b \in eligible}
-        ELSE IF lastKnown # {} THEN {Lead(b, {b}) : b \in lastKnown}
-        ELSE IF p.leader = None THEN {p}
-        ELSE {[p EXCEPT !.leader = None, !.leaderEpoch = @ + 1,
-                        !.lastKnownLeader = IF elr = "on" /\ p.isr = {} THEN p.leader ELSE None]}
+(* A reassignment ends with the change that brings its targets into the    *)
+(* ISR (KIP-455).                                                          *)
+Completed(p) ==
+    LET final == p.replicas \ p.removing
+        finalIsr == p.isr \ p.removing
+        isSmaller == reassignment_requires_min_isr = "off" /\ Cardinality(p.adding) < Cardinality(p.removing)
+        needed == IF reassignment_needs_all = "on" \/ isSmaller THEN final ELSE p.adding \ p.removing
+        required == IF reassignment_requires_min_isr = "on" THEN Smaller(p.minIsr, Cardinality(final)) ELSE 1
+    IN  IF /\ p.adding \cup p.removing # {} /\ finalIsr # {}
+           /\ Cardinality(finalIsr) >= required /\ needed \subseteq finalIsr
+        THEN [p EXCEPT !.replicas = final, !.isr = finalIsr, !.adding = {}, !.removing = {}]
+        ELSE p
+
+WithinReplicas(p) ==
+    IF elr_within_replicas = "off" THEN p
+    ELSE [p EXCEPT !.elr = @ \cap p.replicas, !.lastKnownElr = @ \cap p.replicas,
+                   !.lastKnownLeader = IF @ \in p.replicas THEN @ ELSE None]
+
+(* ELR and last known ELR once the ISR is that of p; unclean are those     *)
+(* that restarted without proof of their logs.                             *)
+Remembered(old, p, unclean, size) ==
+    LET left == (old.elr \cup old.isr) \ p.isr
+        eligible == left \ unclean
+    IN  WithinReplicas(
+            IF ~HasElr(old)
+            THEN IF downgrade_ignores_elr = "on" THEN [p EXCEPT !.elr = {}, !.lastKnownElr = {}, !.lastKnownLeader = None]
+                 ELSE p
+            ELSE IF Cardinality(p.isr) >= size THEN [p EXCEPT !.elr = {}, !.lastKnownElr = {}]
+            ELSE [p EXCEPT !.elr = eligible,
+                           !.lastKnownElr = IF last_known = "leader" THEN @
+                                            ELSE (@ \cup (left \cap unclean)) \ (p.isr \cup eligible)])
+
+(* Who would lead p without a loss, of those that may lead.                *)
+Clean(old, p, acceptable) ==
+    (IF p.isr # {} THEN p.isr ELSE p.elr) \cap acceptable \cap (p.replicas \cup {old.leader})
+
+(* Who may win an election. A topic's strategy may want no leader rather   *)
+(* than the last known one.                                                *)
+Winners(old, p, acceptable, isUnclean) ==
+    LET clean == Clean(old, p, acceptable)
+        lastKnown == IF HasElr(old) /\ p.isr = {} /\ p.elr = {} THEN {p.lastKnownLeader} \cap acceptable ELSE {}
+        anybody == IF isUnclean THEN p.replicas \cap acceptable ELSE {}
+    IN  IF clean # {} THEN IF old.leader \in clean THEN {old.leader} ELSE clean
+        ELSE IF lastKnown \cup anybody # {} THEN lastKnown \cup anybody \cup (IF isUnclean THEN {} ELSE {None})
+        ELSE {None}
+
+(* What of p is written when b wins.                                       *)
+Led(old, p, acceptable, size, b) ==
+    LET isElected == b # old.leader
+        isUnclean == isElected /\ b # None /\ b \notin Clean(old, p, acceptable)
+        isOfElr == isElected /\ b # None /\ ~isUnclean /\ b \notin p.isr
+        alone == IF isUnclean THEN [p EXCEPT !.isr = {b}]
+                 ELSE IF ~isOfElr THEN p
+                 ELSE IF clear_elr_on_min_isr_change = "satisfied" /\ size <= 1
+                 THEN [p EXCEPT !.isr = {b}, !.elr = {}, !.lastKnownElr = {}]
+                 ELSE [p EXCEPT !.isr = {b}, !.elr = @ \ {b}]
+        kept == IF alone.isr = {} /\ ~HasElr(old) THEN [alone EXCEPT !.isr = old.isr] ELSE alone
+        forgotten == IF ~isUnclean /\ HasElr(old) THEN kept
+                     ELSE [kept EXCEPT !.elr = {},
+                              !.lastKnownElr = IF \/ ~HasElr(old) \/ last_known = "leader"
+                                                  \/ Cardinality(kept.isr) >= size
+                                               THEN {} ELSE @ \ kept.isr]
+        isBumped == isElected \/ ~(old.replicas \subseteq p.replicas)
+        bumped == [forgotten EXCEPT !.leader = b, !.leaderEpoch = @ + 1]
+    IN  IF ~isBumped THEN forgotten
+        ELSE IF ~HasElr(old) THEN bumped
+        ELSE WithinReplicas([bumped EXCEPT !.lastKnownLeader =
+                                 IF b # None THEN None ELSE IF @ = None THEN old.leader ELSE @])
+
+(* Every change of a partition: target names ISR and replicas as they      *)
+(* should be (Kafka's PartitionChangeBuilder).                             *)
+Changes(old, target, unclean, acceptable, isUnclean) ==
+    LET ended == Completed(target)
+        By(size) ==
+            LET completed == Remembered(old, ended, unclean, size)
+                winners == Winners(old, completed, acceptable, isUnclean)
+                inside == IF reassignment_requires_min_isr = "off" THEN winners
+                          ELSE winners \cap (completed.isr \cup {None})
+            IN  {Led(old, completed, acceptable, size, b) : b \in inside}
+        \* Who is elected from outside the ISR ends no reassignment.
+        OpenBy(size) ==
+            LET open == Remembered(old, target, unclean, size)
+                completed == Remembered(old, ended, unclean, size)
+            IN  IF Winners(old, completed, acceptable, isUnclean) \subseteq completed.isr \cup {None} THEN {}
+                ELSE {Led(old, open, acceptable, size, b) : b \in Winners(old, open, acceptable, isUnclean)}
+    IN  (UNION {By(size) : size \in Sizes(ended)})
+        \cup (IF reassignment_requires_min_isr = "off" THEN {} ELSE UNION {OpenBy(size) : size \in Sizes(target)})
+
+(* The partition without a broker in its ISR, and the elections that       *)
+(* follow.                                                                 *)
+Left(old, b, unclean, states, isUnclean) ==
+    IF b \in old.isr \/ (b \in old.elr \cap unclean /\ HasElr(old))
+    THEN Changes(old, [old EXCEPT !.isr = @ \ {b}], unclean, Unfenced(states) \ {b}, isUnclean)
+    ELSE {old}
+
+(* A leader for a partition that has none.                                 *)
+Elections(p, states, isUnclean) ==
+    IF p.leader # None THEN {p} ELSE Changes(p, p, {}, Unfenced(states), isUnclean)
+
+(* An election that an administrator or a search asks for.                 *)
+AskedElections(p, b, states) ==
+    IF b \in (IF p.isr # {} THEN p.isr ELSE p.elr) \cap Unfenced(states)
+    THEN {Led(p, p, {b}, size, b) : size \in Sizes(p)} ELSE {}
+
+(* An unclean one: only the winner counts.                                 *)
+UncleanElections(p, b, states) ==
+    IF b \in p.replicas \cap Unfenced(states) THEN Changes(p, p, {}, {b}, TRUE) ELSE {}
+
+(* A reassignment begins, or another takes its place.                      *)
+Reassigned(old, targets, states) ==
+    LET added == targets \ old.replicas
+        removed == old.replicas \ targets
+        target == [old EXCEPT !.replicas = targets \cup @,
+                              !.adding = IF added = {} THEN @ ELSE added,
+                              !.removing = IF removed = {} THEN @ ELSE removed]
+    IN  Changes(old, target, {}, Unfenced(states), FALSE)
+
+(* It is called off.                                                       *)
+Cancelled(old, states, isUnclean) ==
+    LET rest == old.replicas \ old.adding
+        restIsr == old.isr \ old.adding
+        isEnough == restIsr # {} /\ (cancel_requires_min_isr = "on"
+                                      => Cardinality(restIsr) >= Smaller(old.minIsr, Cardinality(rest)))
+        To(members) == Changes(old, [old EXCEPT !.replicas = rest, !.isr = members, !.adding = {}, !.removing = {}],
+                               {}, Unfenced(states), isUnclean)
+    IN  IF old.adding \cup old.removing = {} THEN {}
+        ELSE IF isEnough THEN To(restIsr)
+        ELSE IF cancel_requires_min_isr = "on" THEN {}
+        ELSE UNION {To({b}) : b \in rest}
+
+(* Another min ISR; who was eligible by the one before may not be.         *)
+WithMinIsr(old, size) ==
+    LET p == [old EXCEPT !.minIsr = size] IN
+    IF ~HasElr(old) \/ clear_elr_on_min_isr_change = "off" THEN p
+    ELSE IF clear_elr_on_min_isr_change = "always"
+    THEN [p EXCEPT !.elr = {}, !.lastKnownElr = {}, !.lastKnownLeader = None]
+    ELSE IF Cardinality(p.isr) >= Effective(p) THEN [p EXCEPT !.elr = {}, !.lastKnownElr = {}]
+    ELSE p
+
+(* The feature goes, or comes back.                                        *)
+WithFeature(old, hasElr) ==
+    LET p == [old EXCEPT !.hasElr = hasElr] IN
+    IF hasElr /\ downgrade_ignores_elr = "on" /\ p.elr \cup p.lastKnownElr # {}
+    THEN [p EXCEPT !.elr = {}, !.lastKnownElr = {}, !.lastKnownLeader = None] ELSE p
 
 Commit(p) ==
     /\ p.leaderEpoch <= MaxLeaderEpoch
@@ -111,21 +261,15 @@ Commit(p) ==
        ELSE /\ partition.partitionEpoch < MaxPartitionEpoch
             /\ partition' = [p EXCEPT !.partitionEpoch = partition.partitionEpoch + 1]
 
-(* The partition without a broker in its ISR.                              *)
-Without(p, b) ==
-    LET rest == p.isr \ {b}
-        newIsr == IF elr = "off" /\ rest = {} THEN p.isr ELSE rest
-    IN  [p EXCEPT !.isr = newIsr, !.elr = ElrAfter(p, newIsr, p.minIsr)]
-
 (* BrokerFenced: a broker's session is over.                               *)
 Fence(b) ==
     /\ fences < MaxFences /\ fences' = fences + 1
     /\ registered[b].unfenced
     /\ LET states == [registered EXCEPT ![b].unfenced = FALSE] IN
        /\ registered' = states
-       /\ \E p \in Elections(Without(partition, b), states) : Commit(p)
+       /\ \E p \in Left(partition, b, {}, states, FALSE) : Commit(p)
     /\ UNCHANGED <<brokerEpochs, process, storage, requests, committed, appended, elections, uncleanShutdowns, stops,
-                   minIsrChanges>>
+                   administration>>
 
 (* PartitionChanged: an administrator, or the balancing of leaders, moves  *)
 (* the leadership to another member of the ISR.                            *)
@@ -135,7 +279,7 @@ ElectLeader(b) ==
     /\ registered[b].unfenced
     /\ Commit([partition EXCEPT !.leader = b, !.leaderEpoch = @ + 1])
     /\ UNCHANGED <<registered, brokerEpochs, process, storage, requests, committed, appended, fences, uncleanShutdowns,
-                   stops, minIsrChanges>>
+                   stops, administration>>
 
 (* BrokerRegistered: a process starts, and is given its broker epoch.      *)
 Register(b) ==
@@ -144,11 +288,10 @@ Register(b) ==
     /\ ~registered[b].unfenced  \* KAFKA-19130: another incarnation waits until the session is over.
     /\ LET isClean == proof[b] = registered[b].epoch
            states == [registered EXCEPT ![b] = [epoch |-> brokerEpochs + 1, unfenced |-> FALSE]]
-           remaining == IF isClean \/ unclean_detection = "off" THEN partition
-                        ELSE LET p == Without(partition, b) IN [p EXCEPT !.elr = @ \ {b}]
+           unclean == IF isClean \/ unclean_detection = "off" THEN {} ELSE {b}
        IN
        /\ registered' = states
-       /\ \E p \in Elections(remaining, states) : Commit(p)
+       /\ \E p \in Left(partition, b, unclean, states, FALSE) : Commit(p)
     /\ brokerEpochs' = brokerEpochs + 1
     /\ epoch' = [epoch EXCEPT ![b] = brokerEpochs + 1]
     /\ proof' = [proof EXCEPT ![b] = 0]
@@ -159,7 +302,7 @@ Unfence(b) ==
     /\ up[b] /\ epoch[b] # 0 /\ epoch[b] = registered[b].epoch /\ ~registered[b].unfenced
     /\ LET states == [registered EXCEPT ![b].unfenced = TRUE] IN
        /\ registered' = states
-       /\ \E p \in Elections(partition, states) : Commit(p)
+       /\ \E p \in Elections(partition, states, FALSE) : Commit(p)
     /\ UNCHANGED <<brokerEpochs, process, storage, requests, committed, appended, bounds>>
 
 IsEligible(b, memberEpoch) ==
@@ -178,8 +321,9 @@ Decide(request) ==
            members == DOMAIN request.isr
        IN
        /\ IF isEligible
-          THEN /\ Commit([partition EXCEPT !.isr = members,
-                                           !.elr = ElrAfter(partition, members, partition.minIsr)])
+          THEN /\ members \subseteq partition.replicas
+               /\ \E p \in Changes(partition, [partition EXCEPT !.isr = members], {}, Unfenced(registered), FALSE) :
+                    Commit(p)
                /\ requests' = requests \ {request}
                /\ pending' = pending
           ELSE /\ IF refusals_are_final = "on"
@@ -202,20 +346,46 @@ Decide(request) ==
 ChangeMinIsr ==
     /\ minIsrChanges < MaxMinIsrChanges
     /\ minIsrChanges' = minIsrChanges + 1
-    /\ \E size \in 1..Cardinality(Brokers) :
-        /\ size # partition.minIsr
-        /\ partition' = [partition EXCEPT !.minIsr = size,
-               !.elr = IF \/ clear_elr_on_min_isr_change = "always"
-                          \/ clear_elr_on_min_isr_change = "satisfied" /\ Cardinality(partition.isr) >= size
-                       THEN {} ELSE @]
+    /\ \E size \in 1..Cardinality(Brokers) : size # partition.minIsr /\ partition' = WithMinIsr(partition, size)
     /\ UNCHANGED <<registered, brokerEpochs, process, storage, requests, committed, appended, fences, elections,
-                   uncleanShutdowns, stops>>
+                   uncleanShutdowns, stops, excused, reassignments, uncleanElections, featureChanges>>
+
+(* PartitionChanged: an administrator moves the partition, or calls that   *)
+(* off.                                                                    *)
+Reassign ==
+    /\ reassignments < MaxReassignments
+    /\ reassignments' = reassignments + 1
+    /\ \/ \E targets \in SUBSET Brokers :
+            /\ Cardinality(targets) = Cardinality(partition.replicas \ partition.adding)
+            /\ \E p \in Reassigned(partition, targets, registered) : p # partition /\ Commit(p)
+       \/ \E p \in Cancelled(partition, registered, FALSE) : Commit(p)
+    /\ UNCHANGED <<registered, brokerEpochs, process, storage, requests, committed, appended, fences, elections,
+                   uncleanShutdowns, stops, excused, minIsrChanges, uncleanElections, featureChanges>>
+
+(* UncleanLeaderElected: what the winner lacks is promised no more.        *)
+ElectUnclean(b) ==
+    /\ uncleanElections < MaxUncleanElections
+    /\ uncleanElections' = uncleanElections + 1
+    /\ partition.leader = None
+    /\ \E p \in UncleanElections(partition, b, registered) : Commit(p)
+    /\ excused' = excused \cup (committed \ Entries(log[b], 1, Len(log[b])))
+    /\ UNCHANGED <<registered, brokerEpochs, process, storage, requests, committed, appended, fences, elections,
+                   uncleanShutdowns, stops, minIsrChanges, reassignments, featureChanges>>
+
+(* FeatureChanged: eligible leader replicas are switched off, or on.       *)
+ChangeFeature ==
+    /\ featureChanges < MaxFeatureChanges
+    /\ featureChanges' = featureChanges + 1
+    /\ elr = "on"
+    /\ partition' = WithFeature(partition, ~partition.hasElr)
+    /\ UNCHANGED <<registered, brokerEpochs, process, storage, requests, committed, appended, fences, elections,
+                   uncleanShutdowns, stops, excused, minIsrChanges, reassignments, uncleanElections>>
 
 -----------------------------------------------------------------------------
 \* Brokers.
 
 Leads(b) == up[b] /\ view[b] # None /\ view[b].leader = b
-Follows(f, l) == up[f] /\ view[f] # None /\ view[f].leader = l /\ f # l
+Follows(f, l) == up[f] /\ view[f] # None /\ view[f].leader = l /\ f # l /\ f \in view[f].replicas
 
 MaximalIsr(isr, proposed) ==
     CASE proposed = None -> isr
@@ -228,7 +398,7 @@ MaximalIsr(isr, proposed) ==
 AdvanceHighWatermark(l, known, proposed, reported, logs, watermarks) ==
     LET others == MaximalIsr(known.isr, proposed) \ {l}
         mayAdvance ==
-            /\ hw_requires_min_isr = "on" => Cardinality(known.isr) >= known.minIsr
+            /\ hw_requires_min_isr = "on" => Cardinality(known.isr) >= Effective(known)
             /\ \A b \in others : reported[b].isKnown
         new == Min({reported[b].offset : b \in others} \cup {Len(logs[l])})
     IN  IF mayAdvance /\ new > watermarks[l]
@@ -269,18 +439,21 @@ Apply(b) ==
                /\ epochStart' = IF isNewTerm THEN [epochStart EXCEPT ![b] = Len(log[b])] ELSE epochStart
                /\ log' = log
                /\ AdvanceHighWatermark(b, Known(partition), None, known, log, hw)
-          ELSE /\ IF isNewTerm /\ truncation = "high_watermark" /\ partition.leader # None
-                  THEN log' = [log EXCEPT ![b] = SubSeq(@, 1, hw[b])]
-                  ELSE log' = log
+          ELSE /\ IF b \notin partition.replicas
+                  THEN /\ log' = [log EXCEPT ![b] = <<>>]     \* LogDeleted
+                       /\ hw' = [hw EXCEPT ![b] = 0]
+                  ELSE /\ hw' = hw
+                       /\ log' = IF isNewTerm /\ truncation = "high_watermark" /\ partition.leader # None
+                                 THEN [log EXCEPT ![b] = SubSeq(@, 1, hw[b])] ELSE log
                /\ progress' = IF progress_of_this_term = "on" THEN [progress EXCEPT ![b] = NoProgress] ELSE progress
                /\ epochStart' = [epochStart EXCEPT ![b] = 0]
-               /\ UNCHANGED <<hw, committed>>
+               /\ UNCHANGED committed
     /\ UNCHANGED <<controller, up, epoch, proof, requests, appended, bounds>>
 
 (* BatchAppended by a leader: a producer sends a record with acks=all.     *)
 Produce(l) ==
     /\ Leads(l)
-    /\ Cardinality(view[l].isr) >= view[l].minIsr
+    /\ Cardinality(view[l].isr) >= Effective(view[l])
     /\ appended < MaxRecords
     /\ appended' = appended + 1
     /\ log' = [log EXCEPT ![l] = Append(@, [epoch |-> view[l].leaderEpoch, record |-> appended + 1])]
@@ -327,7 +500,7 @@ Propose(l) ==
     /\ Leads(l)
     /\ pending[l] = None
     /\ Cardinality({request \in requests : IsCurrent(request)}) < MaxRequests
-    /\ \E b \in Brokers \ {l} :
+    /\ \E b \in view[l].replicas \ {l} :
         LET isCaughtUp == progress[l][b].isKnown /\ progress[l][b].offset >= hw[l]
                           /\ progress[l][b].offset >= epochStart[l]
                           /\ registered[b] = [epoch |-> progress[l][b].epoch, unfenced |-> TRUE]
@@ -364,7 +537,7 @@ UncleanShutdown(b) ==
     /\ \E end \in 0..Len(log[b]) :
         /\ log' = [log EXCEPT ![b] = SubSeq(@, 1, end)]
         /\ hw' = [hw EXCEPT ![b] = Smaller(@, end)]
-    /\ UNCHANGED <<proof, fences, elections, stops, minIsrChanges>>
+    /\ UNCHANGED <<proof, fences, elections, stops, administration>>
 
 (* In order: everything is synced, and the proof of it written.            *)
 Stop(b) ==
@@ -372,7 +545,7 @@ Stop(b) ==
     /\ epoch[b] # 0
     /\ End(b)
     /\ proof' = IF view[b] # None \/ untouched_logs_stay_proven = "on" THEN [proof EXCEPT ![b] = epoch[b]] ELSE proof
-    /\ UNCHANGED <<log, hw, fences, elections, uncleanShutdowns, minIsrChanges>>
+    /\ UNCHANGED <<log, hw, fences, elections, uncleanShutdowns, administration>>
 
 (* A process that takes roles before it is registered.                     *)
 Start(b) ==
@@ -384,9 +557,12 @@ Start(b) ==
 -----------------------------------------------------------------------------
 
 Init ==
-    /\ \E l \in Brokers :
-        partition = [leader |-> l, leaderEpoch |-> 1, partitionEpoch |-> 1, isr |-> Brokers, elr |-> {},
-                     lastKnownLeader |-> None, minIsr |-> MinIsr]
+    /\ \E replicas \in SUBSET Brokers :
+        /\ Cardinality(replicas) = Cardinality(Brokers) - Spares
+        /\ \E l \in replicas :
+            partition = [leader |-> l, leaderEpoch |-> 1, partitionEpoch |-> 1, isr |-> replicas, elr |-> {},
+                         lastKnownElr |-> {}, lastKnownLeader |-> None, minIsr |-> MinIsr, hasElr |-> TRUE,
+                         replicas |-> replicas, adding |-> {}, removing |-> {}]
     /\ registered = [b \in Brokers |-> [epoch |-> 1, unfenced |-> TRUE]]
     /\ brokerEpochs = 1
     /\ up = [b \in Brokers |-> TRUE]
@@ -396,7 +572,9 @@ Init ==
     /\ hw = [b \in Brokers |-> 0]
     /\ proof = [b \in Brokers |-> 0]
     /\ progress = [b \in Brokers |-> IF b = partition.leader
-                                     THEN [m \in Brokers |-> [offset |-> 0, epoch |-> 1, isKnown |-> TRUE]]
+                                     THEN [m \in Brokers |-> IF m \in partition.replicas
+                                                             THEN [offset |-> 0, epoch |-> 1, isKnown |-> TRUE]
+                                                             ELSE Unknown]
                                      ELSE NoProgress]
     /\ epochStart = [b \in Brokers |-> 0]
     /\ pending = [b \in Brokers |-> None]
@@ -404,15 +582,16 @@ Init ==
     /\ committed = {}
     /\ appended = 0
     /\ fences = 0 /\ elections = 0 /\ uncleanShutdowns = 0 /\ stops = 0 /\ minIsrChanges = 0
+    /\ excused = {} /\ reassignments = 0 /\ uncleanElections = 0 /\ featureChanges = 0
 
 Next ==
     \/ \E b \in Brokers :
-        \/ Fence(b) \/ ElectLeader(b) \/ Register(b) \/ Unfence(b) \/ Apply(b)
+        \/ Fence(b) \/ ElectLeader(b) \/ ElectUnclean(b) \/ Register(b) \/ Unfence(b) \/ Apply(b)
         \/ Produce(b) \/ Propose(b) \/ TakeAnswer(b)
         \/ UncleanShutdown(b) \/ Stop(b) \/ Start(b)
         \/ \E l \in Brokers : Fetch(b, l)
     \/ \E request \in requests : Decide(request)
-    \/ ChangeMinIsr
+    \/ ChangeMinIsr \/ Reassign \/ ChangeFeature
 
 Spec == Init /\ [][Next]_vars
 
@@ -423,12 +602,12 @@ WellFormed ==
     /\ partition.isr \cap partition.elr = {}
     /\ partition.leader # None => partition.leader \in partition.isr
 
-(* No committed record is missing from the log of who leads by the         *)
-(* newest metadata, and serves.                                            *)
+(* No committed record is missing from the log of who leads by the newest *)
+(* metadata, and serves; but for what an unclean election gave up.         *)
 NoLoss ==
     \A b \in Brokers :
         (Leads(b) /\ partition.leader = b /\ view[b].leaderEpoch = partition.leaderEpoch)
-            => committed \subseteq Entries(log[b], 1, Len(log[b]))
+            => committed \ excused \subseteq Entries(log[b], 1, Len(log[b]))
 
 (* No replica shows a reader what was never committed.                     *)
 ReadsAreCommitted ==

@@ -46,7 +46,7 @@ def write_trace(run: Path, target: Path, trace_format: TraceFormat) -> None:
                 file.writelines(f"{line}\n" for line in jepsen_lines(_operations(run)))
         case TraceFormat.SHIVIZ:
             with target.open("w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in shiviz_lines(_events(run)))
+                file.writelines(f"{line}\n" for line in shiviz_lines(logged_events(run)))
         case TraceFormat.PERFETTO:
             document = {"displayTimeUnit": "ms", "traceEvents": list(trace_events(read_story(run)))}
             target.write_bytes(msgspec.json.encode(document))
@@ -73,13 +73,19 @@ def write_tla(runs: Sequence[Path], directory: Path) -> None:
             raise ConfigError(
                 key=str(run), value=f"{differing[0]}={own[differing[0]]}", expected=f"the rules of {runs[0]}"
             )
-    module = "\n".join(tla_module(map(_events, runs)))
+    module = "\n".join(tla_module(map(logged_events, runs)))
     directory.mkdir(parents=True)
     (directory / f"{MODULE}.tla").write_text(module, encoding="utf-8")
     (directory / f"{MODULE}.cfg").write_text("\n".join(tla_configuration(first)), encoding="utf-8")
 
 
-def _events(run: Path) -> Iterator[LoggedEvent]:
+def logged_events(run: Path) -> Iterator[LoggedEvent]:
+    """Yields what the nodes of a run wrote, file by file.
+
+    Raises:
+        ConfigError: there is no run, or a line is not what it should be.
+        OSError: a file cannot be read.
+    """
     for path in open_run_directory(run).event_files():
         for place, line in _lines(path):
             try:

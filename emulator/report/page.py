@@ -214,6 +214,8 @@ def _content(run: ReportedRun, partitions: list[PartitionStory], against: Compar
         "decisions_at_end": sum(len(p.changes) for p in partitions) - len(decisions),
         "as_text": text_picture(verdict, partitions[0], story) if partitions else None,
         "plan": run.plan,
+        "rejections": None if run.traces is None else [each for each in run.traces if each is not None],
+        "trace_count": 0 if run.traces is None else len(run.traces),
         "steps": story.steps,
         "apart_max": APART_MAX,
         "edges_max": EDGES_MAX,
@@ -364,6 +366,8 @@ def _parts(verdict: VerdictReport, story: RunStory, run: ReportedRun, against: C
     parts.append(_Part("checks", "Checks"))
     if story.partitions:
         parts += [_Part("decisions", "Decisions"), _Part("text", "As text")]
+    if run.traces is not None:
+        parts.append(_Part("specification", "Specification"))
     if run.plan is not None:
         parts.append(_Part("plan", "Plan"))
     return [*parts, _Part("rules", "Rules"), _Part("files", "Files")]

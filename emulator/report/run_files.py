@@ -5,12 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from laststand.emulator.report.export import logged_events
+from laststand.emulator.report.tla import Rejection, outcomes_of, with_events
 from laststand.emulator.user_files import read_text
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.story.run import RunStory
 from laststand.emulator.verification.story.story_file import read_story
 from laststand.emulator.verification.verdict.forms import VERDICT_FILE, read_form
 from laststand.emulator.verification.verdict.report import VERSION, VerdictReport
+
+TLC_FILE: Final = "tla.txt"
+"""Output of TLC about the run's traces (``laststand export --to tla``), where somebody left it in the directory."""
 
 _PLANS: Final = ("plan.yaml", "scenario.yaml")
 
@@ -26,6 +31,7 @@ class ReportedRun:
         plan: text of the recorded plan, else of the scenario, if there is one.
         properties: of every node, by Kafka's names.
         driver: what played it, where that is known.
+        traces: whether each of its traces follows the specification in ``docs/tla``, where TLC was asked.
     """
 
     directory: Path
@@ -34,13 +40,14 @@ class ReportedRun:
     plan: str | None
     properties: Mapping[str, str] = field(default_factory=dict)
     driver: str | None = None
+    traces: tuple[Rejection | None, ...] | None = None
 
 
 def read_reported_run(directory: Path) -> ReportedRun:
     """Reads a judged run.
 
     Raises:
-        ConfigError: it was not judged, or by a program whose files are of another version.
+        ConfigError: it was not judged, or by a program whose files are of another version, or TLC came to no end.
     """
     resolved = directory.resolve()
     verdict, story = read_form(resolved / VERDICT_FILE, VerdictReport, version=VERSION), read_story(resolved)
@@ -52,7 +59,16 @@ def read_reported_run(directory: Path) -> ReportedRun:
         plan=_plan(resolved),
         properties=dict(run.properties),
         driver=run.driver,
+        traces=_traces(resolved),
     )
+
+
+def _traces(directory: Path) -> tuple[Rejection | None, ...] | None:
+    try:
+        outcomes = outcomes_of(read_text(directory / TLC_FILE))
+    except FileNotFoundError:
+        return None
+    return with_events(outcomes, logged_events(directory))
 
 
 def _plan(directory: Path) -> str | None:

@@ -12,19 +12,26 @@
 A trace ends with ``Finish``, where the harness says that the run ended; one that was cut off is not accepted. Each
 line is an event, by the name of the action that takes it; ``at`` says where it was written: node, incarnation and
 sequence. The specification has one partition, its replicas, and brokers that come and go. Runs of which it says
-nothing are refused, with what it lacks.
+nothing are refused, with what it lacks. A topic that is created again is another one, with traces of its own.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, Union
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias, Union
 
 from laststand.emulator.core import events
 from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.metadata_version import CLEAN_SHUTDOWN_PROOF, ELR_VERSION, METADATA_VERSION
 from laststand.emulator.core.types import (
+    CauseId,
     ChangeReason,
     ConfigResource,
+    FenceReason,
+    LeaderEpoch,
     NodeRole,
-    TopicPartition,
+    StrayCleanup,
+    TopicId,
     TruncationReason,
     Witness,
 )
@@ -36,12 +43,15 @@ RULES: Final = (
     *("elr", "hw_requires_min_isr", "unclean_detection", "maximal_isr", "truncation", "ap_partition_epoch_check"),
     *("ap_broker_epoch_check", "clear_elr_on_min_isr_change", "truncate_before_hw", "roles_after_registration"),
     *("progress_of_this_term", "refusals_are_final", "answers_await_metadata", "untouched_logs_stay_proven"),
+    *("elr_within_replicas", "reassignment_requires_min_isr", "cancel_requires_min_isr", "downgrade_ignores_elr"),
+    *("min_isr_per_partition", "truncation_sync", "lower_start_is_durable", "last_known", "reassignment_needs_all"),
 )
 """The switches that are constants of the specification."""
 
 BOUNDS: Final = (
-    *("MinIsr", "MaxRecords", "MaxLeaderEpoch", "MaxPartitionEpoch", "MaxFences", "MaxElections"),
-    *("MaxUncleanShutdowns", "MaxStops", "MaxMinIsrChanges", "MaxRequests"),
+    *("Spares", "MinIsr", "MaxRecords", "MaxLeaderEpoch", "MaxPartitionEpoch", "MaxFences", "MaxElections"),
+    *("MaxUncleanShutdowns", "MaxStops", "MaxMinIsrChanges", "MaxReassignments", "MaxUncleanElections"),
+    *("MaxFeatureChanges", "MaxRequests"),
 )
 """Those that make a model finite; a trace is finite."""
 
@@ -57,15 +67,65 @@ class _Record(dict[str, "_Value"]):
         return hash(tuple(self.items()))
 
 
-_LACKS: Final = {
-    ChangeReason.REASSIGNMENT: "reassignments",
-    ChangeReason.FEATURES_CHANGED: "changes of features",
-    ChangeReason.UNREGISTERED: "brokers that are unregistered",
-    ChangeReason.UNCLEAN_RECOVERY: "unclean elections",
-}
+class Rejection(NamedTuple):
+    """The first line that the specification cannot follow.
+
+    Attributes:
+        line: its number in the trace, from 1 on.
+        action: that does not allow it.
+        place: where it was written: node, incarnation and sequence.
+        event: what was written there, where the run is at hand.
+    """
+
+    line: int
+    action: str
+    place: str
+    event: str = ""
+
+
+class _Incarnation(NamedTuple):
+    """A partition of a topic, and not of another one of the same name."""
+
+    topic: str
+    partition: int
+    topic_id: TopicId
+
+
 _NOT_CREATED: Final = _Record(
-    leader=None, leaderEpoch=-1, partitionEpoch=-1, isr=frozenset(), elr=frozenset(), lastKnownLeader=None, minIsr=0
+    leader=None,
+    leaderEpoch=-1,
+    partitionEpoch=-1,
+    isr=frozenset(),
+    elr=frozenset(),
+    lastKnownElr=frozenset(),
+    lastKnownLeader=None,
+    minIsr=1,
+    hasElr=True,
+    replicas=frozenset(),
+    adding=frozenset(),
+    removing=frozenset(),
 )
+_GONE: Final[dict[str, "_Value"]] = {
+    "leader": None,
+    "lastKnownLeader": None,
+    **dict.fromkeys(("isr", "elr", "lastKnownElr", "replicas", "adding", "removing"), frozenset()),
+}
+"""Nobody is a replica of a partition that is deleted."""
+
+_LINES_OF_REASONS: Final = {
+    ChangeReason.ELECT_LEADERS: "ElectLeader",
+    ChangeReason.UNCLEAN_RECOVERY: "ElectLeader",
+    ChangeReason.REASSIGNMENT: "Reassign",
+    ChangeReason.MIN_ISR_CHANGED: "ChangeMinIsr",
+    ChangeReason.FEATURES_CHANGED: "ForgetElr",
+}
+"""Changes that are lines of their own; the others belong to the line of what set them off."""
+
+_CUTS: Final = {
+    TruncationReason.RESTARTED: "RestartLog",
+    TruncationReason.RECOVERED: "RecoverLog",
+}
+_CUT_OFF: Final = Rejection(0, "Finish", "the trace ends before it")
 _DISK_LOST: Final = "replace_disk"
 
 
@@ -118,6 +178,26 @@ def tla_configuration(rules: Mapping[str, str]) -> Iterator[str]:
     yield "VIEW Position"
 
 
+def outcomes_of(output: str) -> tuple[Rejection | None, ...]:
+    """Returns what TLC found of each trace, by what it printed: ``None`` where it accepted one.
+
+    Raises:
+        ConfigError: it did not come to an end.
+    """
+    found: dict[int, Rejection | None] = {
+        int(trace): None for trace in re.findall(r'^<<"accepted", (\d+)>>', output, re.MULTILINE)
+    }
+    for trace, line, action, place in re.findall(
+        r'^<<"rejected", (\d+), (\d+), "(\w+)", "([^"]+)">>', output, re.MULTILINE
+    ):
+        found[int(trace)] = Rejection(int(line), action, place)
+    ended = re.search(r'^<<"traces", (\d+)>>', output, re.MULTILINE)
+    if "No error has been found" not in output or ended is None or len(found) > int(ended[1]):
+        raise ConfigError(key="traces", value=output[-2000:], expected="the output of TLC, which saw all of them")
+    # A trace that came to no end of its own was cut off.
+    return tuple(found.get(trace, _CUT_OFF) for trace in range(1, int(ended[1]) + 1))
+
+
 def partition_traces(run: Iterable[LoggedEvent]) -> Iterator[Sequence[_Record]]:
     """Yields the lines of each partition of a run, in the order of time.
 
@@ -125,39 +205,82 @@ def partition_traces(run: Iterable[LoggedEvent]) -> Iterator[Sequence[_Record]]:
         ConfigError: it has none.
         NotSpecifiedError: something happened that the specification does not have.
     """
-    logged = sorted(run, key=_order)
-    created = {
-        TopicPartition(each.event.topic, each.event.partition): each
+    events_of_run = list(run)
+    controllers = frozenset(
+        each.node
+        for each in events_of_run
+        if isinstance(each.event, events.NodeStarted) and each.event.role is NodeRole.CONTROLLER
+    )
+    logged = _answers_first(sorted(events_of_run, key=partial(_order, controllers=controllers)))
+    created = [
+        _incarnation(each.event)
         for each in logged
         if isinstance(each.event, events.PartitionChanged) and each.event.reason is ChangeReason.CREATED
-    }
+    ]
     if not created:
         raise ConfigError(key="run", value=None, expected="one in which a partition was created")
     for partition in created:
         yield tuple(_Trace(partition, logged).lines())
 
 
-def _order(logged: LoggedEvent) -> tuple[bool, int, bool, int, int, int]:
-    """Orders by time; what the harness did precedes what came of it, and the end of the run is the last."""
+def _incarnation(event: events.PartitionEvent) -> _Incarnation:
+    return _Incarnation(event.topic, event.partition, event.topic_id)
+
+
+def _order(logged: LoggedEvent, *, controllers: frozenset[int]) -> tuple[bool, int, bool, bool, int, int, int]:
+    """Orders by time; what the harness did precedes what came of it, and the end of the run is the last.
+
+    Within a moment of virtual time a controller commits before brokers apply that.
+    """
     is_end = isinstance(logged.event, events.RunEnded)
-    return is_end, logged.time_ns, logged.node != HARNESS, logged.node, logged.incarnation, logged.sequence
+    is_broker = logged.node not in controllers
+    place = (logged.node, logged.incarnation, logged.sequence)
+    return is_end, logged.time_ns, logged.node != HARNESS, is_broker, *place
+
+
+def _answers_first(logged: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+    """Returns the events with what a leader takes from an answer before the high watermark that it allows.
+
+    Both are in one turn, and the second is noted first.
+    """
+    ordered: list[LoggedEvent] = []
+    for each in logged:
+        position = len(ordered)
+        if isinstance(each.event, events.AlterPartitionAnswered):
+            while position and _is_allowed_by(ordered[position - 1], each):
+                position -= 1
+        ordered.insert(position, each)
+    return ordered
+
+
+def _is_allowed_by(advanced: LoggedEvent, answered: LoggedEvent) -> bool:
+    return isinstance(advanced.event, events.HighWatermarkAdvanced) and (
+        advanced.node,
+        advanced.incarnation,
+        advanced.time_ns,
+        advanced.event.cause_id,
+    ) == (answered.node, answered.incarnation, answered.time_ns, answered.event.cause_id)
 
 
 class _Trace:
     """The lines of one partition in the making."""
 
-    def __init__(self, partition: TopicPartition, logged: Sequence[LoggedEvent]) -> None:
+    def __init__(self, partition: _Incarnation, logged: Sequence[LoggedEvent]) -> None:
         self._partition = partition
         self._logged = logged
         self._state = _NOT_CREATED
         self._change: events.PartitionChanged | None = None
-        self._min_isr = 1
-        self._replicas: frozenset[int] = frozenset()
+        self._min_isrs: dict[tuple[ConfigResource, str], str] = {}
+        self._static_min_isr = "1"
+        self._levels: dict[str, int] = {}
+        self._feature_cause: CauseId | None = None
         self._offsets: list[int] = []
         self._log_ends: dict[int, int] = {}
         self._shutting_down: set[int] = set()
         self._processes: dict[int, str] = {}
         self._witnesses: dict[int, Witness] = {}
+        self._controllers: set[int] = set()
+        self._opened: set[int] = set()
         self._is_guessed = False  # Reasons of changes are, where an observer reads the metadata of Kafka.
 
     def lines(self) -> Iterator[_Record]:
@@ -180,27 +303,34 @@ class _Trace:
         if node in self._processes and self._witnesses[node] is not Witness.PROCESS:
             return  # What an observer noticed of a broker is not all that it did.
         if isinstance(event, events.PartitionEvent):
-            if TopicPartition(event.topic, event.partition) != self._partition:
-                return
-            yield from self._partition_line(each)
+            self._check_strays(each, event)
+            if _incarnation(event) == self._partition:
+                yield from self._partition_line(position, each)
             return
         match event:
             case events.NodeStarted(role=NodeRole.BROKER):
                 self._processes[node] = event.incarnation_id
+                self._opened.discard(node)
                 if event.witness is Witness.PROCESS:
                     yield "Start", {"broker": node}
+            case events.NodeStarted(role=NodeRole.CONTROLLER):
+                self._controllers.add(node)
+                self._static_min_isr = event.properties.get(_MIN_ISR, self._static_min_isr)
             case events.NodeStopped() if node in self._processes:
-                yield "Stop", {"broker": node}
+                yield "Stop", {"broker": node, "hasOpened": node in self._opened}
             case events.FaultInjected(fault=fault) if fault == _DISK_LOST:
                 for victim in event.nodes:
                     if victim in self._processes:
                         yield "LoseDisk", {"broker": victim}
             case events.MetadataApplied(start_offset=start, end_offset=end):
+                self._opened.add(node)
                 if any(start <= offset < end for offset in self._offsets):
                     yield "Apply", {"broker": node, "end": end}
             case events.BrokerFenced():
                 self._shutting_down.discard(event.broker_id)
-                yield "Fence", {"broker": event.broker_id, **self._after(ChangeReason.BROKER_FENCED)}
+                is_gone = event.reason is FenceReason.UNREGISTERED
+                reason = ChangeReason.UNREGISTERED if is_gone else ChangeReason.BROKER_FENCED
+                yield "Unregister" if is_gone else "Fence", {"broker": event.broker_id, **self._after(reason)}
             case events.BrokerRegistered():
                 self._shutting_down.discard(event.broker_id)
                 self._offsets.append(event.metadata_offset)
@@ -210,13 +340,15 @@ class _Trace:
                         "broker": event.broker_id,
                         "brokerEpoch": event.broker_epoch,
                         "isClean": event.is_clean,
+                        "isProofTaken": self._levels.get(METADATA_VERSION, CLEAN_SHUTDOWN_PROOF)
+                        >= CLEAN_SHUTDOWN_PROOF,
                         "isOfThisProcess": self._processes.get(event.broker_id) == event.incarnation_id,
                         "isWitnessed": self._witnesses.get(event.broker_id) is Witness.PROCESS,
                         **self._after(ChangeReason.BROKER_REGISTERED),
                     },
                 )
             case events.BrokerUnfenced():
-                self._look_ahead(position, each)
+                self._look_ahead(position, each, ChangeReason.BROKER_UNFENCED)
                 yield (
                     "Unfence",
                     {
@@ -228,20 +360,29 @@ class _Trace:
                 )
             case events.ControlledShutdownStarted():
                 self._shutting_down.add(event.broker_id)
-                self._look_ahead(position, each)
+                self._look_ahead(position, each, ChangeReason.CONTROLLED_SHUTDOWN)
                 yield "Fence", {"broker": event.broker_id, **self._after(ChangeReason.CONTROLLED_SHUTDOWN)}
             case events.ConfigChanged(name=name) if name == _MIN_ISR:
                 yield from self._min_isr_line(position, each, event)
-            case events.FeatureChanged() if self._state is not _NOT_CREATED:
-                raise NotSpecifiedError(_LACKS[ChangeReason.FEATURES_CHANGED], each)
-            case events.TopicDeleted(topic=topic) if topic == self._partition.topic:
-                raise NotSpecifiedError("topics that are deleted", each)
+            case events.FeatureChanged(name=name, feature_level=level):
+                self._levels[name] = level
+                self._feature_cause = event.cause_id
+                if name == ELR_VERSION and self._state is not _NOT_CREATED:
+                    self._state = _Record({**self._state, "hasElr": level > 0})
+                    yield "ChangeFeature", {"partition": self._state}
+            case events.TopicDeleted(topic=topic, topic_id=topic_id):
+                if (topic, topic_id) == (self._partition.topic, self._partition.topic_id):
+                    self._offsets.append(event.metadata_offset)
+                    epoch = self._state["partitionEpoch"]
+                    assert isinstance(epoch, int), "always"
+                    self._state = _Record({**self._state, **_GONE, "partitionEpoch": epoch + 1})
+                    yield "DeletePartition", {"partition": self._state, "offset": event.metadata_offset}
             case events.ControllerActivated():
                 raise NotSpecifiedError("controllers that take over from one another", each)
 
     # --- The controller ---------------------------------------------------------------------------------------------
 
-    def _look_ahead(self, position: int, each: LoggedEvent) -> None:
+    def _look_ahead(self, position: int, each: LoggedEvent, reason: ChangeReason) -> None:
         """Finds the change of the partition that follows in the same turn of the controller."""
         for later in self._logged[position + 1 :]:
             if later.time_ns != each.time_ns:
@@ -250,31 +391,20 @@ class _Trace:
                 continue
             if later.event.cause_id != each.event.cause_id or type(later.event) is type(each.event):
                 return
-            if isinstance(later.event, events.PartitionChanged) and self._is_own(later.event):
-                self._note(later)
+            if isinstance(later.event, events.PartitionChanged) and _incarnation(later.event) == self._partition:
+                if later.event.reason is reason or self._is_guessed:
+                    self._change = later.event
                 return
 
-    def _is_own(self, event: events.PartitionEvent) -> bool:
-        return TopicPartition(event.topic, event.partition) == self._partition
-
-    def _note(self, each: LoggedEvent) -> None:
-        event = each.event
-        assert isinstance(event, events.PartitionChanged), "asked for before"
-        lacks = _LACKS.get(event.reason)
-        if lacks is not None or event.adding_replicas or event.removing_replicas:
-            raise NotSpecifiedError(lacks or _LACKS[ChangeReason.REASSIGNMENT], each)
-        if event.election is events.Election.UNCLEAN:
-            raise NotSpecifiedError("unclean elections", each)
-        self._change = event
-
     def _after(self, reason: ChangeReason) -> dict[str, _Value]:
-        """Returns the partition after a line, and the metadata offset of its change."""
+        """Returns the partition after a line, the metadata offset of its change, and whether that elected uncleanly."""
         change, self._change = self._change, None
         if change is not None and (change.reason is reason or self._is_guessed):
             self._offsets.append(change.metadata_offset)
             self._state = self._state_of(change)
-            return {"partition": self._state, "offset": change.metadata_offset}
-        return {"partition": self._state, "offset": 0}
+            is_unclean = change.election is events.Election.UNCLEAN
+            return {"partition": self._state, "offset": change.metadata_offset, "isUnclean": is_unclean}
+        return {"partition": self._state, "offset": 0, "isUnclean": False}
 
     def _state_of(self, change: events.PartitionChanged) -> _Record:
         return _Record(
@@ -283,38 +413,48 @@ class _Trace:
             partitionEpoch=change.partition_epoch,
             isr=frozenset(change.isr),
             elr=frozenset(change.elr),
+            lastKnownElr=frozenset(change.last_known_elr),
             lastKnownLeader=change.last_known_leader,
-            minIsr=self._effective_min_isr(),
+            minIsr=self._min_isr(),
+            hasElr=self._levels.get(ELR_VERSION, 1) > 0,
+            replicas=frozenset(change.replicas),
+            adding=frozenset(change.adding_replicas),
+            removing=frozenset(change.removing_replicas),
         )
 
-    def _effective_min_isr(self) -> int:
-        return min(self._min_isr, len(self._replicas)) if self._replicas else self._min_isr
+    def _min_isr(self) -> int:
+        """Returns the one that is configured, from the strongest place."""
+        places = (
+            (ConfigResource.TOPIC, self._partition.topic),
+            *((ConfigResource.BROKER, str(node)) for node in self._controllers),
+            (ConfigResource.BROKER, ""),
+        )
+        return int(next((self._min_isrs[place] for place in places if place in self._min_isrs), self._static_min_isr))
 
     def _min_isr_line(
         self, position: int, each: LoggedEvent, event: events.ConfigChanged
     ) -> Iterator[tuple[str, dict[str, _Value]]]:
-        is_own = event.resource is ConfigResource.TOPIC and event.resource_name == self._partition.topic
-        if (
-            not is_own
-            and self._state is _NOT_CREATED
-            and event.resource is ConfigResource.BROKER
-            and not event.resource_name
-        ):
-            self._min_isr = int(event.value or 1)
+        place = (event.resource, event.resource_name)
+        if event.resource is ConfigResource.TOPIC and event.resource_name != self._partition.topic:
             return
-        if not is_own:
-            if event.resource is ConfigResource.BROKER:
-                raise NotSpecifiedError("changes of min ISR other than a topic's", each)
+        if event.resource is ConfigResource.BROKER and event.resource_name in map(str, self._processes):
+            if event.value is not None:
+                raise NotSpecifiedError("min ISR of a single broker", each)
             return
         if event.value is None:
-            raise NotSpecifiedError("min ISR that is deleted", each)
-        self._min_isr = int(event.value)
+            self._min_isrs.pop(place, None)
+        else:
+            self._min_isrs[place] = event.value
         self._offsets.append(event.metadata_offset)
-        if self._state is _NOT_CREATED:
+        if not self._state["replicas"]:
             return
-        self._look_ahead(position, each)
+        if event.cause_id == self._feature_cause:
+            self._state = _Record({**self._state, "minIsr": self._min_isr()})
+            yield "ChangeFeature", {"partition": self._state, "offset": event.metadata_offset}
+            return
+        self._look_ahead(position, each, ChangeReason.MIN_ISR_CHANGED)
         if self._change is None:
-            self._state = _Record({**self._state, "minIsr": self._effective_min_isr()})
+            self._state = _Record({**self._state, "minIsr": self._min_isr()})
             yield "ChangeMinIsr", {"partition": self._state, "offset": event.metadata_offset}
         else:
             fields = self._after(ChangeReason.MIN_ISR_CHANGED)
@@ -322,7 +462,7 @@ class _Trace:
 
     # --- The partition ----------------------------------------------------------------------------------------------
 
-    def _partition_line(self, each: LoggedEvent) -> Iterator[tuple[str, dict[str, _Value]]]:
+    def _partition_line(self, position: int, each: LoggedEvent) -> Iterator[tuple[str, dict[str, _Value]]]:
         node, event = each.node, each.event
         match event:
             case events.PartitionChanged():
@@ -340,12 +480,17 @@ class _Trace:
                     },
                 )
             case events.LogOpened():
-                if event.log_start_offset:
-                    raise NotSpecifiedError("records that are deleted", each)
-                if event.log_end_offset > self._log_ends.get(node, 0):
-                    raise NotSpecifiedError("logs that have more than was recorded", each)
+                yield from self._unrecorded(each, event)
                 self._log_ends[node] = event.log_end_offset
-                yield "OpenLog", {"broker": node, "end": event.log_end_offset, "hw": event.high_watermark}
+                yield (
+                    "OpenLog",
+                    {
+                        "broker": node,
+                        "start": event.log_start_offset,
+                        "end": event.log_end_offset,
+                        "hw": event.high_watermark,
+                    },
+                )
             case events.BecameLeader():
                 yield (
                     "Lead",
@@ -382,11 +527,9 @@ class _Trace:
                 else:
                     yield "Fetch", {**fields, "term": event.current_leader_epoch}
             case events.LogTruncated():
-                if event.reason not in (TruncationReason.DIVERGING_EPOCH, TruncationReason.HIGH_WATERMARK):
-                    raise NotSpecifiedError(f"logs that are cut with reason {event.reason}", each)
                 self._log_ends[node] = event.new_end_offset
                 yield (
-                    "Truncate",
+                    _CUTS.get(event.reason, "Truncate"),
                     {
                         "broker": node,
                         "reason": str(event.reason),
@@ -433,24 +576,77 @@ class _Trace:
                     },
                 )
             case events.LogStartOffsetRaised():
-                raise NotSpecifiedError("records that are deleted", each)
-            case events.LogDeleted() | events.StrayDetected():
-                raise NotSpecifiedError("logs that are deleted", each)
+                yield "RaiseLogStart", {"broker": node, "new": event.new}
+            case events.LogDeleted():
+                self._log_ends[node] = 0
+                yield "DeleteLog", {"broker": node, "end": self._about_to_apply(position, each)}
+
+    def _about_to_apply(self, position: int, each: LoggedEvent) -> int:
+        """Returns the end of the metadata that a broker says later in this turn to have applied; 0 if it has before."""
+        for later in self._logged[position + 1 :]:
+            if later.time_ns != each.time_ns:
+                return 0
+            is_own = (later.node, later.event.cause_id) == (each.node, each.event.cause_id)
+            if is_own and isinstance(later.event, events.MetadataApplied):
+                return later.event.end_offset
+        return 0
+
+    def _unrecorded(self, each: LoggedEvent, opened: events.LogOpened) -> Iterator[tuple[str, dict[str, _Value]]]:
+        """Yields batches that a process appended and, for it ended within that turn, did not tell of.
+
+        Others have told of them, unless it was a leader; then what it appended is taken for one batch.
+        """
+        end = self._log_ends.get(each.node, 0)
+        while opened.log_start_offset <= end < opened.log_end_offset:
+            epoch = next((epoch for epoch, start in reversed(opened.epochs) if start <= end), None)
+            batch = self._appended_elsewhere(end, epoch)
+            if epoch is None and batch is None:
+                raise NotSpecifiedError("logs with records of which no epoch is known", each)
+            epoch = epoch if batch is None else batch.leader_epoch
+            last = opened.log_end_offset - 1 if batch is None else batch.last_offset
+            crc = f"of {_place(each)}" if batch is None else str(batch.crc)
+            yield "Keep", {"broker": each.node, "base": end, "last": last, "epoch": epoch, "crc": crc}
+            end = last + 1
+
+    def _appended_elsewhere(self, base: int, epoch: LeaderEpoch | None) -> events.BatchAppended | None:
+        batches = (each.event for each in self._logged if isinstance(each.event, events.BatchAppended))
+        return next(
+            (
+                batch
+                for batch in batches
+                if (_incarnation(batch), batch.base_offset) == (self._partition, base)
+                and epoch in (None, batch.leader_epoch)
+            ),
+            None,
+        )
+
+    def _check_strays(self, each: LoggedEvent, event: events.PartitionEvent) -> None:
+        """Refuses what a topic inherits from one of the same name (S27)."""
+        is_kept = isinstance(event, events.StrayDetected) and event.action is StrayCleanup.OFF
+        is_of_other = _incarnation(event)[:2] == self._partition[:2] and event.topic_id != self._partition.topic_id
+        if is_kept and is_of_other:
+            raise NotSpecifiedError("logs that a topic takes over from one of the same name", each)
 
     def _changed(self, each: LoggedEvent, event: events.PartitionChanged) -> Iterator[tuple[str, dict[str, _Value]]]:
         if event.reason is ChangeReason.CREATED:
-            self._replicas = frozenset(event.replicas)
             self._state = self._state_of(event)
             self._offsets.append(event.metadata_offset)
             yield "CreatePartition", {"partition": self._state, "offset": event.metadata_offset}
             return
         if event.partition_epoch == self._state["partitionEpoch"]:
             return  # It was found by looking ahead.
-        self._note(each)
+        self._change = event
         if event.reason is ChangeReason.ALTER_PARTITION and self._is_guessed:
             yield "ChangeIsr", self._after(ChangeReason.ALTER_PARTITION)
-        if event.reason is ChangeReason.ELECT_LEADERS:
-            yield "ElectLeader", self._after(ChangeReason.ELECT_LEADERS)
+        if event.reason in _LINES_OF_REASONS:
+            yield _LINES_OF_REASONS[event.reason], self._after(event.reason)
+
+
+def with_events(outcomes: Sequence[Rejection | None], run: Iterable[LoggedEvent]) -> tuple[Rejection | None, ...]:
+    """Returns what TLC found with the events that it means."""
+    places = {each.place for each in outcomes if each is not None}
+    written = {place: str(logged.event) for logged in run if (place := _place(logged)) in places} if places else {}
+    return tuple(each and each._replace(event=written.get(each.place, "")) for each in outcomes)
 
 
 def _place(logged: LoggedEvent) -> str:

@@ -1,14 +1,17 @@
 """Compares the independent judge with the two oracles.
 
     python -m tests.independent.compare --seeds 1..1000 --era kip-966
+    python -m tests.independent.compare --runs store
 
-Each schedule is drawn, played and written as in ``tests.verification.agreement``; then three judges judge it. The only
-module here that imports the project. Exits with 1 at a disagreement that no exemption of ``docs/independent-oracle.md``
+Each schedule is drawn, played and written as in ``tests.verification.agreement``; then three judges judge it. Runs in
+directories, such as those that ``laststand run chaos/scenarios`` leaves, are judged by two. The only module here that
+imports the project. Exits with 1 at a disagreement that no exemption of ``docs/independent-oracle.md``
 names.
 """
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +20,7 @@ from laststand.emulator.plan.plan import Plan
 from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from laststand.emulator.verification.judge import judge as verify
-from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_directory import find_runs, open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run
 from laststand.emulator.verification.verdict.report import CheckStatus, VerdictReport
 from tests.independent.checks import CHECKS
@@ -62,9 +65,29 @@ def compare(seed: int, era: str) -> Compared:
     return Compared(seed=seed, profile=schedule.profile, verdict=verdict, disagreements=disagreements)
 
 
+def compare_runs(parents: Sequence[Path]) -> int:
+    """Prints what the judges of recorded runs disagree on; returns the exit code."""
+    runs = [run for parent in parents for run in find_runs(parent)]
+    verdicts: Counter[str] = Counter()
+    disagreeing = 0
+    for run in runs:
+        mine = judge(run)
+        found = list(differences(mine, verify(plan_run(0, open_run_directory(run))).report))
+        verdicts[mine.verdict] += 1
+        disagreeing += bool(found)
+        sys.stdout.writelines(f"{run}: {sentence}\n" for sentence in found)
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ("valid", "violation", "unknown"))
+    sys.stdout.write(f"{len(runs)} runs ({counts}), {disagreeing} disagreements\n")
+    return 1 if disagreeing or not runs else 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compares in each era that is asked for; returns the exit code."""
-    options = options_parser(__doc__).parse_args(arguments)
+    parser = options_parser(__doc__)
+    parser.add_argument("--runs", type=Path, nargs="+", help="directories of runs, instead of seeds")
+    options = parser.parse_args(arguments)
+    if options.runs:
+        return compare_runs(options.runs)
     return compare_eras(options, lambda era: partial(compare, era=era))
 
 

