@@ -10,30 +10,32 @@ from pathlib import Path
 
 import pytest
 
-from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.chaos.scenario.scenario_file import load_scenario
 from laststand.cli.main import cli
 from laststand.cli.program.exit_codes import ExitCode
 from laststand.emulator.cluster.hook_presets import PRESETS, preset
 from laststand.emulator.verification.judge_here import judge_here
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
-from tests.cluster.settings import QUICK
+from tests.cluster.settings import QUICK, patient_copy
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S
 from tests.fake_kafka import FakeCluster, Fault
 from tests.fake_programs import write_fakes
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 HOOKS = """\
 nodes: {{0: '0', 1: '1', 2: '2'}}
 hooks:
   isolate:
+    within: 120 s
     command: {laststand} chaos isolate {{name}} --clients {{clients}} --dir {cluster}
     effective_when: '{laststand} status --dir {cluster} | grep -q "fault: isolate on node "{{name}}" "'
-  power_loss: {{command: '{laststand} chaos power-loss {{name}} --keep {{keep}} --dir {cluster}'}}
-  start: {{command: '{laststand} chaos start {{name}} --dir {cluster}'}}
+  power_loss: {{command: '{laststand} chaos power-loss {{name}} --keep {{keep}} --dir {cluster}', within: 120 s}}
+  start: {{command: '{laststand} chaos start {{name}} --dir {cluster}', within: 120 s}}
   heal:
+    within: 120 s
     command: {laststand} chaos heal --dir {cluster}
     effective_when: '! {laststand} status --dir {cluster} | grep -q "fault: isolate"'
 """
@@ -43,8 +45,8 @@ OF_A_KNOWN_LOSS = "kip-966/reassignment-cancelled-at-any-price"
 STOP_AND_START = """\
 nodes: {{0: '0', 1: '1', 2: '2', 3: '3'}}
 hooks:
-  stop: {{command: '{laststand} chaos stop {{name}} --dir {cluster}', within: 60 s}}
-  start: {{command: '{laststand} chaos start {{name}} --dir {cluster}', within: 60 s}}
+  stop: {{command: '{laststand} chaos stop {{name}} --dir {cluster}', within: 120 s}}
+  start: {{command: '{laststand} chaos start {{name}} --dir {cluster}', within: 120 s}}
 """
 
 FAKE_HOOKS = """\
@@ -170,7 +172,15 @@ def test_a_cluster_is_found_to_lose_the_records_that_it_knows_itself_to_have_los
         hooks = tmp_path / "hooks.yaml"
         program = f"{sys.executable} -m laststand.cli"
         hooks.write_text(HOOKS.format(laststand=program, cluster=cluster.directory))
-        arguments = ["run", "kip-966/last-replica-standing", "--driver", "external", "--era", era, "--keep-topics"]
+        arguments = [
+            "run",
+            str(patient_copy("kip-966/last-replica-standing", tmp_path)),
+            "--driver",
+            "external",
+            "--era",
+            era,
+            "--keep-topics",
+        ]
         arguments += ["--bootstrap", cluster.bootstrap_servers, "--hooks", str(hooks), "--judge", "here"]
         cli.main([*arguments, "--out", str(tmp_path / "out")], standalone_mode=False)
         own = cluster.verify()
@@ -185,9 +195,9 @@ def test_a_cluster_is_found_to_lose_the_records_that_it_knows_itself_to_have_los
 @pytest.mark.usefixtures("judged_here")
 @pytest.mark.parametrize(("era", "lost"), [("kafka-4.2", 50), ("kip-966", 0)])
 def test_where_the_loss_is_determined_either_driver_counts_the_same(era: str, lost: int, tmp_path: Path) -> None:
-    scenario = load_scenario(find_scenario(OF_A_KNOWN_LOSS))
+    path = patient_copy(OF_A_KNOWN_LOSS, tmp_path)
     judged = {}
-    settings = dict(scenario.properties)
+    settings = dict(load_scenario(path).properties)
     with StandingCluster(store=tmp_path / "store", kafka=True, brokers=4, settings=settings, era=era) as cluster:
         (tmp_path / "hooks.yaml").write_text(
             STOP_AND_START.format(laststand=f"{sys.executable} -m laststand.cli", cluster=cluster.directory)
@@ -195,7 +205,7 @@ def test_where_the_loss_is_determined_either_driver_counts_the_same(era: str, lo
         external = ["--driver", "external", "--keep-topics", "--hooks", str(tmp_path / "hooks.yaml")]
         external += ["--bootstrap", cluster.bootstrap_servers]
         for driver, options in (("external", external), ("process", [])):
-            arguments = ["run", OF_A_KNOWN_LOSS, "--era", era, "--judge", "here", "--out", str(tmp_path / driver)]
+            arguments = ["run", str(path), "--era", era, "--judge", "here", "--out", str(tmp_path / driver)]
             cli.main([*arguments, *options], standalone_mode=False)
             [run] = (tmp_path / driver / OF_A_KNOWN_LOSS).glob("2*")
             judged[driver] = judge_here(run).report

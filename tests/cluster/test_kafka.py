@@ -8,13 +8,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-import yaml
 
 from laststand.chaos.campaign import Campaign, EraOrder, play_runs, run_orders
 from laststand.chaos.kafka.program import judged_as, kafka_program
 from laststand.chaos.play.expectation import compare
 from laststand.chaos.scenario.scenario import Scenario
-from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.chaos.scenario.scenario_file import load_scenario
 from laststand.cli.main import cli
 from laststand.emulator.cluster.kafka_distribution import PLAYED_VERSION, KafkaProgram
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
@@ -26,6 +25,7 @@ from laststand.emulator.verification.verdict.forms import summary
 from laststand.emulator.verification.verdict.report import CheckStatus, Expected, Verdict, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 from tests.cluster.hand_started_kafka import hand_started
+from tests.cluster.settings import patient_copy
 from tests.cluster.survivors import MARK, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -127,17 +127,6 @@ def campaign_of(scenario: Scenario, kafka: KafkaProgram, store: Path) -> Campaig
         driver=DriverName.KAFKA,
         kafka=kafka,
     )
-
-
-def patient_copy(name: str, directory: Path) -> Path:
-    """Writes a bundled scenario with more time for its barriers, and returns where."""
-    document = yaml.safe_load(find_scenario(name).read_text(encoding="utf-8"))
-    for step in document["steps"]:
-        if "until" in step:
-            step["until"].setdefault("within", "90 s")
-    path = directory / f"{Path(name).name}.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return path
 
 
 def test_a_scenario_is_played_and_judged(played: dict[str, tuple[Scenario, VerdictReport]]) -> None:

@@ -101,8 +101,7 @@ def test_it_is_found_what_a_cluster_knows_itself_to_have_lost(era: str, lost: in
     assert report.verdict is (Verdict.VIOLATION if lost else Verdict.VALID)
 
 
-def test_a_compacted_topic_is_not_judged(tmp_path: Path) -> None:
-    """What it replaces would look lost."""
+def test_a_compacted_topic_whose_older_records_would_look_lost_is_not_judged(tmp_path: Path) -> None:
     with StandingCluster(store=tmp_path / "store", kafka=True, settings=PATIENT) as cluster:
         cluster.create_topic("orders", partitions=1, replication_factor=3, config={"cleanup.policy": "compact"})
         with tapped(cluster.bootstrap_servers, tmp_path / "run") as servers:

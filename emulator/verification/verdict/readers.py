@@ -6,6 +6,7 @@ both were given counts as given twice. No broker moves a consumer: where no answ
 known, since a client that seeks tells nobody.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
@@ -102,9 +103,9 @@ class _Stream:
         self.twice: list[tuple[int, int]] = []
         self.jumps: list[Jump] = []
 
-    def go_on(self, poll: Poll, cause: JumpCause) -> None:
+    def go_on(self, poll: Poll, cause: JumpCause | None) -> None:
         """Takes a poll that gave batches; ``cause`` is that of a jump, if it is one."""
-        if self.expected is not None and self.expected != poll.position:
+        if self.expected is not None and cause is not None:
             self.jumps.append(Jump(expected=self.expected, position=poll.position, cause=cause))
         for (base, last), crc in zip(poll.spans, poll.crcs, strict=True):
             first, batch = max(base, poll.position), _Batch(last, crc)
@@ -133,11 +134,14 @@ class _Walk:
         self._facts = facts
         self._streams: list[_Stream] = []
         self._by_process: dict[tuple[str, str | None], _Stream] = {}
-        self._positions: dict[str, list[GroupPositionOperation]] = {}
-        for each in sorted(facts.cluster.group_positions, key=lambda each: each.time_ns):
+        self._groups: dict[str, set[str]] = {}
+        self._given: dict[str, list[GroupPositionOperation]] = {}
+        for each in sorted(facts.cluster.group_positions, key=_time_of):
             client = ForeignProcess.parse(each.process)
             if client is not None and (each.topic, each.partition) == (facts.topic, facts.partition):
-                self._positions.setdefault(client.client_id, []).append(each)
+                self._groups.setdefault(client.client_id, set()).add(each.group_id)
+                if each.kind == "fetch" and each.type is OperationType.OK:
+                    self._given.setdefault(client.client_id, []).append(each)
 
     def take(self, poll: Poll) -> None:
         client = ForeignProcess.parse(poll.process)
@@ -154,7 +158,8 @@ class _Walk:
         if poll.error == ErrorCode.OFFSET_OUT_OF_RANGE.name:
             stream.is_out_of_range = True
         elif poll.spans:
-            stream.go_on(poll, self._cause(stream, poll))
+            has_jumped = stream.expected not in (None, poll.position)
+            stream.go_on(poll, self._cause(stream, client.client_id, poll) if has_jumped else None)
 
     def readers(self) -> Iterator[Reader]:
         facts = self._facts
@@ -184,27 +189,25 @@ class _Walk:
                 return stream
         return None
 
-    def _cause(self, stream: _Stream, poll: Poll) -> JumpCause:
+    def _cause(self, stream: _Stream, client_id: str, poll: Poll) -> JumpCause:
         if stream.is_out_of_range:
             return JumpCause.OUT_OF_RANGE
-        client = ForeignProcess.parse(poll.process)
-        if client is not None and self._was_given(client.client_id, poll, since_ns=stream.time_ns):
-            return JumpCause.GROUP_POSITION
-        return JumpCause.NOT_KNOWN
+        was_given = self._was_given(client_id, poll, since_ns=stream.time_ns)
+        return JumpCause.GROUP_POSITION if was_given else JumpCause.NOT_KNOWN
 
     def _was_given(self, client_id: str, poll: Poll, *, since_ns: int) -> bool:
         """Returns whether a coordinator gave the client that position meanwhile, or said that there is none."""
-        return any(
-            each.kind == "fetch"
-            and each.type is OperationType.OK
-            and since_ns <= each.time_ns <= poll.time_ns
-            and each.offset in (None, poll.position)
-            for each in self._positions.get(client_id, ())
-        )
+        given = self._given.get(client_id, [])
+        first, end = bisect_left(given, since_ns, key=_time_of), bisect_right(given, poll.time_ns, key=_time_of)
+        return any(each.offset in (None, poll.position) for each in given[first:end])
 
     def _group_of(self, client_id: str) -> str | None:
-        groups = {each.group_id for each in self._positions.get(client_id, ())}
-        return groups.pop() if len(groups) == 1 else None
+        groups = self._groups.get(client_id, set())
+        return next(iter(groups)) if len(groups) == 1 else None
+
+
+def _time_of(operation: GroupPositionOperation) -> int:
+    return operation.time_ns
 
 
 def _missed(facts: PartitionFacts, stream: _Stream) -> Iterator[tuple[int, int]]:
