@@ -1,4 +1,4 @@
-"""How soon clusters that tests start miss a broker, and how long scenarios wait."""
+"""Properties of the clusters that tests start, and deadlines of the scenarios that they play there."""
 
 from collections.abc import Mapping
 from pathlib import Path

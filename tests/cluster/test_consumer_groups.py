@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from laststand.emulator.verification.verdict.report import Verdict
+from laststand.emulator.verification.verdict.report import CheckStatus, Verdict
 from laststand.standing_cluster import StandingCluster
 from tests.cluster.settings import QUICK
 from tests.cluster.test_kafka_clients import produce
@@ -101,8 +101,8 @@ def test_members_share_partitions_and_positions_survive_the_coordinator(tmp_path
     assert (report.verdict, report.lost_records) == (Verdict.VALID, 0), report.unknown_reasons
 
 
-def position_after_last_replica_standing(store: Path, era: str) -> int | None:
-    """Returns the group's position after the only in-sync replica of its positions lost power."""
+def position_after_last_replica_standing(store: Path, era: str) -> tuple[int | None, CheckStatus]:
+    """Returns the position of a group whose only in-sync replica lost power, and what C5 says of it."""
     with StandingCluster(store=store, kafka=True, settings=SETTINGS, era=era) as cluster:
         cluster.create_topic("orders", partitions=1, replication_factor=3)
         servers = cluster.bootstrap_servers.split(",")
@@ -119,9 +119,12 @@ def position_after_last_replica_standing(store: Path, era: str) -> int | None:
         cluster.chaos("until: {node: 2, unfenced: true}")
         cluster.chaos("heal: all")
         cluster.chaos("until: {partition: __consumer_offsets-0, isr: [0, 1, 2]}")
-        return asyncio.run(committed(",".join(servers)))
+        position = asyncio.run(committed(",".join(servers)))
+        report = cluster.verify()
+    assert report.doubts == ()
+    return position, next(check.status for check in report.checks if check.check_id == "C5")
 
 
 def test_the_era_decides_whether_positions_go_back(tmp_path: Path) -> None:
-    assert position_after_last_replica_standing(tmp_path / "before", "kafka-3.9") is None
-    assert position_after_last_replica_standing(tmp_path / "after", "kip-966") == 15
+    assert position_after_last_replica_standing(tmp_path / "before", "kafka-3.9") == (None, CheckStatus.VIOLATED)
+    assert position_after_last_replica_standing(tmp_path / "after", "kip-966") == (15, CheckStatus.OK)
