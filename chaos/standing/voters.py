@@ -97,4 +97,6 @@ def _check_is_new(voters: Sequence[ReplicaProgress], observers: Sequence[Replica
 
 
 def _of(replicas: Sequence[ReplicaProgress], node_id: NodeId) -> ReplicaProgress | None:
-    return next((each for each in replicas if each.key.node_id == node_id), None)
+    """Returns a node's replica, the one that fetched last: an observer that is gone is remembered for some minutes."""
+    found = (each for each in replicas if each.key.node_id == node_id)
+    return max(found, key=lambda each: each.last_fetch_ms or 0, default=None)

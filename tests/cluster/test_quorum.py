@@ -112,6 +112,12 @@ async def test_a_voter_is_removed_and_added_while_it_runs_and_after_it_was_down(
         assert [voter.key.node_id for voter in found.voters] == list(CONTROLLERS)
         with pytest.raises(ConfigError, match="no voter"):
             await add_voter(admin, leader)
+
+        assert (await execute(target, actions.ReplaceDisk(nodes=(leader,)))).bit
+        await execute(target, actions.Start(nodes=(leader,)))
+        assert await remove_voter(admin, leader, removed.directory_id) == removed
+        added = await add_voter(admin, leader)
+        assert added.directory_id != removed.directory_id, "it is another disk"
         with pytest.raises(ConfigError, match="expected a voter"):
             await remove_voter(admin, leader, "another-disk")
 

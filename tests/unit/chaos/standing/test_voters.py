@@ -1,0 +1,91 @@
+"""Voters that are added and removed: which replica of a node is meant, and what is refused before anybody is asked."""
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from laststand.chaos.standing.voters import add_voter, remove_voter
+from laststand.emulator.client.admin import AdminClient
+from laststand.emulator.core import messages
+from laststand.emulator.core.errors import ConfigError, ErrorCode
+from laststand.emulator.core.quorum.messages import (
+    AddRaftVoterRequest,
+    DescribeQuorumResponse,
+    RemoveRaftVoterRequest,
+    ReplicaProgress,
+    VoterChangeResponse,
+)
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
+from laststand.emulator.core.types import MetadataOffset, NodeId
+
+LEADER = ReplicaKey(NodeId(100), DirectoryId("disk-100"))
+OLD = ReplicaKey(NodeId(102), DirectoryId("old"))
+NEW = ReplicaKey(NodeId(102), DirectoryId("new"))
+
+
+class Quorum:
+    """A leader of scripted answers; the last one stays."""
+
+    def __init__(self, *described: DescribeQuorumResponse) -> None:
+        self.described = list(described)
+        self.changes: list[object] = []
+        self.admin = AdminClient(self.ask, controller_id=LEADER.node_id)
+
+    async def ask(self, node_id: NodeId, request: messages.Request) -> messages.Response:
+        assert node_id == LEADER.node_id
+        asked: object = request
+        if isinstance(asked, AddRaftVoterRequest | RemoveRaftVoterRequest):
+            self.changes.append(asked)
+            return cast(messages.Response, VoterChangeResponse(error=ErrorCode.NONE))
+        answer = self.described.pop(0) if len(self.described) > 1 else self.described[0]
+        return cast(messages.Response, answer)
+
+
+def replica(key: ReplicaKey, *, end: int = 10, fetched_ms: int = 1000) -> ReplicaProgress:
+    return ReplicaProgress(
+        key=key, log_end_offset=MetadataOffset(end), last_fetch_ms=fetched_ms, last_caught_up_ms=fetched_ms
+    )
+
+
+def described(*observers: ReplicaProgress, voters: tuple[ReplicaKey, ...] = (LEADER,)) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        error=ErrorCode.NONE,
+        leader_id=LEADER.node_id,
+        high_watermark=MetadataOffset(10),
+        voters=tuple(map(replica, voters)),
+        observers=observers,
+    )
+
+
+def test_the_disk_that_a_node_has_now_is_added_once_it_has_caught_up() -> None:
+    stale = replica(OLD, end=10, fetched_ms=900)
+    quorum = Quorum(described(), described(stale, replica(NEW, end=3)), described(stale, replica(NEW)))
+    assert asyncio.run(add_voter(quorum.admin, NEW.node_id)) == NEW
+    [change] = quorum.changes
+    assert isinstance(change, AddRaftVoterRequest)
+    assert change.voter == NEW
+
+
+def test_the_voter_of_an_old_disk_is_removed_first() -> None:
+    quorum = Quorum(described(replica(NEW), voters=(LEADER, OLD)))
+    with pytest.raises(ConfigError, match="metadata-quorum remove 102 --directory-id old"):
+        asyncio.run(add_voter(quorum.admin, NEW.node_id))
+    assert asyncio.run(remove_voter(quorum.admin, NEW.node_id, "old")) == OLD
+
+
+@pytest.mark.parametrize(
+    ("voters", "directory_id", "problem"),
+    [
+        ((LEADER,), None, "expected a voter: 100/disk-100"),
+        ((LEADER, OLD), "new", "expected a voter"),
+        ((OLD,), None, "it is the last voter"),
+    ],
+)
+def test_who_is_no_voter_or_the_last_one_is_not_removed(
+    voters: tuple[ReplicaKey, ...], directory_id: str | None, problem: str
+) -> None:
+    quorum = Quorum(described(voters=voters))
+    with pytest.raises(ConfigError, match=problem):
+        asyncio.run(remove_voter(quorum.admin, NEW.node_id, directory_id))
+    assert quorum.changes == []
