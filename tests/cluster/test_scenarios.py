@@ -39,6 +39,7 @@ AS_PROCESSES = {
     "faults/flipped-bit": "kip-966",
     "faults/flipped-bit-of-the-leader": "kip-966",
     "faults/messages": "kip-966",
+    "faults/quorum": "kip-966",
     "faults/slow-links": "kip-966",
 }
 """Eras by scenario: all that virtual time cannot play, and some of each subject; ``make soak`` plays the others."""
