@@ -4,7 +4,8 @@ A container that is started again has the same environment, so such a node draws
 after those whose event files it finds. Variables begin with ``LASTSTAND_``:
 
 ======================  ============================================================================
-``NODE_ID``             brokers are 0..N-1, the controller is 100
+``NODE_ID``             brokers are 0..N-1, the controller is 100, several are 100 and up
+``CONTROLLER_IDS``      of all controllers, where there are several: ``100,101,102``
 ``ADDRESSES``           where this node reaches each other one: ``100=toxiproxy:20000,1=toxiproxy:20103``
 ``CONTROLLER_ADDRESS``  where the controller listens itself: before a broker's first start, its host must be there
 ``DIRECTORY``           the run's; ``nodes/<id>`` and ``events`` are in it
@@ -54,6 +55,7 @@ EVERY_INTERFACE: Final = "0.0.0.0"
 PROPERTIES_FILE: Final = "PROPERTIES_FILE"
 TOKEN_FILE: Final = "TOKEN_FILE"
 CONTROLLER_ADDRESS: Final = "CONTROLLER_ADDRESS"
+CONTROLLER_IDS: Final = "CONTROLLER_IDS"
 KAFKA_CLIENTS: Final = "KAFKA_CLIENTS"
 
 _OWN: Final = frozenset(
@@ -62,6 +64,7 @@ _OWN: Final = frozenset(
         PROPERTIES_FILE,
         TOKEN_FILE,
         CONTROLLER_ADDRESS,
+        CONTROLLER_IDS,
         KAFKA_CLIENTS,
     }
 )
@@ -114,7 +117,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         node_id=node_id,
         incarnation=incarnation,
         cluster_id=_text(given, "CLUSTER_ID"),
-        controller_ids=(_CONTROLLER,),
+        controller_ids=_controller_ids(given, rules.kind),
         data_dirs=(str(node / "data"),),
         ledger_dir=str(node / "ledger"),
         event_file=str(directory / "events" / f"{node_id}-{incarnation}{suffix}"),
@@ -132,6 +135,19 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     )
     RunToken.read_or_draw(Path(token_file))
     return config
+
+
+def _controller_ids(given: Mapping[str, str], kind: ClusterKind) -> tuple[NodeId, ...]:
+    text = given.get(CONTROLLER_IDS)
+    if not text:
+        return (_CONTROLLER,)
+    expected = "ids of controllers, ascending from 100, such as 100,101,102"
+    if kind is ClusterKind.ZOOKEEPER:
+        raise ConfigError(key=PREFIX + CONTROLLER_IDS, value=text, expected="an era without ZooKeeper, which has one")
+    ids = tuple(NodeId(int(each)) for each in text.split(",") if each.isdecimal())
+    if text != ",".join(map(str, ids)) or ids != tuple(range(_CONTROLLER, _CONTROLLER + len(ids))):
+        raise ConfigError(key=PREFIX + CONTROLLER_IDS, value=text, expected=expected)
+    return ids
 
 
 def _certified(token_file: str, node_id: NodeId, listeners: Mapping[str, KafkaListenerConfig]) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The compose file of a cluster: ``docker/compose.yaml`` and what ``laststand compose`` prints, from one template.
 
 Every ordered pair of nodes talks through a proxy of its own, as processes do. Proxies have fixed ports: 20000, plus 100
-times the number of who dials (0 the clients, 1 the controller, 2 and up the brokers, 92 and 93 clients of Kafka), plus
-that of who is dialled.
+times the number of who dials (0 the clients, 1 the controller, 2 and up the brokers, 92 and 93 clients of Kafka, 94 and
+up further controllers), plus that of who is dialled.
 
 Brokers serve two clients of Kafka: ``network`` is whoever dials from the project's network, ``host`` whoever dials from
 this machine.
@@ -34,7 +34,7 @@ from laststand.emulator.core.eras import is_zookeeper_era
 from laststand.emulator.core.types import NodeId, kafka_client_ids
 from laststand.emulator.node.environment import PREFIX, kafka_port
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, is_kafka_client
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, controller_ids, is_kafka_client
 
 TEMPLATE: Final = Path(__file__).with_name("compose.yaml.j2")
 NODE_PORT: Final = 9092
@@ -99,6 +99,7 @@ def render(
     brokers: int,
     racks: int,
     era: str,
+    controllers: int = 1,
     switches: Mapping[str, str] = EMPTY,
     properties: Mapping[str, str] = EMPTY,
 ) -> str:
@@ -108,18 +109,19 @@ def render(
         brokers: ids are 0 to ``brokers`` - 1.
         racks: in how many racks they are in turn, ``a`` and on; 0 for none.
         era: the protocol, unless the environment names another (``LASTSTAND_ERA``).
+        controllers: ids are 100 and up; several are a quorum, and have no ZooKeeper server in their place.
         switches: rules that are changed, unless the environment names others (``LASTSTAND_SET``).
         properties: of every node, by Kafka's names, unless the environment has others.
     """
-    node_ids = (CONTROLLER, *(NodeId(broker) for broker in range(brokers)))
+    broker_ids = tuple(NodeId(broker) for broker in range(brokers))
+    node_ids = (*controller_ids(controllers), *broker_ids)
     has_zookeeper = is_zookeeper_era(era)
     nodes = [_node(node_id, node_ids, racks) for node_id in node_ids]
     started = [node for node in nodes if node.node_id != CONTROLLER or not has_zookeeper]
-    broker_ids = node_ids[1:]
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     text = template.render(
-        command=_command(brokers, racks, era, {**switches, **properties}),
+        command=_command(brokers, racks, controllers, era, {**switches, **properties}),
         era=era,
         switches=",".join(f"{name}={text}" for name, text in switches.items()),
         properties={_variable(name): text for name, text in {**_PROPERTIES, **properties}.items()},
@@ -127,6 +129,7 @@ def render(
         nodes=nodes,
         started=started,
         has_zookeeper=has_zookeeper,
+        controllers=",".join(map(str, controller_ids(controllers))) if controllers > 1 else "",
         server=nodes[0],
         server_module=MODULE,
         server_check=_SERVER_CHECK,
@@ -161,8 +164,9 @@ def render(
     return text.rstrip() + "\n"
 
 
-def _command(brokers: int, racks: int, era: str, settings: Mapping[str, str]) -> str:
-    words = [f"laststand compose --brokers {brokers}", *([f"--racks {racks}"] if racks else []), f"--era {era}"]
+def _command(brokers: int, racks: int, controllers: int, era: str, settings: Mapping[str, str]) -> str:
+    words = [f"laststand compose --brokers {brokers}", *([f"--racks {racks}"] if racks else [])]
+    words += [*([f"--controllers {controllers}"] if controllers > 1 else []), f"--era {era}"]
     return " ".join([*words, *(f"--set {name}={text}" for name, text in settings.items())])
 
 
@@ -172,18 +176,20 @@ def _variable(property_name: str) -> str:
 
 def service_name(node_id: NodeId) -> str:
     """Returns the name of a node's service."""
-    return "controller" if node_id == CONTROLLER else f"broker-{node_id}"
+    if node_id < CONTROLLER:
+        return f"broker-{node_id}"
+    return "controller" if node_id == CONTROLLER else f"controller-{node_id}"
 
 
 def _node(node_id: NodeId, node_ids: tuple[NodeId, ...], racks: int) -> ComposedNode:
     others = [other for other in node_ids if other != node_id]
-    is_controller = node_id == CONTROLLER
+    is_controller = node_id >= CONTROLLER
     return ComposedNode(
         node_id=node_id,
         role="controller" if is_controller else "broker",
         name=service_name(node_id),
         addresses=_addresses(node_id, others),
-        published=_PUBLISHED_BASE - 1 if is_controller else _PUBLISHED_BASE + node_id,
+        published=_published(node_id),
         rack="" if is_controller or not racks else chr(ord("a") + node_id % racks),
     )
 
@@ -221,7 +227,15 @@ def _number(end: NodeId) -> int:
         return 0
     if is_kafka_client(end):
         return 91 + end - CLIENT  # behind the 90 brokers that a file may have
+    if end > CONTROLLER:
+        return 93 + end - CONTROLLER  # behind the two clients of Kafka
     return 1 if end == CONTROLLER else 2 + end
+
+
+def _published(node_id: NodeId) -> int:
+    if node_id < CONTROLLER:
+        return _PUBLISHED_BASE + node_id
+    return _PUBLISHED_BASE - 1 if node_id == CONTROLLER else _SERVER_PUBLISHED + CONTROLLER - node_id
 
 
 def _kafka_published(broker_id: NodeId) -> int:

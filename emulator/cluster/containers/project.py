@@ -82,6 +82,11 @@ class Project:
         return tuple(sorted(NodeId(int(each)) for each in self.members if each.isdigit() and int(each) < CONTROLLER))
 
     @property
+    def controllers(self) -> int:
+        """The number of controllers; 1 for a ZooKeeper server in their place."""
+        return sum(each.isdigit() and int(each) >= CONTROLLER for each in self.members)
+
+    @property
     def _first_broker(self) -> Container:
         return self.members[str(self.broker_ids[0])]
 

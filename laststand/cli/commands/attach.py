@@ -64,6 +64,7 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
     order = StandingOrder(
         directory=str(directory),
         brokers=len(found.broker_ids),
+        controllers=found.controllers,
         era=variables.get("ERA") or DEFAULT_ERA,
         switches=plain_switches(rules),
         zookeeper=zookeeper_config(rules),

@@ -12,11 +12,16 @@ from laststand.cli.program.user_error import UserError
 @click.option(
     "--racks", type=click.IntRange(min=0, max=26), default=0, metavar="N", help="Racks, which brokers take in turn."
 )
+@click.option(
+    "--controllers", type=click.Choice(["1", "3", "5"]), default="1", show_default=True, help="Controllers, 100 and up."
+)
 @click.option("--era", default=None, metavar="ERA", shell_complete=complete_eras, help=f"Protocol: {ERA_HELP}")
 @tls_option
 @set_option
-def compose(brokers: int, racks: int, era: str | None, settings: tuple[str, ...], *, has_tls: bool) -> None:
-    """Print the compose file of a controller, brokers 0 to N-1, proxies and a client, for ``docker compose``.
+def compose(
+    brokers: int, racks: int, controllers: str, era: str | None, settings: tuple[str, ...], *, has_tls: bool
+) -> None:
+    """Print the compose file of controllers, brokers 0 to N-1, proxies and a client, for ``docker compose``.
 
     In a file for an era with ZooKeeper its server is in the controller's place; other files have it in the profile
     ``zookeeper``, for a ``LASTSTAND_ERA`` that needs it.
@@ -27,18 +32,24 @@ def compose(brokers: int, racks: int, era: str | None, settings: tuple[str, ...]
     from laststand.emulator.core.properties import TLS_PROPERTIES, node_properties
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.plan.overrides import parse_overrides
+    from laststand.emulator.plan.unsupported_properties import voters_refusal
 
     era = era or DEFAULT_ERA
     overrides = parse_overrides(settings)
     overrides.apply(era_rules(era))
     properties = {**(TLS_PROPERTIES if has_tls else {}), **dict(overrides.properties)}
     if is_zookeeper_era(era):
+        if controllers != "1":
+            raise UserError(f"--controllers {controllers} has no place in era {era}, whose metadata is in ZooKeeper")
         for refused in property_refusals(node_properties(properties)):
             raise UserError(refused)
+    if (no_voters := voters_refusal(properties, int(controllers))) is not None:
+        raise UserError(f"--controllers {controllers}: {no_voters}")
     text = render(
         brokers=brokers,
         racks=racks,
         era=era,
+        controllers=int(controllers),
         switches=dict(overrides.switches),
         properties=properties,
     )

@@ -141,9 +141,8 @@ def up(
     era = era or DEFAULT_ERA
     host = DriverName(driver)
     zookeeper_for((era,), host)
-    if controllers != "1" and (is_zookeeper_era(era) or host is DriverName.DOCKER):
-        where = f"--driver {host.value}" if host is DriverName.DOCKER else f"--era {era}"
-        raise UserError(f"{where} excludes --controllers {controllers}: several are processes of a KRaft cluster")
+    if controllers != "1" and is_zookeeper_era(era):
+        raise UserError(f"--era {era} excludes --controllers {controllers}: its metadata is in ZooKeeper")
     if (no_voters := voters_refusal(properties, int(controllers))) is not None:
         raise UserError(f"--controllers {controllers}: {no_voters}")
     if is_zookeeper_era(era):

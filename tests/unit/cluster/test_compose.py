@@ -193,3 +193,22 @@ def test_the_token_is_in_a_volume_that_nodes_write_and_toxiproxy_reads() -> None
     assert mounted == {"toxiproxy": f"{path}:ro", "controller": path, "broker-0": path, "broker-1": path}
     told = {services[name]["environment"]["LASTSTAND_TOKEN_FILE"] for name in mounted}
     assert told == {"/var/lib/laststand/token/token"}
+
+
+def test_several_controllers_reach_each_other_and_have_no_server_in_their_place() -> None:
+    document = yaml.safe_load(render(brokers=90, racks=0, era="kip-966", controllers=5))
+    services, proxies = document["services"], proxies_in(document)
+    names = ("controller", "controller-101", "controller-102", "controller-103", "controller-104")
+    assert "zookeeper" not in services
+    ports = [each["listen"].rpartition(":")[2] for each in proxies.values()]
+    assert len(set(ports)) == len(ports)
+    published = [port for service in services.values() for port in service.get("ports", ())]
+    assert len({port.split(":")[1] for port in published}) == len(published)
+    for node_id, name in enumerate(names, start=100):
+        environment = services[name]["environment"]
+        assert environment["LASTSTAND_CONTROLLER_IDS"] == "100,101,102,103,104"
+        assert environment["LASTSTAND_NODE_ID"] == str(node_id)
+        assert proxies[f"0->{node_id}"]["upstream"] == f"{name}:9092"
+        others = {str(each) for each in range(100, 105)} - {str(node_id)}
+        assert others < {each.partition("=")[0] for each in environment["LASTSTAND_ADDRESSES"].split(",")}
+        assert services["harness"]["depends_on"][name] == {"condition": "service_healthy"}

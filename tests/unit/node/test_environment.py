@@ -162,3 +162,17 @@ def test_clients_of_kafka_have_certificates_that_stay_and_reach_brokers_by_the_n
     shown = [Certificates(tmp_path / "tls", name).client.read_bytes() for name in ("network", "host")]
     config_from_environment(NodeRole.BROKER, variables(tmp_path, **texts))
     assert shown == [Certificates(tmp_path / "tls", name).client.read_bytes() for name in ("network", "host")]
+
+
+def test_a_node_is_told_of_several_controllers(tmp_path: Path) -> None:
+    assert config_from_environment(NodeRole.BROKER, variables(tmp_path)).controller_ids == (100,)
+    config = config_from_environment(NodeRole.CONTROLLER, variables(tmp_path, CONTROLLER_IDS="100,101,102"))
+    assert config.controller_ids == (100, 101, 102)
+
+
+@pytest.mark.parametrize(
+    ("ids", "era"), [("100,102", "kip-966"), ("1", "kip-966"), ("100, 101", "kip-966"), ("100,101", "kafka-3.9-zk")]
+)
+def test_controllers_that_cannot_be_are_refused(tmp_path: Path, ids: str, era: str) -> None:
+    with pytest.raises(ConfigError, match="LASTSTAND_CONTROLLER_IDS"):
+        config_from_environment(NodeRole.BROKER, variables(tmp_path, CONTROLLER_IDS=ids, ERA=era))

@@ -69,7 +69,7 @@ def test_several_controllers_play_in_virtual_time_and_on_processes() -> None:
     text = TEXT.format(properties="", topic="", step="kill: {node: active-controller}")
     scenario = read_scenario(Path("quorum.yaml"), text.replace("brokers: 2,", "brokers: 2, controllers: 3,"))
     refused = {driver for driver in DriverName if not_expressible(scenario, scenario.properties, driver)}
-    assert refused == {*DriverName} - {DriverName.SIMULATOR, DriverName.PROCESS}
+    assert refused == {*DriverName} - {DriverName.SIMULATOR, DriverName.PROCESS, DriverName.DOCKER}
 
 
 def test_everything_else_is_there() -> None:
