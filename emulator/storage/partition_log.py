@@ -3,7 +3,7 @@
 The core decides offsets, epochs and truncation targets; this class carries them out and never looks into records. A
 partition directory is::
 
-    00000000000000000000.log .index .timeindex     segments, named by base offset
+    00000000000000000000.log .index .timeindex     segments, named by base offset; .txnindex: what they abort
     00000000000000001500.snapshot                   last batch per producer, everything below 1500
     leader-epoch-checkpoint partition.metadata
 
@@ -20,6 +20,7 @@ import msgspec
 
 from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
+from laststand.emulator.core.broker.replicas.transaction_index import OpenTransactions
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
@@ -140,7 +141,9 @@ class PartitionLog:
         self._flushed_at_ms = 0
         self._reported_recovery_point = recovery_point
         self._doomed: list[str] = []
+        self._transactions = OpenTransactions()
         self._reload_producers()
+        self._reload_transactions()
 
     # --- What is there --------------------------------------------------------------------------------------------
 
@@ -232,6 +235,8 @@ class PartitionLog:
             batches[-1].last_offset
         ):
             active.append(batches, stamped)
+            for batch in batches:
+                self._note_transaction(active, batch)
         else:
             for batch, content in zip(batches, stamped, strict=True):
                 self._append_rolling(batch, content)
@@ -245,6 +250,7 @@ class PartitionLog:
         if is_full or not self._active.can_hold(batch.last_offset):
             self.roll(batch.base_offset)
         self._active.append((batch,), (content,))
+        self._note_transaction(self._active, batch)
         self._note_producer(batch)
 
     def _remember(self, batches: Sequence[BatchDescriptor], contents: Sequence[Buffer]) -> None:
@@ -255,6 +261,11 @@ class PartitionLog:
     def _note_producer(self, batch: BatchDescriptor) -> None:
         if batch.producer_id is not None and (batch.marker is not None or not batch.is_control):
             self._producers[batch.producer_id] = after_batch(self._producers.get(batch.producer_id), batch)
+
+    def _note_transaction(self, segment: Segment, batch: BatchDescriptor) -> None:
+        aborted = self._transactions.note(batch)
+        if aborted is not None:
+            segment.transactions.append(aborted)
 
     def roll(self, base_offset: Offset) -> None:
         """Starts a new segment; the older ones are to be flushed (``pop_flush_work``).
@@ -371,6 +382,7 @@ class PartitionLog:
         for base_offset in [known for known in self._recent if known > newest]:
             del self._recent[base_offset]
         self._reload_producers()
+        self._reload_transactions()
 
     def _drop_oldest(self, count: int) -> None:
         for segment in self._segments[:count]:
@@ -451,6 +463,18 @@ class PartitionLog:
             for batch in segment.batches:
                 if batch.base_offset >= covered:
                     self._note_producer(batch)
+
+    def _reload_transactions(self) -> None:
+        """Has the files of all segments agree with their batches; transactions whose records are deleted stay there."""
+        self._transactions = OpenTransactions()
+        for segment in self._segments:
+            end_offset = segment.batches[-1].next_offset if segment.batches else segment.base_offset
+            aborted = {each.last_offset: each for each in segment.transactions.entries if each.last_offset < end_offset}
+            for batch in segment.batches:
+                found = self._transactions.note(batch)
+                if found is not None:
+                    aborted[found.last_offset] = found
+            segment.transactions.replace([aborted[offset] for offset in sorted(aborted)])
 
     def close(self) -> None:
         """Flushes, writes a producer snapshot at the log end, and closes the files.

@@ -1,4 +1,4 @@
-"""One segment of a partition's log: ``<base offset>.log`` with its two indexes.
+"""One segment of a partition's log: ``<base offset>.log`` with its two indexes, and one of aborted transactions.
 
 The batches' headers and byte positions stay in memory, so a read needs no search in files. Invariant: positions ascend,
 and every batch listed lies within the file. A clean load leaves a torn tail where it is, as Kafka does; then the file
@@ -14,6 +14,7 @@ from laststand.emulator.core.types import Offset
 from laststand.emulator.storage.batch_scan import BatchValidation, SegmentScan, scan_batches
 from laststand.emulator.storage.filesystem import Buffer, FileSystem, OpenMode
 from laststand.emulator.storage.segment_index import MAX_RELATIVE_OFFSET, SegmentIndex
+from laststand.emulator.storage.transaction_index import TransactionIndexFile
 
 LOG_SUFFIX: Final = ".log"
 OFFSET_INDEX_SUFFIX: Final = ".index"
@@ -31,7 +32,11 @@ def offset_file_path(directory: str, offset: int, suffix: str) -> str:
 
 
 class Segment:
-    """An open segment."""
+    """An open segment.
+
+    Attributes:
+        transactions: that markers in this segment abort.
+    """
 
     def __init__(
         self, filesystem: FileSystem, directory: str, base_offset: Offset, *, index_interval_bytes: int
@@ -49,6 +54,9 @@ class Segment:
         self.batches: list[BatchDescriptor] = []
         self._positions: list[int] = []
         self._log = filesystem.open(offset_file_path(directory, base_offset, LOG_SUFFIX), OpenMode.APPEND)
+        self.transactions = TransactionIndexFile(
+            filesystem, offset_file_path(directory, base_offset, TRANSACTION_INDEX_SUFFIX), base_offset=base_offset
+        )
         self._index = SegmentIndex(
             base_offset=base_offset,
             interval_bytes=index_interval_bytes,
@@ -163,11 +171,13 @@ class Segment:
         """
         self._log.sync()
         self._index.sync()
+        self.transactions.sync()
 
     def close(self) -> None:
         """Closes the files, syncing nothing."""
         self._log.close()
         self._index.close()
+        self.transactions.close()
 
     def rename_deleted(self) -> list[str]:
         """Closes the segment and renames its files to ``.deleted``.

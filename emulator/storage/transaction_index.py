@@ -1,5 +1,7 @@
 """The aborted transactions of one segment, as a file that Kafka's own tools read.
 
+It is made with the first of them. What a loss of power took of it, opening the log makes again from the log's batches.
+
 ``.txnindex`` has an entry for each marker of the segment that aborted a transaction, in the order of the markers::
 
     version i16 = 0 | producer id i64 | first offset i64 | offset of the marker i64 | last stable offset i64
@@ -8,12 +10,13 @@ Source: Kafka's ``TransactionIndex``, ``AbortedTxn``.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from laststand.emulator.core.broker.replicas.transaction_index import CompletedTransaction
 from laststand.emulator.core.errors import CorruptRecordError
 from laststand.emulator.core.types import Offset, ProducerId
+from laststand.emulator.storage.filesystem import File, FileSystem, OpenMode, read_file
 
 _ENTRY: Final = struct.Struct(">hqqqq")
 _VERSION: Final = 0
@@ -56,3 +59,62 @@ def decode_index(content: bytes, *, path: str, base_offset: Offset) -> tuple[Com
     if whole < len(content):
         raise CorruptRecordError(path=path, position=whole, reason="a cut entry")
     return tuple(found)
+
+
+class TransactionIndexFile:
+    """The file of an open segment; none while the segment ends no transaction by aborting it.
+
+    Attributes:
+        entries: what it holds, in order.
+    """
+
+    def __init__(self, filesystem: FileSystem, path: str, *, base_offset: Offset) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._file: File | None = None
+        self.entries: list[CompletedTransaction] = []
+        if filesystem.exists(path):
+            try:
+                self.entries += decode_index(read_file(filesystem, path), path=path, base_offset=base_offset)
+            except CorruptRecordError:
+                filesystem.unlink(path)
+
+    def append(self, aborted: CompletedTransaction) -> None:
+        """Adds a transaction.
+
+        Raises:
+            StorageError: the write failed.
+        """
+        if self._file is None:
+            self._file = self._filesystem.open(self._path, OpenMode.APPEND)
+        self.entries.append(aborted)
+        self._file.append((encode_index((aborted,)),))
+
+    def replace(self, entries: Sequence[CompletedTransaction]) -> None:
+        """Makes the file hold these transactions; writes only where it does not.
+
+        Raises:
+            StorageError: a write failed.
+        """
+        kept = list(entries[: len(self.entries)])
+        if kept != self.entries:
+            self.close()
+            self._filesystem.unlink(self._path)
+            self.entries.clear()
+        for entry in entries[len(self.entries) :]:
+            self.append(entry)
+
+    def sync(self) -> None:
+        """Makes it durable.
+
+        Raises:
+            StorageError: the sync failed.
+        """
+        if self._file is not None:
+            self._file.sync()
+
+    def close(self) -> None:
+        """Closes the file, syncing nothing."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

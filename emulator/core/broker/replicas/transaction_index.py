@@ -91,6 +91,16 @@ class OpenTransactions:
         """Offset of the first record of the earliest one."""
         return min(self.first_offsets.values(), default=None)
 
+    def note(self, batch: BatchDescriptor) -> CompletedTransaction | None:
+        """Takes in the next batch of a log; returns the transaction that it aborts, if it does."""
+        if batch.producer_id is None or not batch.is_transactional:
+            return None
+        if batch.marker is None:
+            self.first_offsets.setdefault(batch.producer_id, batch.base_offset)
+            return None
+        completed = self.end(batch.producer_id, batch.last_offset, batch.marker.result)
+        return completed if completed is not None and completed.is_aborted else None
+
     def end(
         self, producer_id: ProducerId, marker_offset: Offset, result: TransactionResult
     ) -> CompletedTransaction | None:
@@ -112,12 +122,7 @@ def index_of(batches: Sequence[BatchDescriptor]) -> TransactionIndex:
     """Returns the index of a log that has these batches of transactions, markers included, in order."""
     index, opened = TransactionIndex(), OpenTransactions()
     for batch in batches:
-        if batch.producer_id is None:
-            continue
-        if batch.marker is None:
-            opened.first_offsets.setdefault(batch.producer_id, batch.base_offset)
-            continue
-        completed = opened.end(batch.producer_id, batch.last_offset, batch.marker.result)
-        if completed is not None and completed.is_aborted:
-            index.append(completed)
+        aborted = opened.note(batch)
+        if aborted is not None:
+            index.append(aborted)
     return index
