@@ -58,6 +58,14 @@ def test_every_action_bites(commands: Commands) -> None:
     assert commands.containers() == []
 
 
+@pytest.mark.timeout(300)
+def test_three_controllers_fail_over(commands: Commands) -> None:
+    scenario = str(ROOT / "tests/docker/three_controllers.yaml")
+    told = commands.type("run", scenario, "--driver", "docker", "--era", "kip-966", "--judge", "here")
+    assert "kip-966  valid, 0 acks=all records lost" in told
+    assert commands.containers() + commands.networks() == []
+
+
 def test_the_scenario_has_every_action_of_containers() -> None:
     done = {type(step.action) for step in load_scenario(EVERY_ACTION).steps}
     offered = {kind for kind, row in actions.ACTION_SPECS.items() if DriverName.DOCKER not in row.refused}

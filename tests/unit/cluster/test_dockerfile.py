@@ -17,6 +17,11 @@ def test_every_stage_begins_with_the_base_or_another_stage() -> None:
     assert first == "ARG BASE_IMAGE=python:3.12-slim-bookworm"
 
 
+def test_every_node_of_a_compose_file_has_a_folder_that_it_may_write_to() -> None:
+    """A volume gets the owner of the folder that it covers: brokers are 0 to 89, controllers 100 to 104."""
+    assert [line for line in LINES if "$(seq -f run/nodes/%g 0 104)" in line]
+
+
 def test_nothing_asks_for_another_builder() -> None:
     assert not [line for line in LINES if re.match(r"#\s*(syntax|escape|check)\s*=", line)]
     assert not [line for line in LINES if re.search(r"--(mount|link|chmod|security|network)\b", line)]
