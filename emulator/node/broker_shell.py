@@ -19,7 +19,6 @@ from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodedBatch
 from laststand.emulator.core.errors import InvariantError, StorageError
 from laststand.emulator.core.node_clock import NodeClock
-from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, RequestId
 from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
@@ -38,7 +37,7 @@ from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.inbound import Responder
 from laststand.emulator.rpc.metadata_stream import read_metadata
 from laststand.emulator.rpc.outbound import ChannelRole, Deliver, Outbound, Outcome
-from laststand.emulator.storage.coordinator_records import decode_records, encode_records
+from laststand.emulator.storage.coordinator_records import decode_log, encode_records
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
 from laststand.emulator.storage.log_scan import LogScan
 
@@ -455,9 +454,7 @@ class BrokerShell:
 
     async def _read_records(self, effect: effects.ReadRecords, content: bytes, cause_id: CauseId) -> None:
         # In a thread: a large group's log takes longer to decode than a turn may.
-        records = await asyncio.to_thread(
-            decode_records, content, is_of_transactions=effect.partition.topic == TRANSACTIONS_TOPIC
-        )
+        records = await asyncio.to_thread(decode_log, content, topic=effect.partition.topic)
         read = inputs.RecordsRead(
             cause_id=cause_id, partition=effect.partition, leader_epoch=effect.leader_epoch, records=records
         )

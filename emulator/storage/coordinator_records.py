@@ -13,6 +13,7 @@ from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodedBatch, LoadedRecord
 from laststand.emulator.core.errors import CorruptRecordError
 from laststand.emulator.core.group_records import OffsetCommitted
+from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.transaction_records import TransactionEnded, TransactionMetadata, TransactionRemoved
 from laststand.emulator.core.types import Offset, ProducerIdentity
 from laststand.emulator.storage import group_records, transaction_records
@@ -64,12 +65,7 @@ def decode_records(batches: bytes, *, is_of_transactions: bool) -> tuple[LoadedR
     """
     decode = transaction_records.decode_record if is_of_transactions else group_records.decode_record
     loaded: list[LoadedRecord] = []
-    position = 0
-    while position < len(batches):
-        size = batch_size_at(batches, position)
-        if size is None:
-            raise CorruptRecordError(path="<batches>", position=position, reason="no whole batch")
-        header = describe_header(batches, position)
+    for position, header in _headers(batches):
         if header.marker is not None and header.producer_id is not None:
             ended = TransactionEnded(
                 producer_id=header.producer_id, producer_epoch=header.producer_epoch, marker=header.marker
@@ -84,8 +80,58 @@ def decode_records(batches: bytes, *, is_of_transactions: bool) -> tuple[LoadedR
                         loaded.append(LoadedRecord(_in_transaction(record, header), next_offset))
             except (FieldError, IndexError) as error:
                 raise CorruptRecordError(path="<batches>", position=position, reason=str(error)) from error
-        position += size
     return tuple(loaded)
+
+
+def decode_transactions(batches: bytes) -> tuple[LoadedRecord, ...]:
+    """Returns the last record of each transactional id in concatenated batches: those before it count for nothing.
+
+    Raises:
+        CorruptRecordError: as ``decode_records``.
+    """
+    latest: dict[bytes | None, tuple[_Stored, Offset, int]] = {}
+    for position, header in _headers(batches):
+        if header.is_control:
+            continue
+        try:
+            for stored in _stored(batches, position + HEADER.size, header.record_count):
+                next_offset = Offset(header.base_offset + stored.offset_delta + 1)
+                latest[stored.key] = (stored, next_offset, position)
+        except IndexError as error:
+            raise CorruptRecordError(path="<batches>", position=position, reason=str(error)) from error
+    loaded: list[LoadedRecord] = []
+    for stored, next_offset, position in latest.values():
+        try:
+            record = transaction_records.decode_record(stored.key, stored.value)
+        except (FieldError, IndexError) as error:
+            raise CorruptRecordError(path="<batches>", position=position, reason=str(error)) from error
+        if record is not None:
+            loaded.append(LoadedRecord(record, next_offset))
+    return tuple(sorted(loaded, key=lambda each: each.next_offset))
+
+
+def decode_log(batches: bytes, *, topic: str) -> tuple[LoadedRecord, ...]:
+    """Returns what a coordinator has to know of the log of an internal topic.
+
+    Raises:
+        CorruptRecordError: as ``decode_records``.
+    """
+    return (
+        decode_transactions(batches)
+        if topic == TRANSACTIONS_TOPIC
+        else decode_records(batches, is_of_transactions=False)
+    )
+
+
+def _headers(batches: bytes) -> Iterator[tuple[int, BatchDescriptor]]:
+    """Yields where each batch begins, and its header."""
+    position = 0
+    while position < len(batches):
+        size = batch_size_at(batches, position)
+        if size is None:
+            raise CorruptRecordError(path="<batches>", position=position, reason="no whole batch")
+        yield position, describe_header(batches, position)
+        position += size
 
 
 def _in_transaction(record: CoordinatorRecord, header: BatchDescriptor) -> CoordinatorRecord:

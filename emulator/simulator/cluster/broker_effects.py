@@ -10,14 +10,13 @@ import msgspec
 
 from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import CauseId, Offset, TopicPartition
 from laststand.emulator.simulator.disk.disk import Disk
 from laststand.emulator.simulator.disk.retention import RETENTION, apply_retention
 from laststand.emulator.simulator.network.streams import Streams
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
-from laststand.emulator.storage.coordinator_records import decode_records
+from laststand.emulator.storage.coordinator_records import decode_log
 from laststand.emulator.storage.record_batch import stamp
 
 
@@ -114,7 +113,7 @@ class BrokerEffects:
                     cause_id=CauseId("load"),
                     partition=partition,
                     leader_epoch=effect.leader_epoch,
-                    records=decode_records(content, is_of_transactions=partition.topic == TRANSACTIONS_TOPIC),
+                    records=decode_log(content, topic=partition.topic),
                 )
                 self._deliver_later(node, read)
             case effects.CloseLogs(broker_epoch=broker_epoch):
