@@ -113,7 +113,7 @@ soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 
 	$(BIN)/python -m tests.tla.simulated_runs --seeds 1..175 --jobs $(JOBS)
 	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) --seeds 1..1000
 	$(BIN)/python -m tests.independent.compare --jobs $(JOBS) --seeds 1..1000
-	runs=$$(mktemp -d) && $(BIN)/laststand run chaos/scenarios --driver simulator --no-verify --store $$runs && $(BIN)/python -m tests.independent.compare --runs $$runs && rm -rf $$runs
+	runs=$$(mktemp -d) && $(BIN)/laststand run chaos/scenarios --driver simulator --out $$runs && $(BIN)/python -m tests.independent.compare --runs $$runs && rm -rf $$runs
 	$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=soak tests/verification/test_slices.py
 	$(BIN)/python -m tests.wire.bad_frames 100000
 	$(BIN)/laststand run chaos/scenarios docs/examples/thousand-partitions.yaml

@@ -167,9 +167,10 @@ DecideLine ==
 (* Of a controller that nobody heard of the request: metadata of Kafka.    *)
 ChangeIsrLine ==
     LET members == Line.partition.isr IN
-    /\ partition.leader \in members
-    /\ \A b \in members : registered[b].unfenced
-    /\ \/ \E p \in Changes(partition, [partition EXCEPT !.isr = members], {}, Unfenced(registered), FALSE) : Becomes(p)
+    /\ partition.leader \in members \/ members = partition.isr
+    /\ members # partition.isr => \A b \in members : registered[b].unfenced
+    /\ \/ members = partition.isr /\ IsRestated  \* Of other directories, or a leader that has recovered.
+       \/ \E p \in Changes(partition, [partition EXCEPT !.isr = members], {}, Unfenced(registered), FALSE) : Becomes(p)
        \/ \E removed \in SUBSET partition.removing :    \* With it a reassignment ends.
             \E p \in Changes(partition, [partition EXCEPT !.isr = members \cup removed], {}, Unfenced(registered), FALSE) :
                 p.replicas # partition.replicas /\ Becomes(p)
