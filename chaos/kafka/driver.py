@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Final
 
 from laststand.chaos.kafka.metadata import KafkaMetadata
 from laststand.chaos.kafka.program import rules_of_release
@@ -12,6 +13,7 @@ from laststand.chaos.play.run_order import RunOrder
 from laststand.chaos.process.driver import ProcessDriver
 from laststand.chaos.process.proxied_messages import proxied_links
 from laststand.chaos.process.target import ProcessTarget
+from laststand.chaos.scenario.scenario import Scenario
 from laststand.emulator.client.config import Wire
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.kafka_cluster import KafkaCluster
@@ -20,11 +22,17 @@ from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.cluster.sync_shim import find_sync_shim
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka.message_proxy import MessageProxy
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.interception import Interceptor
+
+_PARTITION_COUNTS: Final = {
+    TRANSACTIONS_TOPIC: "transaction.state.log.num.partitions",
+    OFFSETS_TOPIC: "offsets.topic.num.partitions",
+}
 
 
 class KafkaDriver(ProcessDriver):
@@ -47,6 +55,7 @@ class KafkaDriver(ProcessDriver):
             kafka=self._order.kafka,
             rules_of=rules_of_release,
             messages=self._messages,
+            properties=_coordinator_properties(self._order.scenario),
             sync_shim=find_sync_shim() if self._order.scenario.has_power_losses else None,
             on_start=self._note_start,
             on_stop=self._witness.stopping,
@@ -77,6 +86,15 @@ class KafkaDriver(ProcessDriver):
     def _note_end(self, node_id: NodeId, incarnation: int, end: ProcessEnd) -> None:
         self._metadata.read()
         self._witness.ended(node_id, incarnation, end.cause)
+
+
+def _coordinator_properties(scenario: Scenario) -> dict[str, str]:
+    """Returns the properties by which brokers know how many partitions the scenario's topics of coordinators have.
+
+    Kafka takes the number when it starts, before there is a topic.
+    """
+    counts = {topic.name: len(topic.replicas) for topic in scenario.topics}
+    return {name: str(counts[topic]) for topic, name in _PARTITION_COUNTS.items() if topic in counts}
 
 
 def _proxy(link: Link[NodeId], target_address: str, interceptor: Callable[[], Interceptor]) -> MessageProxy:

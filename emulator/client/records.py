@@ -12,7 +12,7 @@ from laststand.emulator.core.batch import AbortedTransaction, BatchDescriptor, I
 from laststand.emulator.core.client.committed_records import committed_batches
 from laststand.emulator.core.client.steps import BatchContent
 from laststand.emulator.core.errors import CorruptRecordError, InvariantError
-from laststand.emulator.core.history import UNKNOWN_PRODUCER, PolledBatch
+from laststand.emulator.core.history import COORDINATOR, UNKNOWN_PRODUCER, PolledBatch
 from laststand.emulator.core.types import Offset
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.storage.record_batch import crc_of, describe_header, split_batches
@@ -122,6 +122,8 @@ def _runs(batch: memoryview, descriptor: BatchDescriptor, position: Offset) -> l
         # A client of Kafka compressed it, well or badly: its broker did not look inside.
         first = max(position, descriptor.base_offset)
         return [(first, descriptor.last_offset - first + 1, UNKNOWN_PRODUCER, 0)]
+    if descriptor.is_control:
+        return [(record.offset, 1, COORDINATOR, 0) for record in records if record.offset >= position]
     for record in records:
         if record.offset < position:
             continue

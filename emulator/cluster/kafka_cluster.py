@@ -152,6 +152,7 @@ class KafkaCluster(ProcessCluster):
         rules_of: returns the rules of a release.
         sync_shim: what records what nodes sync; ``None`` where none will lose power.
         messages: the links whose messages can be interfered with.
+        properties: of every node, beside those of the layout.
         on_start: as for ``ProcessCluster``.
         on_stop: called with a node that is about to be stopped in order.
         on_end: called with node, incarnation and end of each process that has ended, before ``on_unexpected_end``.
@@ -168,6 +169,7 @@ class KafkaCluster(ProcessCluster):
         rules_of: Callable[[KafkaProgram], Switches],
         sync_shim: Path | None,
         messages: LinkMessages,
+        properties: Mapping[str, str],
         on_start: Callable[[NodeId, int, Switches | None], None],
         on_stop: Callable[[NodeId], None],
         on_end: Callable[[NodeId, int, ProcessEnd], None],
@@ -180,6 +182,7 @@ class KafkaCluster(ProcessCluster):
         self._rules_of = rules_of
         self._own_programs: dict[NodeId, KafkaProgram] = {}
         self._messages = messages
+        self._node_properties = properties
         self._on_stop = on_stop
         self._on_end = on_end
 
@@ -276,6 +279,7 @@ class KafkaCluster(ProcessCluster):
             given["broker.rack"] = rack_of(BrokerId(node_id), racks)
         return {
             **_FIXED,
+            **self._node_properties,
             **given,
             **(self._login(node_id) if has_login else {}),
             "node.id": str(node_id),

@@ -20,6 +20,9 @@ FOREIGN_CLIENT: Final = "kafka:"
 UNKNOWN_PRODUCER: Final = "?"
 """Stands for the producer of a record that does not say its own; its record id is 0."""
 
+COORDINATOR: Final = "coordinator"
+"""Stands for the producer of a control batch; its record id is 0."""
+
 _FOREIGN: Final = re.compile(r"(?P<link>\d+)->(?P<node>\d+)-(?P<incarnation>\d+)\.(?P<connection>\d+)")
 
 

@@ -17,11 +17,13 @@ from kio.schema.produce.v13 import request as produce_by_id
 from kio.schema.produce.v13 import response as produced_by_id
 from kio.schema.types import BrokerId as KafkaBrokerId
 from kio.schema.types import ProducerId as KafkaProducerId
+from kio.schema.types import TransactionalId
 from kio.static.primitive import Records, i8, i16, i32, i64
 from kio.static.protocol import Entity
 
 from laststand.emulator.core import messages
-from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, ProducerEpoch, ProducerId
+from laststand.emulator.core.batch import AbortedTransaction
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId
 from laststand.emulator.kafka.calls import (
     Call,
     Versions,
@@ -107,9 +109,13 @@ def produce_call(request: messages.ProduceRequest, attachments: Sequence[Attachm
     """Returns the call of ProduceRequest, whose batches are the attachments, one per partition."""
     batches = [Records(bytes(attachment)) for attachment in attachments]
     timeout, acks = to_milliseconds(request.timeout_ms), i16(request.acks)
-    if versions.get(_PRODUCE, 0) >= _BY_ID and all(each.topic_id is not None for each in request.partitions):
+    transactional_id = None if request.transactional_id is None else TransactionalId(request.transactional_id)
+    has_version_1 = transactional_id is not None and request.transaction_version < 2
+    has_ids = all(each.topic_id is not None for each in request.partitions)
+    if versions.get(_PRODUCE, 0) >= _BY_ID and has_ids and not has_version_1:
         return Call(
             produce_by_id.ProduceRequest(
+                transactional_id=transactional_id,
                 acks=acks,
                 timeout=timeout,
                 topic_data=tuple(
@@ -125,6 +131,7 @@ def produce_call(request: messages.ProduceRequest, attachments: Sequence[Attachm
         )
     return Call(
         produce_by_name.ProduceRequest(
+            transactional_id=transactional_id,
             acks=acks,
             timeout=timeout,
             topic_data=tuple(
@@ -214,6 +221,8 @@ def _fetched(
                 current_leader=broker_or_none(answer.current_leader.leader_id),
                 current_leader_epoch=leader_epoch_or_none(answer.current_leader.leader_epoch),
                 preferred_read_replica=broker_or_none(answer.preferred_read_replica),
+                last_stable_offset=offset_or_none(answer.last_stable_offset),
+                aborted_transactions=_aborted(answer.aborted_transactions or ()),
                 batches=parse(block) if block else (),
             )
             for each, answer, block in zip(asked, answers, blocks, strict=True)
@@ -221,6 +230,13 @@ def _fetched(
         return messages.FetchResponse(partitions=partitions, error=error_of(response.error_code)), blocks
 
     return decode
+
+
+def _aborted(transactions: Sequence[fetched.AbortedTransaction]) -> tuple[AbortedTransaction, ...]:
+    return tuple(
+        AbortedTransaction(producer_id=ProducerId(each.producer_id), first_offset=Offset(each.first_offset))
+        for each in transactions
+    )
 
 
 def _whole_batches(block: bytes) -> bytes:

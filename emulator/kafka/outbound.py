@@ -11,6 +11,12 @@ from typing import Final
 
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import TransportError
+from laststand.emulator.core.group_messages import OffsetCommitRequest, OffsetFetchRequest
+from laststand.emulator.core.transaction_messages import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitTransactionRequest,
+)
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
 from laststand.emulator.kafka.broker_numbers import BrokerNumbers
 from laststand.emulator.kafka.calls import Call, Versions
@@ -22,6 +28,13 @@ from laststand.emulator.kafka.client_calls import (
     produce_call,
 )
 from laststand.emulator.kafka.connection import KafkaConnection, Login
+from laststand.emulator.kafka.transaction_calls import (
+    add_partitions_call,
+    end_txn_call,
+    init_transaction_call,
+    offset_commit_call,
+    offset_fetch_call,
+)
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.channel import Keepalive
 from laststand.emulator.rpc.data_codec import Attachment, ParseFetched
@@ -130,6 +143,16 @@ class KafkaOutbound:
                 return fetch_call(request, self._parse_fetched)
             case messages.ListOffsetsRequest():
                 return list_offsets_call(request)
+            case InitTransactionRequest():
+                return init_transaction_call(request)
+            case AddPartitionsToTxnRequest():
+                return add_partitions_call(request)
+            case EndTxnRequest():
+                return end_txn_call(request)
+            case OffsetCommitRequest():
+                return offset_commit_call(request)
+            case OffsetFetchRequest():
+                return offset_fetch_call(request)
             case _:
                 raise TypeError(f"clients do not send {type(request).__name__}")
 

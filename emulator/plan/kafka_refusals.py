@@ -20,7 +20,6 @@ _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the control
 _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
 NO_TLS: Final = "Kafka's nodes speak no TLS here"
 _ENDS_ITSELF: Final = "a broker of Kafka ends itself when its fetch of metadata is refused"
-_NO_TRANSACTIONS: Final = "clients of Kafka's brokers have no transactions here"
 _ERA: Final = "a release of Apache Kafka has the rules that it has; kafka beside era names another one"
 _ELECTION: Final = "Kafka has no such election"
 
@@ -32,8 +31,6 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         actions.DiskFull: _DISK,
         actions.ClockRate: _CLOCK,
         actions.ClockJump: _CLOCK,
-        actions.Transact: _NO_TRANSACTIONS,
-        actions.Consume: _NO_TRANSACTIONS,
         actions.ExpireSession: _NO_ZOOKEEPER,
         actions.ExpireCertificate: NO_TLS,
         actions.RenewCertificate: NO_TLS,

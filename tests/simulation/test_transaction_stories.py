@@ -17,7 +17,7 @@ VECTORS: Final = (ROOT / "tests" / "conformance" / "vectors" / "txn.json").read_
 STORIES: Final = [f"T{number:02}" for number in range(1, 34)]
 HEADER, *ROWS = [
     [cell.strip(" `") for cell in line.strip("|").split("|")]
-    for line in DOCUMENT.splitlines()
+    for line in DOCUMENT.partition("## On Apache Kafka")[0].splitlines()
     if line.startswith(("| Story", "| T"))
 ]
 ERAS: Final = HEADER[2:]

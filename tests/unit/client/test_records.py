@@ -12,10 +12,13 @@ from laststand.emulator.client.records import (
     record_identity,
     record_value,
 )
+from laststand.emulator.core.batch import Marker, TransactionResult
 from laststand.emulator.core.client.steps import BatchContent
-from laststand.emulator.core.history import UNKNOWN_PRODUCER
+from laststand.emulator.core.history import COORDINATOR, UNKNOWN_PRODUCER
+from laststand.emulator.core.transaction_records import TransactionEnded
 from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId, TopicPartition
 from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.storage.coordinator_records import encode_records
 from laststand.emulator.storage.record_batch import crc_of
 from laststand.emulator.storage.record_codec import RecordContent, build_batch
 
@@ -106,3 +109,14 @@ def test_a_batch_whose_ids_are_not_consecutive_is_told_apart() -> None:
 def test_bytes_that_are_no_batches_are_refused() -> None:
     with pytest.raises(CodecError):
         parse_fetched(b"nonsense")
+
+
+def test_a_marker_is_no_producers() -> None:
+    ended = TransactionEnded(
+        producer_id=ProducerId(1),
+        producer_epoch=ProducerEpoch(0),
+        marker=Marker(result=TransactionResult.COMMIT, coordinator_epoch=0),
+    )
+    payload = encode_records((ended,), timestamp_ms=0).content
+    assert [each.producer for each in polled_batches(payload, position=Offset(0))] == [COORDINATOR]
+    assert polled_batches(payload, position=Offset(0), aborted=()) == ()

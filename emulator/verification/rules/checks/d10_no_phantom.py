@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from laststand.emulator.core import events
-from laststand.emulator.core.history import FOREIGN_CLIENT
+from laststand.emulator.core.history import COORDINATOR, FOREIGN_CLIENT
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.verification.facts.batches import ConsumedBatch
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -47,7 +47,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         yield finding(where, event.base_offset, event.last_offset, event.crc, event.record_count)
     markers = {*stored["crc"][stored["is_control"] != 0].tolist(), *batches["crc"][is_marker].tolist()}
     for consumed in facts.consumed(~_are_whole(facts, sent)):
-        if consumed.crc in markers:
+        if consumed.crc in markers or consumed.producer == COORDINATOR:
             continue  # it is fetched like records, and a client gives it to nobody
         end = consumed.first_record_id + consumed.record_count
         # A consumer that starts within a batch is given the rest of it.
