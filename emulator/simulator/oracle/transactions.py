@@ -127,8 +127,6 @@ class TransactionChecks:
         aborted: dict[int, CauseId] = {}
         committed = self._told_committed()
         for operation_id, transaction in self._transactions.items():
-            self._check_early_reads(transaction)
-            self._check_fences(transaction, stored)
             ends = self._check_ends(transaction, stored)
             if TransactionResult.COMMIT in ends:
                 committed.add(operation_id)
@@ -139,6 +137,9 @@ class TransactionChecks:
                 for send in self._sends_of(transaction):
                     aborted.update({attempt.crc: operation_id for attempt in send.attempts})
         self._check_reads(aborted, stored)
+        for transaction in self._transactions.values():
+            self._check_early_reads(transaction)
+            self._check_fences(transaction, stored)
         self._groups.check(committed, undone=self._sends_without(committed))
 
     def _told_committed(self) -> set[CauseId]:
