@@ -27,7 +27,7 @@ PACKAGES := $(filter-out emulator chaos,$(SOURCES))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs playground site screenshots gallery min-isr hazards bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak quorum-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs playground site screenshots gallery min-isr mixed hazards bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -153,6 +153,9 @@ gallery: develop ## play each known failure, and every bundled scenario under fi
 
 min-isr: develop ## measure what each min ISR protects from: docs/min-isr.md, with reports in build/min-isr/index.html
 	$(BIN)/python -m docs.min_isr build/min-isr
+
+mixed: develop ## play a fault at each step of a rolling upgrade, and each rule on one node only: docs/mixed.md
+	$(BIN)/python -m docs.mixed
 
 hazards: develop ## run the tests of hazards/ on RELEASES="..." of Apache Kafka: docs/hazards-by-release.md; takes an hour
 	$(BIN)/python -m docs.hazards_by_release $(RELEASES)

@@ -107,6 +107,8 @@ class StandingCluster:
             kafka_clients=self._layout.kafka_clients,
         )
         self._cluster = self._make_cluster()
+        if order.started_as is not None:
+            self._cluster.eras.update(dict.fromkeys(self._layout.node_ids, order.started_as))
         self._client_link = ClientLink(on_counts=self._changes.change)
         self._one_step = asyncio.Lock()
         self._is_starting = True

@@ -17,6 +17,9 @@ from laststand.chaos.standing.state import Ended, read_state
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.module_command import module_command, source_environment
 from laststand.emulator.parent_death import die_with_parent
+from laststand.emulator.plan import actions
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.zookeeper_refusals import era_refusal
 from laststand.emulator.storage.line_file import line_files
 
 _LOG_FILE: Final = "run.log"
@@ -93,16 +96,17 @@ def _interrupt(supervisor: subprocess.Popen[bytes], order: StandingOrder) -> Non
         remove_leftovers(order.driver, order.path)
 
 
-def order_again(directory: Path, *, toxiproxy: Path | None) -> StandingOrder:
+def order_again(directory: Path, *, toxiproxy: Path | None, era: str | None = None) -> StandingOrder:
     """Returns the order by which a cluster that was stopped, or whose supervisor died, is started again.
 
     Args:
         directory: of the run; it may have been moved.
         toxiproxy: the program, for a cluster that had proxies.
+        era: which every node has from now on; ``None`` for that of before.
 
     Raises:
         NotStartedError: there is nothing to go on with; the text says why.
-        ConfigError: a file is damaged.
+        ConfigError: a file is damaged, or there is no such era.
     """
     order, state = read_order(directory), read_state(directory)
     if is_standing(directory):
@@ -114,6 +118,18 @@ def order_again(directory: Path, *, toxiproxy: Path | None) -> StandingOrder:
             f"the cluster in {directory} was taken down, and its record is closed; verify it with: "
             f"laststand verify {directory}; a cluster that shall start again is ended with: laststand stop"
         )
+    if era is not None and (refused := _refused_era(order, era)) is not None:
+        raise NotStartedError(f"--era {era}: {refused}")
     has_proxies = order.toxiproxy is not None
     program = str(toxiproxy) if has_proxies and toxiproxy is not None else None
-    return msgspec.structs.replace(order, directory=str(directory), toxiproxy=program)
+    return msgspec.structs.replace(
+        order, directory=str(directory), toxiproxy=program, started_as=order.started_as if era is None else era
+    )
+
+
+def _refused_era(order: StandingOrder, era: str) -> str | None:
+    """Returns why a cluster cannot go on in an era; ``None`` if it can."""
+    start = actions.Start(nodes=order.broker_ids, era=era)
+    if (reason := era_refusal(start, kind=order.rules().kind)) is not None:
+        return reason
+    return None if order.driver is DriverName.PROCESS else "nodes in containers keep the era that they were made with"

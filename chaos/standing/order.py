@@ -61,6 +61,8 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         kafka_clients: names of the clients of Apache Kafka that brokers serve.
         kafka_ports: where each of them reaches each broker, if somebody said so; the others have any port.
         controllers: ids are 100 and up.
+        started_as: the era that every node has since the cluster was started again with one, as ``node_rules`` reads
+            it; ``None`` where that is the run's.
     """
 
     directory: str
@@ -79,6 +81,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     kafka_clients: tuple[str, ...] = ()
     kafka_ports: dict[str, dict[int, int]] = msgspec.field(default_factory=dict)
     controllers: int = 1
+    started_as: str | None = None
 
     @property
     def path(self) -> Path:

@@ -130,7 +130,9 @@ def test_a_cluster_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: 
 
     os.kill(supervisor(terminal), signal.SIGTERM)
     await_state(terminal, "stopped")
-    terminal.type("start", "--dir", "blue")
+    assert "an era with ZooKeeper" in terminal.type("start", "blue", "--era", "kafka-3.9-zk", code=254)
+    assert "era=kafka-9 is not allowed" in terminal.type("start", "blue", "--era", "kafka-9", code=254)
+    terminal.type("start", "--dir", "blue", "--era", "kip-966,recovering_gate=off")
     read = blue(terminal, "consume", "orders", "--from-beginning", "--max-messages", "200").splitlines()
     assert sorted(read) == sorted(lines(1, 200).splitlines())
     terminal.type("down", "blue")
@@ -142,6 +144,8 @@ def test_a_cluster_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: 
     told = json.loads((run / "verdict.json").read_text())
     assert told["started"] == run_started
     assert told["duration_s"] > 0
+    statuses = {check["check_id"]: check["status"] for check in told["checks"]}
+    assert statuses["M18"] == "not promised", "the last processes lack its rule"
 
 
 def test_ports_are_those_that_were_asked_for(tmp_path: Path) -> None:

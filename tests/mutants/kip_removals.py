@@ -12,6 +12,51 @@ from tests.mutants.removals import Removal, main
 
 KIP_REMOVALS: Final = (
     Removal(
+        row="kip-966",
+        place="core/controller/features.py::_update_problem",
+        code="if not broker.supports(name, level):",
+        instead="if False:",
+        test="tests/unit/core/controller/test_admin_requests.py::test_a_feature_that_a_registered_broker_lacks_stays_off",
+    ),
+    Removal(
+        row="kip-966",
+        place="core/release.py::features_of",
+        code="feature.name != ELR_VERSION or supported_elr_level(switches) > 0",
+        instead="True",
+        test="tests/unit/simulator/test_mixed_eras.py::test_a_broker_that_lacks_a_finalized_feature_is_not_let_in",
+    ),
+    Removal(
+        row="kip-966",
+        place="core/release.py::supported_elr_level",
+        code="1 if switches.elr else 0",
+        instead="1",
+        test="tests/unit/simulator/test_mixed_eras.py::test_a_controller_of_a_release_without_elr_ignores_it",
+    ),
+    Removal(
+        row="kip-704",
+        place="core/broker/replicas/partition.py::Partition._apply_recovery_state",
+        code="if self._config.switches.recovering_gate:",
+        instead="if True:",
+        test="tests/unit/simulator/test_mixed_eras.py::test_a_leader_whose_release_does_not_recover_ignores_recovering",
+    ),
+    Removal(
+        row="kip-497",
+        place="core/broker/replicas/fetcher.py::FetcherPool._send_to",
+        code="broker_epoch if names_broker_epochs(self._config.switches) else None",
+        instead="broker_epoch",
+        test="tests/unit/simulator/test_mixed_eras.py::test_a_follower_from_before_kip_903_names_no_broker_epoch",
+    ),
+    Removal(
+        row="kip-497",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.send_queued",
+        code="named = names_broker_epochs(self._config.switches)",
+        instead="named = True",
+        test=(
+            "tests/unit/core/broker/kraft/test_alter_partition_sender.py"
+            "::test_a_leader_names_broker_epochs_if_its_release_does"
+        ),
+    ),
+    Removal(
         row="kip-497",
         place="core/controller/controller.py::Controller._answer",
         code="admitted = self._guard.admit(received)",
@@ -1753,7 +1798,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-497",
         place="core/broker/replicas/fetcher.py::FetcherPool._send_to",
-        code="replica_epoch=broker_epoch,",
+        code="replica_epoch=broker_epoch if names_broker_epochs(self._config.switches) else None,",
         instead="replica_epoch=None,",
         test="tests/interaction/test_scripts.py::test_script[kip_497_new_leader_elected]",
     ),

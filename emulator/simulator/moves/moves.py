@@ -10,6 +10,7 @@ from typing import Final
 
 from laststand.emulator.simulator.moves.administrators import ADMINISTRATOR_MOVES
 from laststand.emulator.simulator.moves.cluster_view import Move
+from laststand.emulator.simulator.moves.eras import ERA_MOVES
 from laststand.emulator.simulator.moves.late_metadata import LATE_METADATA_MOVES
 from laststand.emulator.simulator.moves.network import NETWORK_MOVES
 from laststand.emulator.simulator.moves.processes import PROCESS_MOVES
@@ -26,6 +27,7 @@ MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         **PROGRESS_MOVES,
         **NETWORK_MOVES,
         **PROCESS_MOVES,
+        **ERA_MOVES,
         **REQUEST_MOVES,
         **LATE_METADATA_MOVES,
         **ADMINISTRATOR_MOVES,

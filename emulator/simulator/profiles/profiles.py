@@ -8,6 +8,7 @@ from laststand.emulator.core.eras import era_kind
 from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.simulator.profiles.administrators import ADMINISTRATORS
 from laststand.emulator.simulator.profiles.faults import FAULTS
+from laststand.emulator.simulator.profiles.mixed import MIXED
 from laststand.emulator.simulator.profiles.profile import Profile
 from laststand.emulator.simulator.profiles.quorum import QUORUM, QUORUM_DISKS
 from laststand.emulator.simulator.profiles.races import RACES
@@ -31,7 +32,7 @@ ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {
         **PROFILES,
         **ZOOKEEPER_PROFILES,
-        **{profile.name: profile for profile in (STRAYS, QUORUM, QUORUM_DISKS, *TRANSACTIONS)},
+        **{profile.name: profile for profile in (STRAYS, QUORUM, QUORUM_DISKS, *TRANSACTIONS, *MIXED)},
     }
 )
 """All profiles, and those that are drawn only where they are named."""

@@ -11,11 +11,17 @@ from laststand.cli.standing.launching import start_again
 
 @click.command(short_help="Start a stopped cluster again.")
 @directory_argument
+@click.option(
+    "--era",
+    metavar="ERA",
+    help="Whose rules every node follows from now on, such as kafka-4.2, or kip-966,elr=off.  [default: as before]",
+)
 @json_option
-def start(place: Path, *, output: Output) -> None:
+def start(place: Path, era: str | None, *, output: Output) -> None:
     """Start CLUSTER again, by default the latest one, with the data, ids and record that it had.
 
     It was ended with ``laststand stop``, by a shutdown of the machine, or its supervisor was killed. Ports are those of
     before where they are free, and always those of ``up --ports``. Every node runs again, the next incarnation of it.
+    With --era it does so with other software; nodes are upgraded one by one with ``laststand chaos start NODE --era``.
     """
-    start_again(place, output=output)
+    start_again(place, era=era, output=output)

@@ -62,6 +62,8 @@ PROFILE_NAMES: Final = (
     "transactions",
     "transactions-restarts",
     "groups",
+    "mixed",
+    "mixed-crashes",
 )
 """Names of ``ALL_PROFILES`` in ``laststand.emulator.simulator.profiles.profiles``, which takes long to import."""
 

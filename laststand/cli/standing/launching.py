@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _WHO_CONNECTS: Final = "(gRPC: for laststand's commands and its Python clients; for Kafka's clients, use up --kafka)"
 
 
-def start_again(place: Path, *, output: Output) -> None:
-    """Starts a cluster again that was stopped or died, and reports where it serves.
+def start_again(place: Path, *, era: str | None = None, output: Output) -> None:
+    """Starts a cluster again that was stopped or died, every node in an era if one is named; reports where it serves.
 
     Raises:
         UserError: there is none, or none that can go on.
@@ -30,6 +30,7 @@ def start_again(place: Path, *, output: Output) -> None:
     from laststand.chaos.process.hosts import require_host, require_toxiproxy
     from laststand.chaos.standing.launch import NotStartedError, order_again
     from laststand.chaos.standing.order import read_order
+    from laststand.emulator.core.errors import ConfigError
 
     directory = locate(place)
     before = read_order(directory)
@@ -37,8 +38,8 @@ def start_again(place: Path, *, output: Output) -> None:
     zookeeper_for((before.era,), before.driver)
     toxiproxy = None if before.toxiproxy is None else require_toxiproxy(before.driver)
     try:
-        order = order_again(directory, toxiproxy=toxiproxy)
-    except NotStartedError as error:
+        order = order_again(directory, toxiproxy=toxiproxy, era=era)
+    except (NotStartedError, ConfigError) as error:
         raise UserError(str(error)) from None
     launch_and_report(order, output=output)
 

@@ -3,18 +3,19 @@
 from typing import Final
 
 from laststand.emulator.core import events
-from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.actions.performer import perform
+from laststand.emulator.simulator.nodes.nodes import HostingBroker
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
 from tests.unit.plan.test_lines import names
 
 ONE: Final = BrokerId(NodeId(1))
 PLAN: Final = """\
-cluster brokers=3 era={era}
+cluster brokers=3 era={era} leader.recovery.min.ms=2000
 topic orders replicas=(0,1,2) min.insync.replicas=2
 """
 
@@ -82,11 +83,47 @@ def test_a_controller_of_a_release_without_elr_ignores_it() -> None:
     assert not state.elr
 
 
-def test_a_broker_from_before_kip_903_is_answered_as_one() -> None:
+def followers_fetches(simulation: Simulation) -> set[bool]:
+    """Returns whether fetches of broker 1 named its epoch, as broker 0 remembers them."""
+    partition = leader(simulation).partition(TopicPartition("orders", 0))
+    assert partition is not None
+    return {partition.isr_member(ONE).broker_epoch is not None}
+
+
+def leader(simulation: Simulation) -> HostingBroker:
+    broker = simulation.cluster.nodes[BrokerId(NodeId(0))].broker
+    assert broker is not None
+    return broker
+
+
+def test_a_follower_from_before_kip_903_names_no_broker_epoch() -> None:
+    assert followers_fetches(begun(*restarted("kip-966"))) == {True}
+    assert followers_fetches(begun(*restarted("kip-966,ap_broker_epoch_check=off"))) == {False}
+
+
+def test_a_leader_from_before_kip_903_is_answered_as_one() -> None:
     simulation = begun("stop 0", "wait 3000", "start 0 era=kip-966,ap_broker_epoch_check=off", "wait 8000")
-    (state,) = simulation.cluster.image.partitions.values()
-    assert state.leader == BrokerId(NodeId(0))
-    for line in ("kill 2", "wait 12000", "start 2", "wait 8000"):
+    for line in (
+        "elect_leaders: {type: preferred, partition: orders-0}",
+        "kill 2",
+        "wait 12000",
+        "start 2",
+        "wait 8000",
+    ):
         perform(simulation.cluster, parse_action(line, names()))
     (state,) = simulation.cluster.image.partitions.values()
-    assert set(state.isr) == {0, 1, 2}
+    assert (state.leader, set(state.isr)) == (0, {0, 1, 2})
+
+
+def test_a_leader_whose_release_does_not_recover_ignores_recovering() -> None:
+    offline = ("kill 1", "kill 2", "wait 12000", "power-loss 0 keep=none")
+    unclean = "elect_leaders: {type: unclean, partition: orders-0}"
+    states = []
+    for era in ("kip-966", "kip-966,recovering_gate=off"):
+        simulation = begun(*offline, "wait 12000", f"start 0 era={era}", "wait 100", unclean, "wait 100")
+        partition = leader(simulation).partition(TopicPartition("orders", 0))
+        assert partition is not None
+        states.append(
+            (simulation.cluster.image.partitions[TopicPartition("orders", 0)].leader, partition.is_recovering)
+        )
+    assert states == [(0, True), (0, False)]

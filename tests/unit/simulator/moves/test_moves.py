@@ -1,6 +1,7 @@
 """Every move has one name, and profiles weigh exactly the moves that there are."""
 
 from laststand.emulator.simulator.moves.administrators import ADMINISTRATOR_MOVES
+from laststand.emulator.simulator.moves.eras import ERA_MOVES
 from laststand.emulator.simulator.moves.late_metadata import LATE_METADATA_MOVES
 from laststand.emulator.simulator.moves.moves import MOVES
 from laststand.emulator.simulator.moves.network import NETWORK_MOVES
@@ -20,6 +21,7 @@ def test_no_name_is_in_two_tables() -> None:
         PROGRESS_MOVES,
         NETWORK_MOVES,
         PROCESS_MOVES,
+        ERA_MOVES,
         REQUEST_MOVES,
         LATE_METADATA_MOVES,
         ADMINISTRATOR_MOVES,

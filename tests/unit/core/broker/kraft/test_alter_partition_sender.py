@@ -4,6 +4,7 @@ And what an answer must not set off that is ahead of the metadata it was given b
 """
 
 import msgspec
+import pytest
 
 from laststand.emulator.core import effects, inputs, messages, records
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
@@ -31,6 +32,7 @@ RAISED = records.ConfigRecord(
     resource=ConfigResource.TOPIC, resource_name=NAME.topic, name="min.insync.replicas", value="2"
 )
 """Min ISR is 2 now, and was 1."""
+BEFORE_KIP_903 = msgspec.structs.replace(EVERY_RULE_ON, ap_broker_epoch_check=False)
 SHRUNK = records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, isr=(OWN,), elr=(FIRST,))
 
 
@@ -251,3 +253,12 @@ def test_a_request_names_topics_by_id_if_it_has_the_ids_of_all() -> None:
     assert isinstance(sent.request, messages.AlterPartitionRequest)
     assert sent.request.api_version == 1
     assert [data.topic_id for data in sent.request.partitions] == [None, None]
+
+
+@pytest.mark.parametrize(("rules", "version"), [(EVERY_RULE_ON, 3), (BEFORE_KIP_903, 2)])
+def test_a_leader_names_broker_epochs_if_its_release_does(rules: Switches, version: int) -> None:
+    _, sent = shrunk(rules)
+    assert isinstance(sent.request, messages.AlterPartitionRequest)
+    assert sent.request.api_version == version
+    (data,) = sent.request.partitions
+    assert {member.broker_epoch is None for member in data.new_isr} == {version == 2}

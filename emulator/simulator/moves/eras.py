@@ -1,0 +1,75 @@
+"""Moves of rolling upgrades and downgrades: nodes are started again with the rules of another era.
+
+A broker gets an era that knows the features which are on: others would not let it in. So does a controller, which would
+ignore them.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.types import FeatureUpgradeType
+from laststand.emulator.plan import actions
+from laststand.emulator.plan.administration_fields import FeatureLevel
+from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
+
+_WITH_ELR: Final = ("kafka-4.2", "kafka-4.2,reassignment_needs_all=off", "kip-966-text", "kip-966")
+_WITHOUT_ELR: Final = (*_WITH_ELR, "kafka-3.9")
+
+
+def _draw_era(view: ClusterView) -> str:
+    has_elr = view.cluster.image.feature_level(ELR_VERSION) > 0
+    return view.schedule.choice(_WITH_ELR if has_elr else _WITHOUT_ELR)
+
+
+def _roll(view: ClusterView) -> Actions:
+    """A broker is stopped in order, and started with another era."""
+    running = view.running
+    if not running:
+        return []
+    node = view.schedule.choice(running).node_id
+    start = actions.Start(nodes=(node,), era=_draw_era(view))
+    return [actions.Stop(nodes=(node,)), actions.Wait(duration_ms=view.past_session_ms(175)), start]
+
+
+def _crash_and_roll(view: ClusterView) -> Actions:
+    """A broker crashes, and is started with another era."""
+    victim = view.draw_victim()
+    if victim is None:
+        return []
+    crash: actions.Action = view.draw_power_loss((victim.node_id,))
+    if view.storage.random() < 0.5:
+        crash = actions.Kill(nodes=(victim.node_id,))
+    start = actions.Start(nodes=(victim.node_id,), era=_draw_era(view))
+    return [crash, actions.Wait(duration_ms=view.schedule.choice((1, 20, view.session_ms))), start]
+
+
+def _roll_controller(view: ClusterView) -> Actions:
+    """The controller is stopped or killed, and started with another era."""
+    node = view.controller_id
+    if view.cluster.metadata_node.core is None:
+        return []
+    end: actions.Action = actions.Stop(nodes=(node,))
+    if view.schedule.random() < 0.5:
+        end = actions.Kill(nodes=(node,))
+    start = actions.Start(nodes=(node,), era=_draw_era(view))
+    return [end, actions.Wait(duration_ms=view.schedule.choice((1, 20, 200))), start]
+
+
+def _turn_elr(view: ClusterView) -> Actions:
+    """The feature of ELR is turned off or on; with a broker that lacks it, it stays off."""
+    is_on = view.cluster.image.feature_level(ELR_VERSION) > 0
+    upgrade_type = FeatureUpgradeType.SAFE_DOWNGRADE if is_on else FeatureUpgradeType.UPGRADE
+    return [actions.UpdateFeature(target=FeatureLevel(ELR_VERSION, 0 if is_on else 1), upgrade_type=upgrade_type)]
+
+
+ERA_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
+    {
+        "roll": _roll,
+        "crash_and_roll": _crash_and_roll,
+        "roll_controller": _roll_controller,
+        "turn_elr": _turn_elr,
+    }
+)
+"""The moves of mixed clusters, by the name that profiles use."""
