@@ -4,7 +4,6 @@
 the rule that prevents it on one node only, and writes the verdicts into the page.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +28,6 @@ KAFKA_4_2: Final = "kafka-4.2"
 KAFKA_4_4: Final = "kafka-4.2,reassignment_needs_all=off"
 """The rules of 4.3 and later differ from those of 4.2 in KAFKA-19975 alone."""
 
-_TABLE: Final = "(?<=<!-- played: {} -->\n).*?(?=<!-- end -->)"
 _NOTHING: Final = "—"
 
 # --- Rolls --------------------------------------------------------------------------------------------------------
@@ -184,16 +182,23 @@ def loss_row(loss: Lacking) -> tuple[str, ...]:
 # --- The page -----------------------------------------------------------------------------------------------------
 
 
-def page() -> str:
-    """Returns the page with both tables."""
-    rolls = table(("Step", *FAULTS), [roll_row(step) for step in range(len(STEPS))])
-    header = ("Loss", "Rules", "nobody", *(f"broker {number}" for number in range(4)), "controller", "all")
-    losses = table(header, [loss_row(loss) for loss in known_losses()])
+def page(*, rolls: str, losses: str) -> str:
+    """Returns the page with these tables."""
     text = PAGE.read_text(encoding="utf-8")
     for name, played in (("rolls", rolls), ("losses", losses)):
-        text = re.sub(_TABLE.format(name), lambda _, played=played: f"\n{played}\n", text, flags=re.DOTALL)
+        before, marker, after = text.partition(f"<!-- played: {name} -->\n")
+        _, end, after = after.partition("<!-- end -->\n")
+        text = f"{before}{marker}\n{played}\n{end}{after}"
     return text
 
 
+def main() -> None:
+    """Plays both tables, and writes the page."""
+    rolls = table(("Step", *FAULTS), [roll_row(step) for step in range(len(STEPS))])
+    header = ("Loss", "Rules", "nobody", *(f"broker {number}" for number in range(4)), "controller", "all")
+    losses = table(header, [loss_row(loss) for loss in known_losses()])
+    PAGE.write_text(page(rolls=rolls, losses=losses), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    main()
