@@ -99,6 +99,7 @@ def _cluster(layout: ClusterLayout, kafka: KafkaProgram, witness: NodeWitness) -
         layout,
         kafka=kafka,
         rules_of=rules_of_release,
+        properties={},
         sync_shim=None,
         messages=LinkMessages((), make_proxy=_no_proxy, record=witness.intercepted),
         on_start=witness.started,
