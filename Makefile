@@ -109,6 +109,7 @@ suite: smoke ## play the smoke suite on processes, and every bundled scenario in
 soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 bad frames, TLA+ models, all three judges, all scenarios and 1,010 partitions as processes, an hour in one run, cluster tests 20 times
 	$(BIN)/python -m tests.mutants --unjudged
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
+	$(BIN)/laststand simulate --seeds 1..5000 --profile segments --jobs $(JOBS) --keep-going
 	$(BIN)/python -m tests.tla.check
 	$(BIN)/python -m tests.tla.simulated_runs --seeds 1..175 --jobs $(JOBS)
 	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) --seeds 1..1000

@@ -13,7 +13,7 @@ from random import Random
 
 import msgspec
 
-from laststand.emulator.core.disk import Keep
+from laststand.emulator.core.disk import ExactLoss, Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.storage.batch_scan import BatchValidation, scan_batches
 from laststand.emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
@@ -160,12 +160,13 @@ class MemoryFileSystem:
         self.operations = []
         self._crash_at = crash_at
 
-    def lose_power(self, *, keep: Keep, seed: int) -> PowerLossPlan:
+    def lose_power(self, *, keep: Keep, seed: int, exact: ExactLoss | None = None) -> PowerLossPlan:
         """Takes the unsynced content; the process is dead until ``restart``.
 
         Args:
             keep: shape of the loss.
             seed: of all random choices.
+            exact: says what else would be drawn.
 
         Returns:
             What was drawn.
@@ -199,6 +200,7 @@ class MemoryFileSystem:
             keep=keep,
             random=Random(seed),
             batch_starts=batch_starts,
+            exact=exact,
         )
         for number, content in plan.contents.items():
             file = files[number]

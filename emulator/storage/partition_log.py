@@ -40,6 +40,7 @@ from laststand.emulator.storage.producer_snapshot import (
 from laststand.emulator.storage.record_batch import stamp
 from laststand.emulator.storage.retention import RetentionLimits, SegmentSummary, deletable_segments
 from laststand.emulator.storage.segment import Segment
+from laststand.emulator.storage.segment_rules import is_segment_full
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,7 +247,7 @@ class PartitionLog:
             self.flush()
 
     def _append_rolling(self, batch: BatchDescriptor, content: Buffer) -> None:
-        is_full = self._active.size > 0 and self._active.size + len(content) > self.settings.segment_bytes
+        is_full = is_segment_full(self._active.size, len(content), segment_bytes=self.settings.segment_bytes)
         if is_full or not self._active.can_hold(batch.last_offset):
             self.roll(batch.base_offset)
         self._active.append((batch,), (content,))

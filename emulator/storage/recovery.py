@@ -43,6 +43,7 @@ from laststand.emulator.storage.segment import (
     offset_file_path,
 )
 from laststand.emulator.storage.segment_index import MAX_RELATIVE_OFFSET, OffsetsNotAscendingError
+from laststand.emulator.storage.segment_rules import has_hole
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -337,7 +338,7 @@ class _Loading:
     def _has_hole_before(self, next_base: list[Offset], segment: Segment) -> bool:
         """Returns whether a segment lost whole batches at its end, and the next one is there: S47."""
         end = self.log_end_offset([segment])
-        if not self._settings.holes_end_logs or not next_base or next_base[0] <= end:
+        if not self._settings.holes_end_logs or not next_base or not has_hole(end, next_base[0]):
             return False
         _LOG.warning("log cut partition=%s end=%d next_segment=%d", file_name(self._path), end, next_base[0])
         return True

@@ -87,10 +87,7 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("ap_partition_epoch_check", "off"): Lethal(scenario="S09", profiles=("races",)),
         ("ap_broker_epoch_check", "off"): Lethal(scenario="S10", profiles=("races",)),
         ("truncation_sync", "off"): Lethal(scenario="S35", profiles=("races",)),
-        ("holes_end_logs", "off"): Harmless(
-            scenario="S47",
-            why="a simulated log has no segment files, and loses nothing but its end; processes play it",
-        ),
+        ("holes_end_logs", "off"): Lethal(scenario="S47", profiles=("segments", "restarts")),
         ("truncation_ends_at_batch", "off"): Harmless(
             scenario="S49",
             beside=(("empty_logs_keep_epoch", "off"),),

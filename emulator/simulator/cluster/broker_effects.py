@@ -5,19 +5,23 @@ instant. A process that has ended by then does not receive it.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
 from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import CauseId, Offset, TopicPartition
-from laststand.emulator.simulator.disk.disk import Disk
+from laststand.emulator.simulator.disk.disk import Disk, StoredLog
 from laststand.emulator.simulator.disk.retention import RETENTION, apply_retention
 from laststand.emulator.simulator.network.streams import Streams
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.storage.coordinator_records import decode_log
 from laststand.emulator.storage.record_batch import stamp
+
+ROLLED_SYNCED_MS: Final = 250
+"""After how long the segments before a roll are synced: processes look after their logs as often."""
 
 
 class BrokerEffects:
@@ -67,9 +71,12 @@ class BrokerEffects:
             case effects.AppendToLog(partition=partition, batches=batches, contents=contents):
                 for batch, content in zip(batches, contents or (), strict=bool(contents)):
                     self.contents[batch.crc] = content
-                before = disk.logs[partition].recovery_point
+                log = disk.logs[partition]
+                before, rolled_to = log.recovery_point, log.rolled_to
                 disk.append(effect)
                 self._record_flush(node, partition, since=before)
+                if log.rolled_to is not None and log.rolled_to != rolled_to:
+                    self._sync_rolled_later(node, partition, log, log.rolled_to)
             case effects.WriteEpochCheckpoint():
                 disk.write_epochs(effect)
             case effects.WriteHighWatermarks():
@@ -84,7 +91,7 @@ class BrokerEffects:
                 self._record_flush(node, partition, since=before)
             case effects.CreateLog(partition=partition):
                 disk.create(effect)
-                disk.logs[partition].flush_messages = self._flush_messages(node, partition)
+                self._set_limits(node, partition, disk.logs[partition])
             case effects.DeleteLog():
                 disk.delete(effect)
             case effects.RenameStrayLog():
@@ -99,7 +106,7 @@ class BrokerEffects:
                 self._streams.open(node, effect)
             case effects.LoadLogs():
                 for partition, log in disk.logs.items():
-                    log.flush_messages = self._flush_messages(node, partition)
+                    self._set_limits(node, partition, log)
                 logs = disk.load(trims_epochs=self._trims_epochs(node))
                 loaded = inputs.LogsLoaded(cause_id=CauseId("load"), logs=logs, strays=tuple(disk.strays))
                 self._deliver_later(node, loaded)
@@ -156,9 +163,28 @@ class BrokerEffects:
             )
             self._write(node, flushed)
 
-    def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
+    def _sync_rolled_later(
+        self, node: BrokerNode, partition: TopicPartition, log: StoredLog, end_offset: Offset
+    ) -> None:
+        """Syncs the segments before a roll when the process next looks after its logs, if it runs until then."""
+        incarnation = node.incarnation
+
+        def sync() -> None:
+            if node.incarnation != incarnation or node.broker is None or node.disk.logs.get(partition) is not log:
+                return
+            if node.is_paused:
+                self._sync_rolled_later(node, partition, log, end_offset)
+                return
+            before = log.recovery_point
+            log.sync_rolled(end_offset)
+            self._record_flush(node, partition, since=before)
+
+        self._queue.after(ROLLED_SYNCED_MS, sync)
+
+    def _set_limits(self, node: BrokerNode, partition: TopicPartition, log: StoredLog) -> None:
         assert node.broker is not None, "a broker that wants something runs"
-        return node.broker.topic_properties(partition.topic).flush_messages
+        topic = node.broker.topic_properties(partition.topic)
+        log.flush_messages, log.segment_bytes = topic.flush_messages, topic.segment_bytes
 
     def _retain_later(self, node: BrokerNode) -> None:
         """Applies retention from time to time, for as long as this process runs."""

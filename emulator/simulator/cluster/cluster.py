@@ -418,9 +418,11 @@ class SimulatedCluster:
         effects = core.step(incoming, now_ms=node.clock.local_ms(self.queue.now_ms))
         if isinstance(node, MetadataNode):
             self._report_step(node, incoming, effects)
-        if node.pending_crash is not None and (done := done_before(node.pending_crash, effects)) is not None:
+        crash = (
+            None if isinstance(incoming, inputs.SegmentsDeleted) else node.pending_crash
+        )  # its report is all there is
+        if crash is not None and (done := done_before(crash, effects)) is not None:
             assert isinstance(node, BrokerNode)
-            crash = node.pending_crash
             for effect in done:
                 self._broker_effects.execute(node, effect)
             self.processes.crash(node, crash)

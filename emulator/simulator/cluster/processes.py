@@ -105,7 +105,12 @@ class Processes:
         node = self._nodes[broker_id]
         self.end(node, events.IncarnationEnd.POWER_LOST)
         before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
-        node.disk.lose_power(loss.keep, exact_loss(loss, broker_id, node.disk), model=loss.disk)
+        node.disk.lose_power(
+            loss.keep,
+            exact_loss(loss, broker_id, node.disk),
+            model=loss.disk,
+            holes_end_logs=self.rules_of(broker_id).holes_end_logs,
+        )
         for name, log in node.disk.logs.items():
             self._event_log.note(
                 events.PowerLost(

@@ -1,15 +1,18 @@
 """A broker's disk as the core sees it: batch descriptors with a synced part, checkpoints, the clean-shutdown file.
 
-Appends and truncations reach the page cache; a sync makes the log as it is then durable. Checkpoints, directory names
-and the clean-shutdown file are durable as soon as they are written, because ``laststand.emulator.storage`` syncs each
-of them. One name is not: that of the segment with which a log starts again (``RestartLog``), until the log or its
-directory is synced. So a power loss takes batches away, brings back those of a truncation, or leaves a log that has no
-segment. A replaced disk is empty.
+A log has segment files, rolled by ``segment.bytes``. Appends and truncations reach the page cache; a sync makes the log
+as it is then durable, and a roll has the segments before it synced in the background. Checkpoints, directory names and
+the clean-shutdown file are durable as soon as they are written, because ``laststand.emulator.storage`` syncs each of
+them. The name of a new segment is not, until the log is synced beyond it, or its directory: that of a roll, and that of
+the segment with which a log starts again (``RestartLog``). So a power loss takes batches away from the end of each
+segment, brings back those of a truncation, leaves a hole before a segment that is there, takes the newest segments, or
+leaves a log that has none. A replaced disk is empty.
 
-On a disk with an ordered journal (``DiskModel``) nothing is brought back and no name is lost: a cut and a log that
-starts again are followed by a checkpoint of recovery points, and syncing that commits them, too.
+On a disk with an ordered journal (``DiskModel``) nothing is brought back: a cut is followed by a checkpoint of recovery
+points, and syncing that commits it, too. A name is lost there only if nothing at all was synced since.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from laststand.emulator.core import effects, inputs
@@ -18,9 +21,61 @@ from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, 
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
 from laststand.emulator.storage.recovery import with_found_epochs
+from laststand.emulator.storage.segment_rules import has_hole, is_segment_full
 
 _NEVER: Final = (1 << 63) - 1
 """Default of ``flush.messages``."""
+
+_LARGEST_SEGMENT: Final = 1 << 30
+"""Default of ``segment.bytes``."""
+
+
+class Journal:
+    """The journal of a disk's file system, and notes of what became of segments: all logs of the disk share it.
+
+    Attributes:
+        commits: of the journal so far, by a sync of whatever file.
+        marks: what was seen of segments, with how often.
+    """
+
+    __slots__ = ("commits", "marks")
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self.marks: dict[str, int] = {}
+
+    def mark(self, name: str) -> None:
+        """Notes what was seen."""
+        self.marks[name] = self.marks.get(name, 0) + 1
+
+
+class SegmentFile:
+    """One segment file of a log.
+
+    Attributes:
+        base_offset: its name.
+        count: batches of the log that are in it.
+        size: their bytes.
+        durable: batches that survive any power loss. Not its first ones after an unsynced truncation.
+        synced: how many of its batches, from the first on, are among them; a batch that came again is not.
+        is_named: whether a power loss leaves the file its name.
+        made_at: commits of the journal when it was made.
+    """
+
+    __slots__ = ("base_offset", "count", "durable", "is_named", "made_at", "size", "synced")
+
+    def __init__(self, base_offset: Offset, *, made_at: int, is_named: bool) -> None:
+        self.base_offset = base_offset
+        self.count = 0
+        self.size = 0
+        self.durable: tuple[BatchDescriptor, ...] = ()
+        self.synced = 0
+        self.is_named = is_named
+        self.made_at = made_at
+
+    def lost_name(self, journal: Journal, *, model: DiskModel) -> bool:
+        """Returns whether a power loss that undoes changes of names takes the file."""
+        return not self.is_named and not (model.has_ordered_journal and journal.commits > self.made_at)
 
 
 class StoredLog:
@@ -28,89 +83,198 @@ class StoredLog:
 
     Attributes:
         topic_id: in ``partition.metadata``.
-        batches: as a reader sees them now.
-        durable: those that survive any power loss. Not a prefix of ``batches`` after an unsynced truncation.
-        synced: how many of ``batches``, from the first on, are among them; a batch that came again is not.
+        batches: as a reader sees them now, of all segments.
+        segments: in the order of their base offsets; at least one.
         recovery_point: everything below is synced.
         log_start_offset: as known to the process.
         log_start_checkpoint: as a successor will know it.
-        segment_base: base offset of the segment file, where a log without batches ends.
         epochs: the leader epoch checkpoint.
-        is_named: whether a power loss leaves the segment file its name.
         flush_messages: synced, within the append, after so many records (``flush.messages``).
+        segment_bytes: a segment is rolled before it grows past this (``segment.bytes``).
+        rolled_to: the base offset of the newest segment, if those before it are still to be synced in the background.
     """
 
     __slots__ = (
+        "_journal",
         "batches",
-        "durable",
         "epochs",
         "flush_messages",
-        "is_named",
         "log_end_offset",
         "log_start_checkpoint",
         "log_start_offset",
         "recovery_point",
-        "segment_base",
-        "synced",
+        "rolled_to",
+        "segment_bytes",
+        "segments",
         "topic_id",
     )
 
-    def __init__(self, topic_id: TopicId, *, base_offset: Offset) -> None:
+    def __init__(self, topic_id: TopicId, journal: Journal, *, base_offset: Offset, is_named: bool = True) -> None:
         self.topic_id = topic_id
+        self._journal = journal
         self.batches: list[BatchDescriptor] = []
-        self.durable: tuple[BatchDescriptor, ...] = ()
-        self.synced = 0
+        self.segments = [SegmentFile(base_offset, made_at=journal.commits, is_named=is_named)]
         self.recovery_point = base_offset
         self.log_start_offset = base_offset
         self.log_start_checkpoint = Offset(0)
         self.log_end_offset = base_offset
-        self.segment_base = base_offset
         self.epochs: tuple[EpochEntry, ...] = ()
-        self.is_named = True
         self.flush_messages = _NEVER
+        self.segment_bytes = _LARGEST_SEGMENT
+        self.rolled_to: Offset | None = None
+
+    @property
+    def segment_base(self) -> Offset:
+        """Base offset of the oldest segment, where a log without batches starts."""
+        return self.segments[0].base_offset
+
+    @property
+    def synced(self) -> int:
+        """The number of batches, from the first on, that survive any power loss."""
+        count = 0
+        for segment in self.segments:
+            count += segment.synced
+            if segment.synced < segment.count:
+                break
+        return count
+
+    @property
+    def unsynced(self) -> int:
+        """Batches that a power loss could take."""
+        return sum(segment.count - segment.synced for segment in self.segments)
+
+    def pieces(self) -> Iterator[tuple[SegmentFile, list[BatchDescriptor]]]:
+        """Yields every segment with its batches, which are not to be changed."""
+        if len(self.segments) == 1:
+            yield self.segments[0], self.batches
+            return
+        first = 0
+        for segment in self.segments:
+            yield segment, self.batches[first : first + segment.count]
+            first += segment.count
+
+    # --- Changes ----------------------------------------------------------------------------------------------------
+
+    def append(self, batches: tuple[BatchDescriptor, ...]) -> None:
+        """Appends to the page cache, to a new segment where the newest is full."""
+        active = self.segments[-1]
+        size = batches[0].size if len(batches) == 1 else sum(batch.size for batch in batches)
+        if active.size + size <= self.segment_bytes:
+            active.count += len(batches)
+            active.size += size
+        else:
+            for batch in batches:
+                self._append_rolling(batch)
+        self.batches.extend(batches)
+        self.log_end_offset = batches[-1].next_offset
+        if self.log_end_offset - self.recovery_point >= self.flush_messages:
+            self.sync()
+
+    def _append_rolling(self, batch: BatchDescriptor) -> None:
+        active = self.segments[-1]
+        if is_segment_full(active.size, batch.size, segment_bytes=self.segment_bytes):
+            active = self.roll(batch.base_offset)
+        active.count += 1
+        active.size += batch.size
+
+    def roll(self, base_offset: Offset) -> SegmentFile:
+        """Begins a segment, whose name is not durable; those before it are to be synced in the background."""
+        self._journal.mark("segment:rolled")
+        self.rolled_to = base_offset
+        self.segments.append(SegmentFile(base_offset, made_at=self._journal.commits, is_named=False))
+        return self.segments[-1]
+
+    def sync_rolled(self, end_offset: Offset) -> None:
+        """Syncs the segments below ``end_offset``, as the background does after a roll; a synced file keeps its name.
+
+        No effect if the log was truncated, or begun again, since.
+        """
+        if self.rolled_to is None or self.rolled_to < end_offset:
+            return
+        if self.rolled_to == end_offset:
+            self.rolled_to = None
+        for segment, batches in self.pieces():
+            if segment.base_offset < end_offset:
+                segment.durable, segment.synced, segment.is_named = tuple(batches), segment.count, True
+        self._journal.commits += 1
+        self.recovery_point = max(self.recovery_point, end_offset)
 
     def truncate(self, offset: Offset) -> None:
-        """Drops batches that reach ``offset``; the log ends there."""
-        while self.batches and self.batches[-1].last_offset >= offset:
-            self.batches.pop()
-        self.synced = min(self.synced, len(self.batches))
+        """Drops batches that reach ``offset``; the log ends there. Segments that go are gone for good."""
+        if offset < self.segment_base:
+            self.batches = []
+            self.segments = [SegmentFile(offset, made_at=self._journal.commits, is_named=False)]
+        while self.segments[-1].base_offset > offset:
+            del self.batches[len(self.batches) - self.segments.pop().count :]
+            self.keep_names()
+        active = self.segments[-1]
+        while active.count and self.batches[-1].last_offset >= offset:
+            active.size -= self.batches.pop().size
+            active.count -= 1
+        active.synced = min(active.synced, active.count)
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self.rolled_to = None
+        self._journal.commits += 1  # a checkpoint of recovery points follows
 
-    def drop_oldest(self, count: int, *, base_offset: Offset) -> None:
-        """Drops the first ``count`` batches; the oldest segment that is left starts at ``base_offset``."""
-        dropped = {batch.base_offset for batch in self.batches[:count]}
-        del self.batches[:count]
-        self.synced = max(0, self.synced - count)
-        self.durable = tuple(batch for batch in self.durable if batch.base_offset not in dropped)
-        self.segment_base = base_offset
-        self.recovery_point = max(self.recovery_point, base_offset)
-        self.is_named = True
+    def drop_oldest(self, count: int) -> None:
+        """Drops the first ``count`` segments, for good; the newest is rolled before it goes."""
+        if count == len(self.segments):
+            self.roll(self.log_end_offset)
+        self._journal.mark("segment:expired")
+        del self.batches[: sum(segment.count for segment in self.segments[:count])]
+        del self.segments[:count]
+        self.recovery_point = max(self.recovery_point, self.segment_base)
+        self.keep_names()
 
     def sync(self) -> None:
-        """Makes the content that a reader sees durable."""
-        self.durable = tuple(self.batches)
-        self.synced = len(self.batches)
+        """Makes the content that a reader sees durable, and the names of segments that are newer than the last sync."""
+        if self.segments[-1].base_offset >= self.recovery_point:
+            self.keep_names()
+        for segment, batches in self.pieces():
+            if segment.synced < segment.count or len(segment.durable) != segment.count:
+                segment.durable, segment.synced = tuple(batches), segment.count
+        self._journal.commits += 1
         self.recovery_point = self.log_end_offset
-        self.is_named = True
+        self.rolled_to = None
 
-    def lose_unsynced(self, keep: Keep, exact: ExactLoss, *, model: DiskModel) -> None:
-        """Leaves what a power loss leaves, after recovery.
+    def keep_names(self) -> None:
+        """Makes the names of all segments durable, as syncing the directory does."""
+        self._journal.commits += 1
+        for segment in self.segments:
+            segment.is_named = True
 
-        Recovery drops a batch that was cut (``torn``), and ends at the first page that is missing (``pages``).
+    # --- After the end of the process ------------------------------------------------------------------------------
+
+    def lose_unsynced(self, keep: Keep, exact: ExactLoss, *, model: DiskModel, holes_end_logs: bool) -> None:
+        """Leaves what a power loss leaves of each segment by itself, after recovery.
+
+        Recovery drops a batch that was cut (``torn``), ends a file at the first page that is missing (``pages``), and
+        drops the segments behind a file that it shortened. Where a segment lost whole batches, ``holes_end_logs`` says.
         """
-        may_undo = not model.has_ordered_journal
-        if may_undo and not self.is_named and exact.names is NamesFate.UNDONE:
-            self.batches = []
-            self.segment_base = self.log_start_checkpoint
-        elif may_undo and self.synced < len(self.durable) and exact.truncation is TruncationFate.UNDONE:
-            self.batches = list(self.durable)
-        else:
-            unsynced = len(self.batches) - self.synced
-            survivors = {Keep.NONE: 0, Keep.TORN: unsynced - 1}.get(keep, min(exact.kept, unsynced - 1))
-            del self.batches[self.synced + max(0, survivors) :]
-        self.durable = tuple(self.batches)
-        self.synced = len(self.batches)
+        loses_names = exact.names is NamesFate.UNDONE
+        left: list[tuple[SegmentFile, list[BatchDescriptor]]] = []
+        is_cut = False
+        for segment, batches in self.pieces():
+            if loses_names and segment.lost_name(self._journal, model=model):
+                self._journal.mark("power_loss:segment")
+                continue
+            if left and _has_hole(*left[-1], segment.base_offset):
+                if is_cut:
+                    break
+                self._journal.mark("power_loss:hole")
+                if holes_end_logs:
+                    break
+            survivors, is_cut = _surviving_batches(segment, batches, keep, exact, model=model)
+            left.append((segment, survivors))
+        self.segments = [segment for segment, _ in left]
+        self.batches = [batch for _, survivors in left for batch in survivors]
+        for segment, survivors in left:
+            segment.count = segment.synced = len(survivors)
+            segment.size = sum(batch.size for batch in survivors)
+            segment.durable = tuple(survivors)
+        if not self.segments:
+            self.segments = [SegmentFile(self.log_start_checkpoint, made_at=self._journal.commits, is_named=True)]
         self.recover()
 
     def checkpoint_start(self) -> None:
@@ -118,17 +282,38 @@ class StoredLog:
         self.log_start_checkpoint = self.log_start_offset if self.log_start_offset > self.segment_base else Offset(0)
 
     def recover(self) -> None:
-        """Finds the log's end from its batches, as opening the files does; a log that ends below its start is emptied.
+        """Finds the log's end in its newest segment, as opening the files does.
 
-        Opening a log after an unclean end syncs its directory.
+        A log that ends below its start is emptied. Opening a log after an unclean end syncs its directory.
         """
-        self.is_named = True
-        self.log_end_offset = self.batches[-1].next_offset if self.batches else self.segment_base
+        self.keep_names()
+        newest = self.segments[-1]
+        self.log_end_offset = self.batches[-1].next_offset if newest.count else newest.base_offset
         if self.log_end_offset < self.log_start_checkpoint:
-            self.batches, self.durable, self.synced = [], (), 0
-            self.log_end_offset = self.segment_base = self.log_start_checkpoint
+            self.batches = []
+            self.segments = [SegmentFile(self.log_start_checkpoint, made_at=self._journal.commits, is_named=True)]
+            self.log_end_offset = self.log_start_checkpoint
         self.log_start_offset = max(self.log_start_checkpoint, self.segment_base)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self.rolled_to = None
+
+
+def _surviving_batches(
+    segment: SegmentFile, batches: list[BatchDescriptor], keep: Keep, exact: ExactLoss, *, model: DiskModel
+) -> tuple[list[BatchDescriptor], bool]:
+    """Returns the batches of one file that are whole after a power loss, and whether there are bytes behind them."""
+    may_undo = not model.has_ordered_journal and exact.truncation is TruncationFate.UNDONE
+    if may_undo and segment.synced < len(segment.durable):
+        return list(segment.durable), False
+    unsynced = segment.count - segment.synced
+    if unsynced == 0:
+        return batches, False
+    survivors = {Keep.NONE: 0, Keep.TORN: unsynced - 1}.get(keep, min(exact.kept, unsynced - 1))
+    return batches[: segment.synced + max(0, survivors)], keep in (Keep.TORN, Keep.PAGES)
+
+
+def _has_hole(segment: SegmentFile, batches: list[BatchDescriptor], next_base: Offset) -> bool:
+    return has_hole(batches[-1].next_offset if batches else segment.base_offset, next_base)
 
 
 _WRITES: Final = (
@@ -148,10 +333,12 @@ class Disk:
         strays: those that were set aside.
         high_watermarks: ``replication-offset-checkpoint``.
         generation: rises when the disk is replaced.
+        journal: of its file system.
         room: bytes that may still be written; ``None`` if that has no limit.
     """
 
     def __init__(self) -> None:
+        self.journal = Journal()
         self.room: int | None = None
         self.logs: dict[TopicPartition, StoredLog] = {}
         self.strays: dict[inputs.StrayLog, StoredLog] = {}
@@ -177,7 +364,8 @@ class Disk:
 
     def create(self, effect: effects.CreateLog) -> None:
         """Makes a partition directory."""
-        self.logs[effect.partition] = StoredLog(effect.topic_id, base_offset=Offset(0))
+        self.logs[effect.partition] = StoredLog(effect.topic_id, self.journal, base_offset=Offset(0))
+        self.journal.commits += 1
 
     def delete(self, effect: effects.DeleteLog) -> None:
         """Removes a partition directory."""
@@ -197,10 +385,7 @@ class Disk:
         log = self.logs[effect.partition]
         if log.batches and effect.batches[0].base_offset < log.batches[-1].next_offset:
             raise InvariantError(f"{effect} goes below the end {log.log_end_offset} of the file")
-        log.batches.extend(effect.batches)
-        log.log_end_offset = effect.batches[-1].next_offset
-        if log.log_end_offset - log.recovery_point >= log.flush_messages:
-            log.sync()
+        log.append(effect.batches)
 
     def truncate(self, effect: effects.TruncateLog) -> None:
         """Cuts a log in the page cache."""
@@ -209,11 +394,14 @@ class Disk:
     def restart(self, effect: effects.RestartLog) -> None:
         """Replaces a log's segments by an empty one. Those that went are gone for good; the new one may go, too."""
         old = self.logs[effect.partition]
-        new = self.logs[effect.partition] = StoredLog(old.topic_id, base_offset=effect.offset)
+        new = self.logs[effect.partition] = StoredLog(
+            old.topic_id, self.journal, base_offset=effect.offset, is_named=False
+        )
         new.epochs = old.epochs
         new.flush_messages = old.flush_messages
-        new.is_named = False
+        new.segment_bytes = old.segment_bytes
         new.log_start_checkpoint = old.log_start_checkpoint
+        self.journal.commits += 1  # a checkpoint of recovery points follows
 
     def recover(self, effect: effects.RecoverLog) -> inputs.LogRecovered:
         """Reads a log through from its recovery point on; what a disk has here is never bad."""
@@ -232,7 +420,7 @@ class Disk:
         """Rewrites a leader epoch checkpoint, which syncs the directory."""
         log = self.logs[effect.partition]
         log.epochs = effect.epochs
-        log.is_named = True
+        log.keep_names()
 
     def raise_log_start(self, effect: effects.RaiseLogStart) -> None:
         """Notes that records below an offset are deleted; the segment stays."""
@@ -243,9 +431,11 @@ class Disk:
     def write_high_watermarks(self, effect: effects.WriteHighWatermarks) -> None:
         """Rewrites the high-watermark checkpoint."""
         self.high_watermarks = dict(effect.high_watermarks)
+        self.journal.commits += 1
 
     def write_checkpoints(self, _: effects.WriteLogCheckpoints) -> None:
         """Rewrites the log-start checkpoint; recovery points are kept exact here."""
+        self.journal.commits += 1
         for log in self.logs.values():
             log.checkpoint_start()
 
@@ -308,10 +498,24 @@ class Disk:
         self._clean_epoch = broker_epoch
         self._is_clean = True
 
-    def lose_power(self, keep: Keep, exact: ExactLoss, *, model: DiskModel = DiskModel.POSIX) -> None:
-        """Loses what is not synced of every log."""
+    def lose_power(
+        self,
+        keep: Keep,
+        exact: ExactLoss,
+        *,
+        model: DiskModel = DiskModel.POSIX,
+        holes_end_logs: bool = True,
+    ) -> None:
+        """Loses what is not synced of every log, and recovers it.
+
+        Args:
+            keep: shape of the loss.
+            exact: the loss.
+            model: the file system.
+            holes_end_logs: as the switch of that name.
+        """
         for log in self.logs.values():
-            log.lose_unsynced(keep, exact, model=model)
+            log.lose_unsynced(keep, exact, model=model, holes_end_logs=holes_end_logs)
 
     def replace(self) -> None:
         """Puts an empty disk in its place."""
@@ -336,4 +540,4 @@ class Disk:
 
 def unsynced_batches(disk: Disk) -> int:
     """Returns the most batches that a power loss could take from one log."""
-    return max((len(log.batches) - log.synced for log in disk.logs.values()), default=0)
+    return max((log.unsynced for log in disk.logs.values()), default=0)

@@ -85,10 +85,21 @@ LIMITS: Final = Spread(
     ),
     share=0.5,
 )
-"""A fetch brings one batch or a few; where a plan is played on processes, a log rolls every few batches, too."""
+"""A fetch brings one batch or a few, and a log rolls every few batches, too."""
+
+SEGMENTS: Final = Spread(
+    ranges=MappingProxyType(
+        {
+            "log.segment.bytes": (1_024, 1_536),
+            "log.retention.bytes": (1, 6_000),
+            "log.retention.check.interval.ms": (100, 4_000),
+        }
+    )
+)
+"""A log rolls every few batches, and its oldest segments go soon or late."""
 
 SPREADS: Final[Mapping[str, Spread]] = MappingProxyType(
-    {"times": TIMES, "zookeeper-times": ZOOKEEPER_TIMES, "limits": LIMITS}
+    {"times": TIMES, "zookeeper-times": ZOOKEEPER_TIMES, "limits": LIMITS, "segments": SEGMENTS}
 )
 """The spreads, by the name that profiles use."""
 

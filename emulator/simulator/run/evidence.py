@@ -58,6 +58,7 @@ from laststand.emulator.storage.file_digest import FileDigest
 from laststand.emulator.storage.metadata_log import log_content
 from laststand.emulator.storage.record_batch import describe_header, stamp
 from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
+from laststand.emulator.storage.segment import LOG_SUFFIX, offset_file_path
 
 _ENCODER: Final = msgspec.json.Encoder()
 _RECORD_SIZE: Final = 91
@@ -196,5 +197,6 @@ def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Ope
 def _write_log(path: Path, log: StoredLog, by_crc: Mapping[int, bytes]) -> None:
     path.mkdir()
     (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log.topic_id}\n")
-    parts = [bytes(stamp(by_crc[batch.crc], batch)) for batch in log.batches]
-    (path / _LOG_FILE).write_bytes(b"".join(parts))
+    for segment, batches in log.pieces():
+        content = b"".join(bytes(stamp(by_crc[batch.crc], batch)) for batch in batches)
+        Path(offset_file_path(str(path), segment.base_offset, LOG_SUFFIX)).write_bytes(content)

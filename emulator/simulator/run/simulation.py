@@ -5,6 +5,7 @@ are started, and the cluster must converge; otherwise an alarm is raised. *Read*
 the last checks are made.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from enum import Enum
 from typing import Final
@@ -416,8 +417,14 @@ class Simulation:
             unclean_restarts=tally.unclean_restarts,
             truncations=tally.truncations,
             excuses=self._excuses,
-            marks=dict(sorted(tally.marks.items())),
+            marks=dict(sorted((tally.marks | self._segment_marks()).items())),
         )
+
+    def _segment_marks(self) -> Counter[str]:
+        marks: Counter[str] = Counter()
+        for node in self.cluster.nodes.values():
+            marks.update(node.disk.journal.marks)
+        return marks
 
     def findings(self) -> tuple[Alarm, ...]:
         """Returns the alarms so far that mean that the protocol is wrong."""

@@ -64,6 +64,7 @@ PROFILE_NAMES: Final = (
     "groups",
     "mixed",
     "mixed-crashes",
+    "segments",
 )
 """Names of ``ALL_PROFILES`` in ``laststand.emulator.simulator.profiles.profiles``, which takes long to import."""
 

@@ -137,3 +137,53 @@ def test_a_replaced_disk_is_empty() -> None:
     disk.replace()
     assert disk.load() == ()
     assert disk.previous_broker_epoch() is None
+
+
+def rolled_disk() -> Disk:
+    """Returns a disk with two segments of two batches, of which one batch is synced."""
+    disk = disk_with(synced=0, unsynced=0)
+    disk.logs[NAME].segment_bytes = 250
+    for offset in range(4):
+        disk.append(effects.AppendToLog(partition=NAME, batches=(batch(offset),)))
+        if offset == 0:
+            disk.sync()
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("names", "holes_end_logs", "left"),
+    [
+        (NamesFate.KEPT, True, [0]),
+        (NamesFate.KEPT, False, [0]),
+        (NamesFate.UNDONE, False, [0]),
+    ],
+)
+def test_a_power_loss_between_a_roll_and_its_sync(names: NamesFate, left: list[int], *, holes_end_logs: bool) -> None:
+    disk = rolled_disk()
+    exact = ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=names)
+    disk.lose_power(Keep.NONE, exact, holes_end_logs=holes_end_logs)
+    (log,) = disk.load()
+    assert [each.base_offset for each in log.batches] == left
+    opens_across_the_hole = names is NamesFate.KEPT and not holes_end_logs
+    assert log.log_end_offset == (2 if opens_across_the_hole else 1)
+    assert disk.journal.marks["power_loss:hole" if names is NamesFate.KEPT else "power_loss:segment"] == 1
+
+
+def test_segments_before_a_roll_are_synced_in_the_background_and_keep_their_names() -> None:
+    disk = rolled_disk()
+    log = disk.logs[NAME]
+    log.sync_rolled(Offset(2))
+    assert (log.recovery_point, unsynced_batches(disk)) == (2, 2)
+    assert log.rolled_to is None, "nothing is left to be synced in the background"
+    disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=NamesFate.UNDONE))
+    assert disk.load()[0].log_end_offset == 2
+
+
+def test_an_ordered_journal_loses_a_new_segment_only_if_nothing_was_synced_since() -> None:
+    exact = ExactLoss(kept=9, truncation=TruncationFate.KEPT, names=NamesFate.UNDONE)
+    for is_synced, end in ((False, 1), (True, 3)):
+        disk = rolled_disk()
+        if is_synced:
+            disk.write_high_watermarks(effects.WriteHighWatermarks(high_watermarks=()))
+        disk.lose_power(Keep.PREFIX, exact, model=DiskModel.EXT4, holes_end_logs=False)
+        assert disk.load()[0].log_end_offset == end

@@ -1,7 +1,8 @@
 """The simulated disk against real storage on a simulated file system: the same life, the same death, the same findings.
 
 A power loss draws which unsynced batches and names survive where files are real, and is told where they are not: so
-what real storage finds must be one of the things that the simulated disk may be told to find.
+what real storage finds must be one of the things that the simulated disk may be told to find. An exact loss is the same
+on both, segment by segment.
 """
 
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("new_epoch"), st.just(0)),
     st.tuples(st.just("truncate"), st.integers(0, 8)),
     st.tuples(st.just("flush"), st.just(0)),
+    st.tuples(st.just("background"), st.just(0)),
     st.tuples(st.just("delete_records"), st.integers(1, 3)),
     st.tuples(st.just("high_watermark"), st.integers(0, 1)),
     st.tuples(st.just("checkpoint"), st.just(0)),
@@ -56,8 +58,8 @@ class Found(NamedTuple):
 class BothDisks:
     """One log on either disk, and an epoch cache as the core would keep it."""
 
-    def __init__(self, *, segment_batches: int) -> None:
-        self._settings = LogSettings(segment_bytes=segment_batches * BATCH)
+    def __init__(self, *, segment_batches: int, holes_end_logs: bool = False) -> None:
+        self._settings = LogSettings(segment_bytes=segment_batches * BATCH, holes_end_logs=holes_end_logs)
         self.filesystem = durable_directory(ROOT)
         self.directory = LogDirectory.open(self.filesystem, ROOT)
         self.directory.load_logs(lambda _: self._settings)
@@ -68,6 +70,7 @@ class BothDisks:
         self.log = self.directory.create_log(PARTITION, topic_id, self._settings)
         self.directory.sync_names()
         self.disk.create(effects.CreateLog(partition=PARTITION, topic_id=topic_id))
+        self.disk.logs[PARTITION].segment_bytes = self._settings.segment_bytes
         self._epochs = LeaderEpochCache()
         self._epoch = 0
         self._high_watermark = Offset(0)
@@ -85,6 +88,12 @@ class BothDisks:
             case ("flush", _):
                 self.log.flush()
                 self.disk.sync()
+            case ("background", _):
+                if (work := self.log.pop_flush_work()) is not None:
+                    work.run()
+                    self.log.complete_flush(work)
+                if (rolled_to := self.disk.logs[PARTITION].rolled_to) is not None:
+                    self.disk.logs[PARTITION].sync_rolled(rolled_to)
             case ("delete_records", distance):
                 offset = Offset(min(self.log.log_start_offset + distance, self._high_watermark))
                 if offset > self.log.log_start_offset:
@@ -234,6 +243,27 @@ def test_what_a_power_loss_leaves_is_what_the_simulator_knows(
     known = [essence(found) for found in disks.found_after(keep)]
     disks.filesystem.lose_power(keep=keep, seed=seed)
     assert essence(disks.found()) in known
+
+
+@given(
+    life=LIVES,
+    keep=st.sampled_from(Keep),
+    exact=st.builds(
+        ExactLoss, kept=st.integers(0, 3), truncation=st.sampled_from(TruncationFate), names=st.sampled_from(NamesFate)
+    ),
+    segment_batches=st.integers(1, 4),
+    holes_end_logs=st.booleans(),
+)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_an_exact_power_loss_leaves_the_same_of_each_segment(
+    life: list[tuple[str, int]], keep: Keep, exact: ExactLoss, segment_batches: int, *, holes_end_logs: bool
+) -> None:
+    disks = BothDisks(segment_batches=segment_batches, holes_end_logs=holes_end_logs)
+    for operation in life:
+        disks.do(operation)
+    disks.filesystem.lose_power(keep=keep, seed=1, exact=exact)
+    disks.disk.lose_power(keep, exact, holes_end_logs=holes_end_logs)
+    assert essence(disks.found()) == essence(found_on(disks.disk))
 
 
 class _OfManyProcesses(OsFileSystem):

@@ -17,6 +17,7 @@ def disk_with(batches: int) -> Disk:
     """Returns a disk with one log, of one record a batch, the n-th dated n seconds after the epoch."""
     disk = Disk()
     disk.create(effects.CreateLog(partition=ORDERS, topic_id=TopicId("id")))
+    disk.logs[ORDERS].segment_bytes = 2 * BATCH_BYTES + 24
     for offset in range(batches):
         batch = BatchDescriptor(
             base_offset=Offset(offset),

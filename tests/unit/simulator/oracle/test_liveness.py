@@ -154,7 +154,9 @@ def test_a_request_that_is_answered_is_not_parked() -> None:
 def test_a_follower_may_keep_more_of_what_was_deleted_or_begin_later_than_its_leader() -> None:
     world = World()
     leader, follower, other = (node.disk.logs[NAME] for node in world.cluster.nodes.values())
-    leader.drop_oldest(1, base_offset=Offset(1))
+    leader.segments[0].base_offset = Offset(1)
+    leader.segments[0].count -= 1
+    del leader.batches[0]
     leader.log_start_offset = follower.log_start_offset = other.log_start_offset = Offset(1)
     assert missing(world) == set()
     follower.log_start_offset = Offset(2)

@@ -13,7 +13,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TruncationReason,
 )
-from laststand.emulator.simulator.disk.disk import StoredLog
+from laststand.emulator.simulator.disk.disk import Journal, StoredLog
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,
@@ -222,7 +222,7 @@ def finds_a_stray(world: World) -> None:
     )
     world.happens(detected, node=FOLLOWER)
     stray = inputs.StrayLog(partition=NAME, topic_id=OLD)
-    world.node(FOLLOWER).disk.strays[stray] = StoredLog(OLD, base_offset=Offset(0))
+    world.node(FOLLOWER).disk.strays[stray] = StoredLog(OLD, Journal(), base_offset=Offset(0))
 
 
 def deletes_it(world: World) -> None:

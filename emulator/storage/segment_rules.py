@@ -1,0 +1,13 @@
+"""Pure decisions about the segments of a log: is one full, and does the next one follow on it?"""
+
+from laststand.emulator.core.types import Offset
+
+
+def is_segment_full(size: int, more: int, *, segment_bytes: int) -> bool:
+    """Returns whether a batch of ``more`` bytes begins a segment (``segment.bytes``); an empty one takes any batch."""
+    return size > 0 and size + more > segment_bytes
+
+
+def has_hole(end_offset: Offset, next_base: Offset) -> bool:
+    """Returns whether a segment that ends there lost whole batches, as the next one begins beyond its end: S47."""
+    return next_base > end_offset
