@@ -71,8 +71,6 @@ COVERAGE: Final = (
     "partition_changed:unregistered",
     "power_loss:after_truncation",
     "power_loss:bytes",
-    "power_loss:hole",
-    "power_loss:segment",
     "produce:UNKNOWN_TOPIC_ID",
     "recovery_step:finished",
     "registered:unclean",
@@ -91,7 +89,12 @@ COVERAGE: Final = (
 )
 """Marks that a broad sweep of era ``kip-966`` must hit: a rule that was never at work was not tested."""
 
-RARE_COVERAGE: Final = ("alter_partition:STALE_BROKER_EPOCH", "elr:reassigned_away")
+RARE_COVERAGE: Final = (
+    "alter_partition:STALE_BROKER_EPOCH",
+    "elr:reassigned_away",
+    "power_loss:hole",
+    "power_loss:segment",
+)
 """Marks that only a long one must hit."""
 
 
