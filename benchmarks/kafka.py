@@ -102,7 +102,6 @@ def _cluster(layout: ClusterLayout, kafka: KafkaProgram, witness: NodeWitness) -
         properties={},
         sync_shim=None,
         messages=LinkMessages((), make_proxy=_no_proxy, record=witness.intercepted),
-        properties={},
         on_start=witness.started,
         on_stop=witness.stopping,
         on_end=lambda node_id, incarnation, end: witness.ended(node_id, incarnation, end.cause),
