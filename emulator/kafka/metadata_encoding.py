@@ -21,6 +21,7 @@ from msgspec import UNSET
 from laststand.emulator.core import records
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.types import BrokerId, MetadataOffset, TopicId
 from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
 from laststand.emulator.kafka.numbers import RESOURCE_NUMBERS, number_of
@@ -37,6 +38,7 @@ _PARTITION: Final = struct.Struct(">i16s")
 _LEADERSHIP: Final = struct.Struct(">iii")
 _BROKER: Final = struct.Struct(">iq")
 _QUOTA: Final = struct.Struct(">d?")
+_LEVELS: Final = struct.Struct(">hh")
 _NO_TAGS: Final = b"\x00"
 _EMPTY_ARRAY: Final = b"\x01"
 _NULL: Final = b"\x00"
@@ -104,6 +106,18 @@ class _Fields:
     def uuids(self, texts: tuple[str, ...]) -> bytes:
         """Returns an array of UUIDs."""
         return b"".join((varint(len(texts) + 1), *map(self.uuid, texts)))
+
+    def features(self, ranges: tuple[FeatureRange, ...]) -> bytes:
+        """Returns an array of features; an empty one if a level is no int16."""
+        parts = [varint(len(ranges) + 1)]
+        for each in ranges:
+            try:
+                levels = _LEVELS.pack(each.min_supported_version, each.max_supported_version)
+            except struct.error:
+                self.is_whole = False
+                return _EMPTY_ARRAY
+            parts += (_text(each.name), levels, _NO_TAGS)
+        return b"".join(parts)
 
 
 def encode_record(
@@ -271,7 +285,8 @@ def _register_broker(record: records.RegisterBrokerRecord) -> _Fields:
         b"\x00" if record.log_dirs else b"",  # whether it migrates from ZooKeeper, since version 2
         fields.uuid(record.incarnation_id),
         INT64.pack(record.broker_epoch),
-        *(_EMPTY_ARRAY, _EMPTY_ARRAY),  # end points and features: nodes find each other by their ids
+        _EMPTY_ARRAY,  # end points: nodes find each other by their ids
+        fields.features(record.features),
         _text(record.rack or None),
         bytes((record.fenced, record.in_controlled_shutdown)),
     )

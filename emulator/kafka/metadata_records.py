@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from laststand.emulator.core import records
 from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -133,7 +134,7 @@ def _register_broker(reader: FieldReader, version: int) -> records.RegisterBroke
         reader.boolean()  # whether it is a ZooKeeper broker that migrates
     incarnation_id, broker_epoch = IncarnationId(reader.uuid()), BrokerEpoch(reader.int64())
     reader.array(lambda: _skip_endpoint(reader))
-    reader.array(lambda: _skip_feature(reader))
+    features = reader.array(lambda: _feature(reader))
     rack, fenced = reader.string(), reader.boolean()
     in_controlled_shutdown = version >= 1 and reader.boolean()
     tagged = dict(reader.tagged())
@@ -145,6 +146,7 @@ def _register_broker(reader: FieldReader, version: int) -> records.RegisterBroke
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
         rack=rack or "",
+        features=features,
     )
 
 
@@ -152,8 +154,12 @@ def _skip_endpoint(reader: FieldReader) -> None:
     _ = reader.text(), reader.text(), reader.uint16(), reader.int16(), reader.tagged()
 
 
-def _skip_feature(reader: FieldReader) -> None:
-    _ = reader.text(), reader.int16(), reader.int16(), reader.tagged()
+def _feature(reader: FieldReader) -> FeatureRange:
+    feature = FeatureRange(
+        name=reader.text(), min_supported_version=reader.int16(), max_supported_version=reader.int16()
+    )
+    reader.tagged()
+    return feature
 
 
 def _unregister_broker(reader: FieldReader, _: int) -> records.UnregisterBrokerRecord:

@@ -11,6 +11,7 @@ from laststand.emulator.core import events, records
 from laststand.emulator.core.acls import AccessControlEntry, AclOperation, ResourceType
 from laststand.emulator.core.client_quotas import quota_entity
 from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, LeaderChange, QuorumBatch
 from laststand.emulator.core.quorum.settings import initial_directory_id
 from laststand.emulator.core.quorum.voter_set import ReplicaKey, Voter, VoterSet
@@ -54,6 +55,7 @@ BY_KAFKA = (
         broker_epoch=BrokerEpoch(9),
         log_dirs=(DIRECTORY,),
         rack="north",
+        features=(FeatureRange(name="metadata.version", min_supported_version=1, max_supported_version=29),),
     ),
     records.RegisterBrokerRecord(
         broker_id=BROKERS[2], incarnation_id=IncarnationId(TOPIC), broker_epoch=BrokerEpoch(10), log_dirs=()

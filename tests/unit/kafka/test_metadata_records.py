@@ -3,6 +3,7 @@
 import pytest
 
 from laststand.emulator.core import records
+from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, IncarnationId, NodeId, TopicId
 from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
 from laststand.emulator.storage.fields import FieldError
@@ -45,6 +46,18 @@ def _decode(text: str) -> object:
                 broker_epoch=BrokerEpoch(11),
                 log_dirs=("hgVbxQCe_Os7VnlrJKiLLQ",),
                 fenced=True,
+                features=tuple(
+                    FeatureRange(name=name, min_supported_version=low, max_supported_version=high)
+                    for name, low, high in (
+                        ("group.version", 0, 1),
+                        ("kraft.version", 0, 1),
+                        ("metadata.version", 7, 29),
+                        ("share.version", 0, 1),
+                        ("streams.version", 0, 1),
+                        ("transaction.version", 0, 2),
+                        ("eligible.leader.replicas.version", 0, 1),
+                    )
+                ),
             ),
         ),
         (
