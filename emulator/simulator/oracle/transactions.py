@@ -120,7 +120,7 @@ class TransactionChecks:
     # --- When all is over -----------------------------------------------------------------------------------------
 
     def check(self, logs: Mapping[TopicPartition, Sequence[BatchDescriptor]]) -> None:
-        """X1-X4, X6, X10, R3, R5 by the logs of the last leaders; a partition without one is left out."""
+        """X1-X6, X10, R3, R5 by the logs of the last leaders; a partition without one is left out."""
         for name, log in logs.items():
             self._check_epochs(name, log)
         stored = {name: _ends(log) for name, log in logs.items()}
@@ -139,6 +139,7 @@ class TransactionChecks:
         self._check_reads(aborted, stored)
         for transaction in self._transactions.values():
             self._check_early_reads(transaction)
+            self._check_told_end(transaction, stored)
             self._check_fences(transaction, stored)
         self._groups.check(committed, undone=self._sends_without(committed))
 
@@ -223,6 +224,17 @@ class TransactionChecks:
                     name = transaction.operation_id
                     sentence = f"{reader} was given {send.operation_id} of {send.partition} while {name} was written"
                     self._report("X4", send.partition, sentence)
+
+    def _check_told_end(
+        self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
+    ) -> None:
+        """X5 as a run on disk shows it; ``open_transactions`` also finds those whose producer was told nothing."""
+        for send in self._sends_of(transaction) if transaction.type is OperationType.OK else ():
+            copies = stored.get(send.partition, {})
+            if any(attempt.crc in copies and copies[attempt.crc].result is None for attempt in send.attempts):
+                told = "no end" if transaction.result is None else f"a {transaction.result.name.lower()}"
+                sentence = f"{send.operation_id} of {send.partition} has no end, though its producer was told of {told}"
+                self._report("X5", send.partition, sentence)
 
     def _check_fences(
         self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]

@@ -20,7 +20,7 @@ _TRANSIENT: Final = frozenset({"D6", "D16"})
 """Checks whose alarms may pass: replicas that disagree until one truncates, and records that a consumer got from a log
 that was not yet what had been committed. The alarms name them; the verdict is about the end of the run."""
 
-_OF_MOMENTS: Final = frozenset({"D3", "D8", "D9", "H4", "L1", "L2", "L3", "L4", "L6", "X5"})
+_OF_MOMENTS: Final = frozenset({"D3", "D8", "D9", "H4", "L1", "L2", "L3", "L4", "L6"})
 """The simulator sees them at every moment, verification at the few that leave a trace: where they show there, what they
 lead to shows, too."""
 
