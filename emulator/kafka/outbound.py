@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from laststand.emulator.core import inputs, messages
-from laststand.emulator.core.errors import TransportError
+from laststand.emulator.core.errors import EmulatorError, TransportError
 from laststand.emulator.core.group_messages import OffsetCommitRequest, OffsetFetchRequest
 from laststand.emulator.core.transaction_messages import (
     AddPartitionsToTxnRequest,
@@ -125,10 +125,14 @@ class KafkaOutbound:
         except (OSError, TransportError) as error:
             _log.debug("request=%s peer=%d failed reason=%s", type(request).__name__, destination, error)
         else:
-            response, blocks = call.decode(answer)
-            received = inputs.ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
-            self._deliver(received, blocks)
-            return
+            try:
+                response, blocks = call.decode(answer)
+            except (LookupError, ValueError, EmulatorError) as error:  # somebody else's broker answers something else
+                _log.warning("answer to %s of node %d cannot be read: %r", type(request).__name__, destination, error)
+            else:
+                received = inputs.ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
+                self._deliver(received, blocks)
+                return
         self._deliver(inputs.RequestFailed(cause_id=cause_id, correlation_id=correlation_id, failure=failure), ())
 
     def _call_of(self, request: messages.Request, attachments: Sequence[Attachment], versions: Versions) -> Call:
