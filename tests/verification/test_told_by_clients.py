@@ -253,6 +253,13 @@ def two_of_a_name(shop: Shop) -> None:
     shop.read(SECOND, 0, 1)
 
 
+def two_that_wait_at_the_end(shop: Shop) -> None:
+    shop.read(FIRST, 0, 1)
+    shop.read(SECOND, 2)
+    shop.read(FIRST, 2, 3)
+    shop.read(SECOND, 3)
+
+
 @pytest.mark.parametrize(
     ("plays", "given", "twice", "never", "jumps"),
     [
@@ -263,6 +270,7 @@ def two_of_a_name(shop: Shop) -> None:
         (sent_on, [20], "", "10-29", [(10, 30, JumpCause.OUT_OF_RANGE)]),
         (sought, [30], "0-9", "20-39", [(20, 0, JumpCause.NOT_KNOWN), (10, 40, JumpCause.NOT_KNOWN)]),
         (two_of_a_name, [20, 20], "", "", []),
+        (two_that_wait_at_the_end, [40, 20], "", "", []),
     ],
 )
 def test_what_an_application_was_given_twice_or_never_is_told_with_its_cause(

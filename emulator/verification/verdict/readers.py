@@ -2,8 +2,10 @@
 
 A connection is one consumer. A consumer goes on with another connection if that begins where the one before ended, or
 at the position that its group was given meanwhile. Otherwise it may be somebody else of the same name, and nothing that
-both were given counts as given twice. No broker moves a consumer: where no answer explains a jump, its cause is not
-known, since a client that seeks tells nobody.
+both were given counts as given twice. Where the one before then goes on from its own end, there are two.
+
+No broker moves a consumer: where no answer explains a jump, its cause is not known, since a client that seeks tells
+nobody.
 """
 
 from bisect import bisect_left, bisect_right
@@ -134,6 +136,7 @@ class _Walk:
         self._facts = facts
         self._streams: list[_Stream] = []
         self._by_process: dict[tuple[str, str | None], _Stream] = {}
+        self._ends: dict[tuple[str, str | None], int | None] = {}
         self._groups: dict[str, set[str]] = {}
         self._given: dict[str, list[GroupPositionOperation]] = {}
         for each in sorted(facts.cluster.group_positions, key=_time_of):
@@ -149,6 +152,8 @@ class _Walk:
             return
         place = poll.process, poll.topic_id
         stream = self._by_process.get(place) or self._continued(client.client_id, poll)
+        if stream is not None and self._is_another(stream, client.client_id, poll):
+            stream = None
         if stream is None:
             if not poll.spans:
                 return
@@ -160,6 +165,7 @@ class _Walk:
         elif poll.spans:
             has_jumped = stream.expected not in (None, poll.position)
             stream.go_on(poll, self._cause(stream, client.client_id, poll) if has_jumped else None)
+            self._ends[place] = poll.read_up_to
 
     def readers(self) -> Iterator[Reader]:
         facts = self._facts
@@ -188,6 +194,11 @@ class _Walk:
             if is_of_group and self._was_given(client_id, poll, since_ns=stream.time_ns):
                 return stream
         return None
+
+    def _is_another(self, stream: _Stream, client_id: str, poll: Poll) -> bool:
+        """Returns whether a connection goes on from its own end, though the consumer would be elsewhere by then."""
+        is_at_own_end = self._ends.get((poll.process, poll.topic_id)) == poll.position != stream.expected
+        return is_at_own_end and self._cause(stream, client_id, poll) is JumpCause.NOT_KNOWN
 
     def _cause(self, stream: _Stream, client_id: str, poll: Poll) -> JumpCause:
         if stream.is_out_of_range:
