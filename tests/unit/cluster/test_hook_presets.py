@@ -20,7 +20,7 @@ from laststand.cli.main import cli
 from laststand.emulator.cluster.hook_presets import PRESETS, preset
 from laststand.emulator.cluster.hooks import read_hooks, run_check, run_hook
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
-from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.errors import ConfigError, EmulatorError
 from tests.cluster.hand_started_kafka import await_listener, free_ports
 from tests.fake_programs import write_fakes
 
@@ -92,6 +92,18 @@ def test_each_hook_calls_its_program(name: str, tmp_path: Path, monkeypatch: pyt
         assert asyncio.run(run_hook(hook, values, folder=tmp_path, see=see or None))
         assert (tmp_path / "calls").read_text().splitlines() == calls
     assert hooks.hooks.keys() == CALLS[name].keys()
+
+
+def test_of_kubernetes_no_pod_is_stopped_that_has_others_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{write_fakes(tmp_path)}:{os.environ['PATH']}")
+    path = tmp_path / "hooks.yaml"
+    path.write_text(preset("kubernetes", ("kafka-0", "kafka-1")))
+    stop = read_hooks(path).hooks["stop"]
+    with pytest.raises(EmulatorError, match="only the last pod"):
+        asyncio.run(run_hook(stop, {"name": "kafka-0", "node": "0"}, folder=tmp_path, see=None))
+    assert not (tmp_path / "calls").exists()
 
 
 @pytest.fixture
