@@ -17,6 +17,7 @@ from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.history import (
+    COORDINATOR,
     FOREIGN_CLIENT,
     UNKNOWN_PRODUCER,
     AckedKeys,
@@ -280,7 +281,7 @@ class ClientHistory:
                         last_offset=batch.last_offset,
                         leader_epoch=batch.leader_epoch,
                         crc=batch.crc,
-                        producer=UNKNOWN_PRODUCER,
+                        producer=COORDINATOR if batch.is_control else UNKNOWN_PRODUCER,
                         first_record_id=0,
                         record_count=batch.record_count,
                     )

@@ -11,17 +11,22 @@ import pytest
 
 from laststand.emulator.client.history import read_history
 from laststand.emulator.cluster.tapped_connection import TappedBroker, TappedConnection
+from laststand.emulator.core.batch import Marker, TransactionResult
 from laststand.emulator.core.history import (
+    COORDINATOR,
+    UNKNOWN_PRODUCER,
     GroupPositionOperation,
     HistoryLine,
     OperationType,
     PollOperation,
     SendOperation,
 )
-from laststand.emulator.core.types import BrokerId, NodeId, TopicId
+from laststand.emulator.core.transaction_records import TransactionEnded
+from laststand.emulator.core.types import BrokerId, NodeId, ProducerEpoch, ProducerId, TopicId
 from laststand.emulator.kafka_listener.message_codec import Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.rpc.frame_end import FrameEnd
+from laststand.emulator.storage.control_batch import encode_marker
 from laststand.emulator.storage.fields import FieldReader
 from laststand.emulator.storage.record_batch import describe_batches
 from laststand.emulator.storage.record_codec import RecordContent, build_batch
@@ -314,13 +319,26 @@ def commit(tap: Tap, version: int) -> None:
     tap.ask("OffsetCommit", version, {"groupId": "buyers", "memberId": "", "topics": topics})
 
 
+async def test_a_marker_that_a_consumer_is_given_is_the_coordinator_s(tap: Tap) -> None:
+    end = TransactionEnded(
+        producer_id=ProducerId(7),
+        producer_epoch=ProducerEpoch(0),
+        marker=Marker(result=TransactionResult.COMMIT, coordinator_epoch=0),
+    )
+    marker = encode_marker(end, timestamp_ms=0)
+    fetch(tap, 0, 0, bytes(marker.content))
+    fetch(tap, 1, 0)
+    polls = [each for each in history_of(tap) if isinstance(each, PollOperation)]
+    assert [batch.producer for each in polls for batch in each.batches] == [COORDINATOR, UNKNOWN_PRODUCER]
+
+
 def deleted_position() -> Message:
     return {"name": "orders", "partitions": [{"partitionIndex": 3, "errorCode": 0}]}
 
 
-def fetch(tap: Tap, position: int, error: int) -> None:
-    """Fetches two records in one batch."""
-    records = build_batch([RecordContent(value=b"1", timestamp_ms=0)] * 2)
+def fetch(tap: Tap, position: int, error: int, given: bytes | None = None) -> None:
+    """Fetches a batch, of two records if it is not given."""
+    records = given or build_batch([RecordContent(value=b"1", timestamp_ms=0)] * 2)
     batch = position.to_bytes(8, "big") + records[8:]
     entry = {"partition": 0, "fetchOffset": position, "currentLeaderEpoch": -1}
     tap.ask("Fetch", 12, {"replicaId": -1, "sessionEpoch": -1, "topics": [{"topic": "orders", "partitions": [entry]}]})
