@@ -14,13 +14,13 @@ Invariants: log_start_offset <= log_end_offset; recovery_point <= log_end_offset
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from laststand.emulator.core import inputs
-from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
-from laststand.emulator.core.broker.replicas.transaction_index import OpenTransactions
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan, TransactionResult
+from laststand.emulator.core.broker.replicas.transaction_index import CompletedTransaction, OpenTransactions
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
@@ -469,13 +469,9 @@ class PartitionLog:
         """Has the files of all segments agree with their batches; transactions whose records are deleted stay there."""
         self._transactions = OpenTransactions()
         for segment in self._segments:
-            end_offset = segment.batches[-1].next_offset if segment.batches else segment.base_offset
-            aborted = {each.last_offset: each for each in segment.transactions.entries if each.last_offset < end_offset}
-            for batch in segment.batches:
-                found = self._transactions.note(batch)
-                if found is not None:
-                    aborted[found.last_offset] = found
-            segment.transactions.replace([aborted[offset] for offset in sorted(aborted)])
+            written = {each.last_offset: each for each in segment.transactions.entries}
+            aborted = [self._transactions.note(batch) or _written(written, batch) for batch in segment.batches]
+            segment.transactions.replace([each for each in aborted if each is not None])
 
     def close(self) -> None:
         """Flushes, writes a producer snapshot at the log end, and closes the files.
@@ -492,6 +488,13 @@ class PartitionLog:
         """Closes the files without writing or syncing anything."""
         for segment in self._segments:
             segment.close()
+
+
+def _written(written: Mapping[Offset, CompletedTransaction], batch: BatchDescriptor) -> CompletedTransaction | None:
+    """Returns what a file has of the transaction that a batch aborts."""
+    found = written.get(batch.last_offset)
+    is_it = batch.marker is not None and batch.marker.result is TransactionResult.ABORT
+    return found if is_it and found is not None and found.producer_id == batch.producer_id else None
 
 
 def _base_offset(segment: Segment) -> Offset:

@@ -4,6 +4,7 @@ It stands apart from ``record_batch`` because importing aiokafka takes longer th
 few brokers ever read records.
 """
 
+import struct
 import zlib
 from collections.abc import Sequence
 from enum import Enum
@@ -33,6 +34,7 @@ class Compression(Enum):
 _UNLIMITED: Final = 1 << 30
 _UNREADABLE: Final = (
     *(CorruptRecordException, UnsupportedCodecError, ValueError, IndexError),
+    struct.error,  # snappy's
     *(OSError, EOFError, zlib.error),  # gzip's
     DecompressionError,  # of the other compressions
 )

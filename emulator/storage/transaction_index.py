@@ -105,13 +105,14 @@ class TransactionIndexFile:
             self.append(entry)
 
     def sync(self) -> None:
-        """Makes it durable.
+        """Makes it durable. May run in another thread while the file is closed, or another one takes its place.
 
         Raises:
             StorageError: the sync failed.
         """
-        if self._file is not None:
-            self._file.sync()
+        file = self._file
+        if file is not None:
+            file.sync()
 
     def close(self) -> None:
         """Closes the file, syncing nothing."""

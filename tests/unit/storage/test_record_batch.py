@@ -114,9 +114,11 @@ def test_malformed_records_are_an_error() -> None:
 @pytest.mark.parametrize("compression", [each for each in Compression if each is not Compression.NONE])
 def test_compressed_records_that_are_damaged_are_an_error(compression: Compression) -> None:
     batch = bytearray(build_batch(RECORDS, compression=compression))
+    cut = [batch[:end] for end in range(HEADER_SIZE, len(batch))]
     batch[HEADER_SIZE:] = b"?" * (len(batch) - HEADER_SIZE)
-    with pytest.raises(CorruptRecordError):
-        read_records(batch)
+    for damaged in (batch, *cut):
+        with pytest.raises(CorruptRecordError):
+            read_records(damaged)
 
 
 @pytest.mark.parametrize(

@@ -113,3 +113,23 @@ def test_what_a_loss_of_power_took_of_it_is_made_again(left: bytes | None) -> No
         overwrite(filesystem, FIRST, left)
     opened(filesystem, is_clean=False).abandon()
     assert entries(filesystem) == [(7, 0, 1, 2)]
+
+
+def test_what_another_log_s_transaction_left_in_it_goes() -> None:
+    filesystem = durable_directory("/logs")
+    log = create_log(
+        filesystem, PATH, partition=PARTITION, topic_id=TOPIC_ID, settings=LogSettings(), memory=BatchMemory()
+    )
+    written(log, 7)
+    written(log, 8)
+    ended(log, 7, ABORT)
+    stale = read_file(filesystem, FIRST)
+    log.truncate_to(Offset(1))
+    ended(log, 7, COMMIT)
+    written(log, 8)
+    ended(log, 8, COMMIT)
+    log.close()
+    assert not filesystem.exists(FIRST)
+    overwrite(filesystem, FIRST, stale)  # the file was removed, and a loss of power had it back
+    opened(filesystem, is_clean=True).abandon()
+    assert entries(filesystem) == []
