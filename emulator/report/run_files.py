@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.report.export import logged_events
 from laststand.emulator.report.tla import Rejection, outcomes_of, with_events
 from laststand.emulator.user_files import read_text
@@ -68,6 +69,9 @@ def _traces(directory: Path) -> tuple[Rejection | None, ...] | None:
         outcomes = outcomes_of(read_text(directory / TLC_FILE))
     except FileNotFoundError:
         return None
+    except ConfigError as error:
+        *_, last = ["", *(error.value or "").splitlines()]
+        raise ConfigError(key=str(directory / TLC_FILE), value=last, expected=error.expected) from None
     return with_events(outcomes, logged_events(directory))
 
 

@@ -212,7 +212,7 @@ def test_the_first_line_that_the_specification_cannot_follow_is_in_the_page(tmp_
     assert "Decide" in text
     assert re.search(r"event\s*0-0:1\b", text)
     (directory / "tla.txt").write_text("it was stopped")
-    with pytest.raises(ConfigError, match="the output of TLC"):
+    with pytest.raises(ConfigError, match=r"tla\.txt=it was stopped .*the output of TLC"):
         read_reported_run(directory)
 
 
