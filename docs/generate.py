@@ -125,7 +125,10 @@ def checks_page() -> str:
         "\n",
         _prose(
             "*Evidence* is a run that was written down by hand, in `tests/verification/test_checks.py`, for "
-            "`laststand verify` to find what is wrong with it: these checks, and no others."
+            "`laststand verify` to find what is wrong with it: these checks, and no others. Each check has a run that "
+            "breaks it alone, or it is redundant: its entry says which other check finds all that it finds, and what "
+            "it is kept for. Of checks that only the simulator judges no such run is written: `verify` does not "
+            "judge them."
         ),
     ]
     for kind, heading in _KINDS.items():
@@ -178,13 +181,18 @@ def _check_entry(check_id: str, documentation: str | None, finding: str | None) 
 
 def _evidence_line(evidence: dict[str, Any] | None) -> str:
     if evidence is None:
-        return ""
+        return (
+            "- Evidence: no run is written that breaks it alone. A test in `tests/unit/simulator` breaks it, others "
+            "perhaps beside it.\n"
+        )
     run, beside = evidence["run"], evidence["beside"]
     if not beside:
         return f"- Evidence: the constructed run *{run}* breaks this check alone.\n"
+    redundant = evidence["redundant"]
     return (
-        f"- Evidence: no constructed run breaks it alone, though a schedule may; *{run}* breaks "
-        f"{' and '.join(beside)} beside it.\n"
+        f"- Evidence: it is redundant: what breaks it breaks {redundant['implied']}, too, because {redundant['why']}. "
+        f"The constructed run *{run}* breaks {' and '.join(beside)} beside it. It is kept because "
+        f"{redundant['kept_for']}.\n"
     )
 
 
