@@ -30,7 +30,7 @@ KIP_REMOVALS: Final = (
         place="core/release.py::supported_elr_level",
         code="1 if switches.elr else 0",
         instead="1",
-        test="tests/unit/simulator/test_mixed_eras.py::test_a_controller_of_a_release_without_elr_ignores_it",
+        test="tests/unit/simulator/test_mixed_eras.py::test_a_controller_of_a_release_without_elr_ignores_it[kafka-3.9-False]",
     ),
     Removal(
         row="kip-704",

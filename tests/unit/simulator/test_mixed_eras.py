@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import pytest
+
 from laststand.emulator.core import events
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.lines import parse_action
@@ -73,14 +75,15 @@ def test_a_broker_comes_in_once_the_feature_that_it_lacks_is_gone() -> None:
     assert is_active(simulation, ONE)
 
 
-def test_a_controller_of_a_release_without_elr_ignores_it() -> None:
-    simulation = begun("kill 2", "wait 12000", "kill 1", "wait 12000")
+@pytest.mark.parametrize(("era", "is_led"), [("kip-966", True), ("kafka-3.9", False)])
+def test_a_controller_of_a_release_without_elr_ignores_it(era: str, *, is_led: bool) -> None:
+    simulation = begun("stop 2", "wait 12000", "stop 1", "wait 12000")
     (state,) = simulation.cluster.image.partitions.values()
-    assert state.elr
-    for line in ("kill 100", "start 100 era=kafka-3.9", "start 1", "start 2", "wait 12000"):
+    assert ONE in state.elr
+    for line in ("kill 100", f"start 100 era={era}", "kill 0", "wait 12000", "start 1", "wait 12000"):
         perform(simulation.cluster, parse_action(line, names()))
     (state,) = simulation.cluster.image.partitions.values()
-    assert not state.elr
+    assert (state.leader is not None) is is_led
 
 
 def followers_fetches(simulation: Simulation) -> set[bool]:
