@@ -127,8 +127,7 @@ def checks_page() -> str:
             "*Evidence* is a run that was written down by hand, in `tests/verification/test_checks.py`, for "
             "`laststand verify` to find what is wrong with it: these checks, and no others. Each check has a run that "
             "breaks it alone, or it is redundant: its entry says which other check finds all that it finds, and what "
-            "it is kept for. Of checks that only the simulator judges no such run is written: `verify` does not "
-            "judge them."
+            "it is kept for. The evidence of a check that only the simulator judges is a test of the simulator."
         ),
     ]
     for kind, heading in _KINDS.items():
@@ -181,10 +180,7 @@ def _check_entry(check_id: str, documentation: str | None, finding: str | None) 
 
 def _evidence_line(evidence: dict[str, Any] | None) -> str:
     if evidence is None:
-        return (
-            "- Evidence: no run is written that breaks it alone. A test in `tests/unit/simulator` breaks it, others "
-            "perhaps beside it.\n"
-        )
+        return "- Evidence: a test in `tests/unit/simulator` breaks this check alone.\n"
     run, beside = evidence["run"], evidence["beside"]
     if not beside:
         return f"- Evidence: the constructed run *{run}* breaks this check alone.\n"

@@ -93,4 +93,5 @@ def test_every_argument_of_an_action_has_a_value_and_a_meaning() -> None:
 def test_every_promise_is_in_the_catalogue() -> None:
     page = PAGES["checks.md"]()
     assert [check_id for check_id in PROMISES if f"\n### {check_id}\n" not in page] == []
+    assert page.count("\n- Evidence: ") == len(PROMISES)
     assert FINDINGS.exists()

@@ -1,4 +1,10 @@
-"""Alarms that are findings; and every promise that the simulator judges has a test in which its check fires."""
+"""Alarms that are findings; and every promise that the simulator judges has a test in which its check fires.
+
+For those that it alone judges there is one in which no other check fires: docs/checks.md names it as their evidence.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from laststand.emulator.core.promises import PROMISES, JudgedBy, is_promised_by_all
 from laststand.emulator.core.switches import MaximalIsr, Switches, switch_texts
@@ -17,6 +23,7 @@ from tests.unit.simulator.oracle import (
     test_transactions,
     test_zookeeper_checks,
 )
+from tests.unit.simulator.oracle.world import World
 from tests.unit.simulator.quorum import test_oracle
 
 FIRING = (
@@ -41,6 +48,41 @@ def test_every_check_has_a_test_in_which_it_fires() -> None:
     assert {check_id for check_id, _ in FIRING} == {
         check_id for check_id, promise in PROMISES.items() if promise.judged_by is not JudgedBy.VERIFICATION
     }
+
+
+OF_THE_SIMULATOR = {check_id for check_id, promise in PROMISES.items() if promise.judged_by is JudgedBy.SIMULATOR}
+
+
+def _fired_by_its_cases() -> Iterator[tuple[str, Callable[[], set[str]]]]:
+    """Yields by case of a check that the simulator alone judges what finds which checks fire in it."""
+
+    def fired(doctor: Callable[[World], None]) -> set[str]:
+        world = World()
+        doctor(world)
+        return world.fired
+
+    def missing(doctor: Callable[[World], None]) -> set[str]:
+        world = World()
+        doctor(world)
+        return test_liveness.missing(world)
+
+    def fired_beside_zookeeper(doctor: Callable[[test_zookeeper_checks.World], None]) -> set[str]:
+        world = test_zookeeper_checks.World()
+        doctor(world)
+        return world.fired()
+
+    for cases in (test_leader_rules.CASES, test_liveness.CASES, test_promptness.CASES):
+        yield from ((check_id, partial(fired, doctor)) for check_id, doctor in cases)
+    yield from ((check_id, partial(missing, doctor)) for check_id, doctor in test_liveness.MISSING)
+    yield from ((check_id, partial(fired_beside_zookeeper, doctor)) for check_id, doctor in test_zookeeper_checks.CASES)
+
+
+def test_each_check_of_the_simulator_alone_has_a_test_in_which_no_other_fires() -> None:
+    alone = {check_id for check_id, _ in test_oracle.CASES}  # their own test asks that nothing else fires
+    for check_id, fired in _fired_by_its_cases():
+        if check_id in OF_THE_SIMULATOR - alone and fired() == {check_id}:
+            alone.add(check_id)
+    assert OF_THE_SIMULATOR - alone == set()
 
 
 def counts(check_id: str, guarantee: Guarantee, *members: Switches) -> bool:

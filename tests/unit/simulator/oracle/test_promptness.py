@@ -12,7 +12,7 @@ from laststand.emulator.core.image import BrokerRegistration
 from laststand.emulator.core.types import RecoveryStrategy
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.oracle.promptness import bound_ms, unclean_bound_ms
-from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, NAME, PLAN, Doctor, World, assert_fires, firing
+from tests.unit.simulator.oracle.world import CLUSTER, NAME, PLAN, Doctor, World, assert_fires, firing
 
 
 def plays(world: World, *lines: str) -> None:
@@ -26,7 +26,14 @@ def endures(world: World, *lines: str) -> None:
 
 
 def is_led_by_nobody(world: World) -> None:
-    world.commits(leader=None, isr=(), elr=(FOLLOWER,))
+    state = world.cluster.image.partitions[NAME]
+    world.commits(
+        leader=None,
+        isr=(),
+        elr=state.isr,
+        leader_epoch=state.leader_epoch + 1,
+        partition_epoch=state.partition_epoch + 1,
+    )
     endures(world)
 
 
@@ -78,7 +85,7 @@ def is_never_unfenced(world: World) -> None:
 def isr_never_shrinks(world: World) -> None:
     with pytest.MonkeyPatch.context() as rules:
         rules.setattr(Partition, "out_of_sync_members", lambda _self, *, now_ms: frozenset())
-        endures(world, "cut 2->0", "produce orders-0 acks=1 records=1")
+        endures(world, "cut 1->0", "cut 2->0", "produce orders-0 acks=1 records=1")
 
 
 CASES = (
