@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from laststand.chaos.external.foreign_history import ForeignOperation, ForeignPoll, ForeignSend
+from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.types import TopicPartition
 
 _S: Final = 1e9
@@ -30,20 +31,20 @@ def clocks_that_differ(merged: Sequence[ForeignOperation], name_of: Callable[[Fo
         merged: operations of several files, in the order of their times.
         name_of: returns the file of an operation.
     """
-    begun: dict[tuple[TopicPartition, str], ForeignSend] = {}
-    first_of: dict[str, ForeignSend] = {}
+    begun: dict[tuple[TopicPartition, str], tuple[int, ForeignSend]] = {}
     for each in merged:
         if isinstance(each, ForeignSend):
-            first = first_of.setdefault(each.process, each)  # whose sends may all have begun then, if nobody says when
-            begun.setdefault((each.partition, each.value), each if each.type.value == "invoke" else first)
+            after_ns = each.time_ns if each.type is OperationType.INVOKE else each.after_ns
+            if after_ns is not None:  # an outcome alone may be known later than the record arrives
+                begun.setdefault((each.partition, each.value), (after_ns, each))
     worst: tuple[int, ForeignPoll, ForeignSend] | None = None
     for each in merged:
         if not isinstance(each, ForeignPoll):
             continue
         for _, value in each.records:
-            send = begun.get((each.partition, value))
-            if send is not None and (worst is None or send.time_ns - each.time_ns > worst[0]):
-                worst = send.time_ns - each.time_ns, each, send
+            after_ns, send = begun.get((each.partition, value), (0, None))
+            if send is not None and (worst is None or after_ns - each.time_ns > worst[0]):
+                worst = after_ns - each.time_ns, each, send
     if worst is None or worst[0] <= 0:
         return None
     ahead_ns, poll, send = worst

@@ -48,6 +48,7 @@ class ForeignSend(NamedTuple):
         offset: where it is, if that was said.
         acks: of the producer; -1 for all.
         time_ns: of a clock of its own.
+        after_ns: of that clock, before the send began; ``None`` if nobody says.
     """
 
     type: OperationType
@@ -58,6 +59,7 @@ class ForeignSend(NamedTuple):
     offset: int | None = None
     acks: int = -1
     time_ns: int = 0
+    after_ns: int | None = None
 
 
 class ForeignPoll(NamedTuple):

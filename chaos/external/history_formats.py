@@ -153,11 +153,14 @@ class _Verifiable:
     def __init__(self, process: str) -> None:
         self._process = process
         self._assigned: set[TopicPartition] = set()
+        self._started_ns: int | None = None
 
     def read(self, line: Mapping[str, Any], number: int) -> Iterator[ForeignOperation]:
         """Yields what a line says. Errors of sends name no partition, and counts of records are no records."""
         time_ns = line.get("timestamp", 0) * _NS_PER_MS
-        if line["name"] == "partitions_assigned":
+        if line["name"] == "startup_complete":
+            self._started_ns = time_ns
+        elif line["name"] == "partitions_assigned":
             self._assigned |= {TopicPartition(each["topic"], each["partition"]) for each in line["partitions"]}
         elif line["name"] == "producer_send_success":
             yield ForeignSend(
@@ -168,6 +171,7 @@ class _Verifiable:
                 str(line["value"]),
                 line["offset"],
                 time_ns=time_ns,
+                after_ns=self._started_ns,
             )
         elif line["name"] == "record_data":
             partition = TopicPartition(line["topic"], line["partition"])

@@ -1,5 +1,6 @@
 """Histories that others wrote are judged by what they say, and by no more."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -130,6 +131,17 @@ def two_hosts(folder: Path, *, behind_s: float, gone: bool = False) -> list[Path
 def test_clocks_that_differ_by_less_than_anything_takes_change_nothing(behind_s: float, tmp_path: Path) -> None:
     report = judged(two_hosts(tmp_path, behind_s=behind_s, gone=True), tmp_path)
     assert (report.verdict, report.lost_records) == (Verdict.VIOLATION, 1)
+
+
+@pytest.mark.parametrize(("behind_ms", "differ"), [(1001, False), (1020, True)])
+def test_kafkas_producer_may_tell_a_success_after_the_record_arrived(
+    *, behind_ms: int, differ: bool, tmp_path: Path
+) -> None:
+    told = (EXAMPLES / "verifiable-consumer.log").read_text()
+    consumer = tmp_path / "verifiable-consumer.log"
+    consumer.write_text(re.sub(r'(?<="timestamp":)\d+', lambda time: str(int(time[0]) - behind_ms), told))
+    report = judged([EXAMPLES / "verifiable-producer.log", consumer], tmp_path)
+    assert any("clocks" in reason for reason in report.unknown_reasons) is differ
 
 
 @pytest.mark.parametrize("gone", [False, True])
