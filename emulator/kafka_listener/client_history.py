@@ -313,7 +313,7 @@ class ClientHistory:
         """
         ids = begun or [self._operation_id() for _ in positions]
         for operation_id, each in zip(ids, positions, strict=True):
-            self._add_position(connection, kind, each, _position_type(each.error), operation_id, begun_ns)
+            self._add_position(connection, kind, each, _position_type(kind, each.error), operation_id, begun_ns)
         if positions:
             self._on_lines()
 
@@ -381,10 +381,12 @@ def _failure(error: ErrorCode) -> OperationType:
     return OperationType.FAIL if error.is_definite else OperationType.INFO
 
 
-def _position_type(error: ErrorCode | None) -> OperationType:
-    if error is None or error in _MAY_BE_IN_FORCE:
-        return OperationType.INFO
-    return OperationType.OK if error is ErrorCode.NONE else _failure(error)
+def _position_type(kind: Literal["commit", "fetch"], error: ErrorCode | None) -> OperationType:
+    if error is ErrorCode.NONE:
+        return OperationType.OK
+    if kind == "fetch":
+        return OperationType.FAIL  # which says nothing of the position
+    return OperationType.INFO if error is None or error in _MAY_BE_IN_FORCE else _failure(error)
 
 
 _MAY_BE_IN_FORCE: Final = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})

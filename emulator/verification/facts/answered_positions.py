@@ -88,7 +88,7 @@ def _after_commits(operations: Sequence[GroupPositionOperation]) -> Iterator[Pos
     for given in operations:
         before = of_topic[given.topic_id]
         count = bisect_left(before, given.begun_ns, key=_ended)
-        if given.kind == "commit" or not count:
+        if given.kind == "commit" or given.type is not OperationType.OK or not count:
             continue
         last = before[count - 1]
         rivals = bisect_left(answered, last.begun_ns, key=_ended)

@@ -259,6 +259,20 @@ async def test_positions_that_are_deleted_are_on_record(error: int, outcome: Ope
     assert [each.type for each in positions] == [outcome] * 2
 
 
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(0, OperationType.OK), (16, OperationType.FAIL), (-1, OperationType.FAIL)]
+)
+async def test_a_position_that_is_asked_for_is_given_without_an_error_only(
+    error: int, outcome: OperationType, tap: Tap
+) -> None:
+    entry = {"name": "orders", "partitionIndexes": [3]}
+    tap.ask("OffsetFetch", 1, {"groupId": "buyers", "topics": [entry]})
+    given = {"partitionIndex": 3, "committedOffset": -1, "metadata": "", "errorCode": error}
+    tap.answer("OffsetFetch", 1, {"topics": [{"name": "orders", "partitions": [given]}]})
+    [position] = [each for each in history_of(tap) if isinstance(each, GroupPositionOperation)]
+    assert (position.kind, position.type, position.offset) == ("fetch", outcome, None)
+
+
 async def test_of_a_topic_whose_batches_brokers_change_nothing_is_on_record(tap: Tap) -> None:
     tap.cluster.keeps_batches = False
     entry = {"index": 0, "records": build_batch([RecordContent(value=b"1", timestamp_ms=0)])}

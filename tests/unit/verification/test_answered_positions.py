@@ -51,7 +51,7 @@ def slowly(operations: Sequence[GroupPositionOperation]) -> Iterator[PositionAft
         ]
         answered = [each for each in commits if each.type is OK and each.topic_id == given.topic_id]
         before = [each for each in answered if each.time_ns < given.begun_ns]
-        if given.kind == "commit" or given.type is FAIL or not before:
+        if given.kind == "commit" or given.type is not OK or not before:
             continue
         last = before[-1]
         rivals = [each for each in commits if is_unanswered(each) or each.time_ns >= last.begun_ns]
@@ -143,3 +143,10 @@ def test_a_position_goes_back_by_itself_unless_something_may_have_taken_it_back(
     cluster.group_positions = [line(0, "commit", 10), *between, given]
     [found] = positions_after_commits(cluster)
     assert found.is_behind is is_behind
+
+
+def test_an_error_gives_no_position() -> None:
+    cluster = ClusterFacts()
+    refused = msgspec.structs.replace(line(1, "fetch", None, INFO), error="NOT_COORDINATOR")
+    cluster.group_positions = [line(0, "commit", 10), refused]
+    assert list(positions_after_commits(cluster)) == []
