@@ -184,11 +184,10 @@ def _evidence_line(evidence: dict[str, Any] | None) -> str:
     run, beside = evidence["run"], evidence["beside"]
     if not beside:
         return f"- Evidence: the constructed run *{run}* breaks this check alone.\n"
-    redundant = evidence["redundant"]
+    other, why, kept_for = (evidence["redundant"][key] for key in ("implied", "why", "kept_for"))
     return (
-        f"- Evidence: it is redundant: what breaks it breaks {redundant['implied']}, too, because {redundant['why']}. "
-        f"The constructed run *{run}* breaks {' and '.join(beside)} beside it. It is kept because "
-        f"{redundant['kept_for']}.\n"
+        f"- Evidence: it is redundant in `verify`: what breaks it breaks {other}, too, because {why}. The constructed "
+        f"run *{run}* breaks {' and '.join(beside)} beside it. It is kept because {kept_for}.\n"
     )
 
 
