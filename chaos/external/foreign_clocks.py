@@ -6,7 +6,6 @@ differ by less than it takes a record to arrive show nothing, and move nothing a
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import Final
 
 from laststand.chaos.external.foreign_history import ForeignOperation, ForeignPoll, ForeignSend
@@ -17,10 +16,16 @@ _S: Final = 1e9
 
 
 def clock_set_back(name: str, operations: Iterable[ForeignSend | ForeignPoll]) -> str | None:
-    """Returns in words where a file's clock went back; ``None`` if it nowhere did."""
-    for before, after in pairwise(each.time_ns for each in operations):
-        if after < before:
-            return f"the clock of {name} was set back by {(before - after) / _S:g} s: the order of files is not known"
+    """Returns in words where a file's clock went back for a process; ``None`` if it nowhere did.
+
+    Several processes that write one file, each in a thread of its own, may write their lines out of order.
+    """
+    last: dict[str, int] = {}
+    for each in operations:
+        back_ns = last.get(each.process, each.time_ns) - each.time_ns
+        if back_ns > 0:
+            return f"the clock of {name} was set back by {back_ns / _S:g} s: the order of files is not known"
+        last[each.process] = each.time_ns
     return None
 
 

@@ -167,6 +167,14 @@ def test_a_clock_that_is_set_back_leaves_a_run_unknown(tmp_path: Path) -> None:
     assert any("the clock of producer.jsonl was set back by 1 s" in reason for reason in report.unknown_reasons)
 
 
+def test_processes_may_write_one_file_out_of_order(tmp_path: Path) -> None:
+    paths = two_hosts(tmp_path, behind_s=0)
+    other = timed(poll((0, 0), process="d"), 104.5)
+    paths[0].write_text("\n".join((paths[0].read_text(), other)))
+    report = judged(paths, tmp_path)
+    assert not any("clock" in reason for reason in report.unknown_reasons)
+
+
 def test_files_without_times_are_not_merged(tmp_path: Path) -> None:
     paths = two_hosts(tmp_path, behind_s=0)
     paths[0].write_text("\n".join(THREE))
