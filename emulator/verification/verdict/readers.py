@@ -139,9 +139,11 @@ class _Walk:
         self._ends: dict[tuple[str, str | None], int | None] = {}
         self._groups: dict[str, set[str]] = {}
         self._given: dict[str, list[GroupPositionOperation]] = {}
-        for each in sorted(facts.cluster.group_positions, key=_time_of):
+        place = facts.topic, facts.partition
+        own = (each for each in facts.cluster.group_positions if (each.topic, each.partition) == place)
+        for each in sorted(own, key=_time_of):
             client = ForeignProcess.parse(each.process)
-            if client is not None and (each.topic, each.partition) == (facts.topic, facts.partition):
+            if client is not None:
                 self._groups.setdefault(client.client_id, set()).add(each.group_id)
                 if each.kind == "fetch" and each.type is OperationType.OK:
                     self._given.setdefault(client.client_id, []).append(each)
