@@ -2749,8 +2749,8 @@ REDUNDANT: Mapping[str, Redundancy] = {
         why="a record that no replica has is not on the last leader either, and where no replica has it D1 leaves out "
         "no more than D4",
         kept_for="it tells whose loss it is: how many replicas held the record, and how many of them lost it with "
-        "their page cache. In the simulator it sees a loss alone where nobody leads at the end: D1 has no log to look "
-        "at",
+        "their page cache. In the simulator it sees losses that D1 does not see: where nobody leads at the end, D1 has "
+        "no log to look at",
     ),
 }
 """Checks that no run can break alone, because each of their violations is one of another check, too."""

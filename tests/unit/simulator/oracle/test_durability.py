@@ -193,6 +193,14 @@ def test_it_fires(check_id: str, doctor: Doctor) -> None:
     assert_fires(check_id, doctor)
 
 
+def test_where_nobody_leads_at_the_end_d4_sees_what_d1_has_no_log_for() -> None:
+    world = World()
+    world.has_no_leader()
+    acked_record_nowhere(world)
+    assert "D4" in world.fired
+    assert "D1" not in world.fired
+
+
 def test_nothing_fires_by_itself() -> None:
     world = World()
     world.simulation.finish()

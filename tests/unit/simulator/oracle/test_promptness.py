@@ -26,14 +26,7 @@ def endures(world: World, *lines: str) -> None:
 
 
 def is_led_by_nobody(world: World) -> None:
-    state = world.cluster.image.partitions[NAME]
-    world.commits(
-        leader=None,
-        isr=(),
-        elr=state.isr,
-        leader_epoch=state.leader_epoch + 1,
-        partition_epoch=state.partition_epoch + 1,
-    )
+    world.has_no_leader()
     endures(world)
 
 

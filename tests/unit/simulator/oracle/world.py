@@ -119,6 +119,12 @@ class World:
         partitions[NAME] = state
         self.changes(**fields)
 
+    def has_no_leader(self) -> None:
+        """Takes the partition's leader away; every member of its ISR is eligible."""
+        state = self.cluster.image.partitions[NAME]
+        epochs = {"leader_epoch": state.leader_epoch + 1, "partition_epoch": state.partition_epoch + 1}
+        self.commits(leader=None, isr=(), elr=state.isr, **epochs)
+
     def ends(self, node: NodeId, end: events.IncarnationEnd = events.IncarnationEnd.KILLED) -> None:
         """Lets the oracle see that a node's first process ended."""
         ended = events.IncarnationEnded(
