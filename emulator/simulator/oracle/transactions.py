@@ -232,8 +232,8 @@ class TransactionChecks:
         for send in self._sends_of(transaction) if transaction.type is OperationType.OK else ():
             copies = stored.get(send.partition, {})
             if any(attempt.crc in copies and copies[attempt.crc].result is None for attempt in send.attempts):
-                told = "no end" if transaction.result is None else f"a {transaction.result.name.lower()}"
-                sentence = f"{send.operation_id} of {send.partition} has no end, though its producer was told of {told}"
+                told = f"was told of its {transaction.result.name.lower()}"
+                sentence = f"{send.operation_id} of {send.partition} has no end, though its producer {told}"
                 self._report("X5", send.partition, sentence)
 
     def _check_fences(
