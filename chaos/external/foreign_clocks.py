@@ -8,6 +8,7 @@ differ by less than it takes a record to arrive show nothing, and move nothing a
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from laststand.chaos.external.appended_lists import ListRead
 from laststand.chaos.external.foreign_history import ForeignOperation, ForeignPoll, ForeignSend
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.types import TopicPartition
@@ -15,7 +16,7 @@ from laststand.emulator.core.types import TopicPartition
 _S: Final = 1e9
 
 
-def clock_set_back(name: str, operations: Iterable[ForeignSend | ForeignPoll]) -> str | None:
+def clock_set_back(name: str, operations: Iterable[ForeignSend | ForeignPoll | ListRead]) -> str | None:
     """Returns in words where a file's clock went back for a process; ``None`` if it nowhere did.
 
     Several processes that write one file, each in a thread of its own, may write their lines out of order.
@@ -42,11 +43,16 @@ def clocks_that_differ(merged: Sequence[ForeignOperation], name_of: Callable[[Fo
             after_ns = each.time_ns if each.type is OperationType.INVOKE else each.after_ns
             if after_ns is not None:  # an outcome alone may be known later than the record arrives
                 begun.setdefault((each.partition, each.value), (after_ns, each))
-    worst: tuple[int, ForeignPoll, ForeignSend] | None = None
+    worst: tuple[int, ForeignPoll | ListRead, ForeignSend] | None = None
     for each in merged:
-        if not isinstance(each, ForeignPoll):
-            continue
-        for _, value in each.records:
+        match each:
+            case ForeignPoll():
+                given = [value for _, value in each.records]
+            case ListRead():
+                given = list(each.elements or ())
+            case _:
+                continue
+        for value in given:
             after_ns, send = begun.get((each.partition, value), (0, None))
             if send is not None and (worst is None or after_ns - each.time_ns > worst[0]):
                 worst = after_ns - each.time_ns, each, send

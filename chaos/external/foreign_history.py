@@ -4,16 +4,18 @@ Nothing is guessed. Where no operation says when a send began, all sends of its 
 the form cannot say why a consumer jumped, it wanted to (``seek``). Offsets at which nobody knows a record may belong to
 ends of transactions, so a consumer may leave them out. A last reader stands for the final log of a partition: a
 process that read, after the last send, from the lowest offset that anybody knows. What was acknowledged behind its last
-record counts as lost only if somebody says that it had read to the end.
+record counts as lost only if somebody says that it had read to the end. Of lists that are read as a whole, see
+``appended_lists``.
 """
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from laststand.chaos.external.appended_lists import ListRead, last_reads
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.history import (
     UNKNOWN_PRODUCER,
@@ -87,7 +89,7 @@ class ForeignEnd(NamedTuple):
     end_offset: int
 
 
-ForeignOperation: TypeAlias = ForeignSend | ForeignPoll | ForeignEnd
+ForeignOperation: TypeAlias = ForeignSend | ForeignPoll | ListRead | ForeignEnd
 
 
 class ConvertedHistory(NamedTuple):
@@ -114,8 +116,9 @@ def converted(history: Sequence[ForeignOperation], *, is_ordered: bool) -> Conve
         ConfigError: an outcome belongs to no invocation.
     """
     finals = _Finals(history if is_ordered else ())
-    conversion = _Conversion(history, finals.polls)
-    operations = [*conversion.operations(is_ordered=is_ordered), *finals.reads()]
+    conversion = _Conversion(history, finals)
+    operations = list(conversion.operations(is_ordered=is_ordered))
+    operations += finals.reads(conversion.positions)
     numbered = [msgspec.structs.replace(operation, index=index) for index, operation in enumerate(operations)]
     return ConvertedHistory(numbered, is_ordered and finals.has_ends)
 
@@ -131,6 +134,7 @@ class _Finals:
     """Finds the last reader of each partition."""
 
     def __init__(self, history: Sequence[ForeignOperation]) -> None:
+        self.lists = last_reads(history)
         self._said: dict[TopicPartition, int] = {}
         lowest: dict[TopicPartition, int] = {}
         last_send: dict[TopicPartition, int] = {}
@@ -145,6 +149,8 @@ class _Finals:
                         lowest[each.partition] = min(offset, lowest.get(each.partition, offset))
                 case ForeignEnd():
                     self._said[each.partition] = each.end_offset
+                case ListRead():
+                    pass
         readers: dict[tuple[TopicPartition, str], _Reader] = {}
         for place, each in enumerate(history):
             if not isinstance(each, ForeignPoll) or not each.records or place <= last_send.get(each.partition, -1):
@@ -165,6 +171,7 @@ class _Finals:
             ):
                 found[partition] = reader
         self.polls = {place for reader in found.values() for place in reader.places}
+        self.polls |= {read.ended for read in self.lists.values()}
         self._spans = {partition: (lowest[partition], reader.end) for partition, reader in found.items()}
 
     @property
@@ -172,9 +179,18 @@ class _Finals:
         """Of each partition that somebody read at the end it is known where it ends."""
         return self._spans.keys() <= self._said.keys()
 
-    def reads(self) -> Iterator[FinalReadOperation]:
-        """Yields what the last readers came past."""
-        for partition, (start, end) in sorted(self._spans.items()):
+    def reads(self, positions: Mapping[int, int]) -> Iterator[FinalReadOperation]:
+        """Yields what the last readers came past.
+
+        Args:
+            positions: in the converted history, of places in the one that others wrote.
+        """
+        spans = {
+            partition: (start, max(end, self._said.get(partition, end)), None)
+            for partition, (start, end) in self._spans.items()
+        }
+        lists = {partition: (0, len(read.elements), positions[read.begun]) for partition, read in self.lists.items()}
+        for partition, (start, end, begun) in sorted([*spans.items(), *lists.items()]):
             yield FinalReadOperation(
                 index=0,
                 time_ns=0,
@@ -185,14 +201,23 @@ class _Finals:
                 topic_id=TopicId(partition.topic),
                 partition=partition.partition,
                 start_offset=Offset(start),
-                end_offset=Offset(max(end, self._said.get(partition, end))),
+                end_offset=Offset(end),
+                begun=begun,
             )
 
 
 class _Conversion:
-    def __init__(self, history: Sequence[ForeignOperation], finals: set[int]) -> None:
+    """Converts a history.
+
+    Attributes:
+        positions: in the converted history, of the places at which reads of lists began.
+    """
+
+    def __init__(self, history: Sequence[ForeignOperation], finals: _Finals) -> None:
         self._history = history
         self._finals = finals
+        self._position = 0
+        self.positions: dict[int, int] = {}
         self._counts: dict[str, int] = defaultdict(int)
         self._begun: dict[str, tuple[SendOperation, ForeignSend]] = {}
         self._sender: dict[tuple[TopicPartition, str], tuple[str, int]] = {}
@@ -207,6 +232,11 @@ class _Conversion:
 
     def operations(self, *, is_ordered: bool) -> Iterator[Operation]:
         """Yields the operations, of which all sends begin first where their order is not known."""
+        for operation in self._operations(is_ordered=is_ordered):
+            self._position += 1
+            yield operation
+
+    def _operations(self, *, is_ordered: bool) -> Iterator[Operation]:
         unbegun = self._unbegun()
         if not is_ordered:
             for each in self._history:
@@ -226,6 +256,11 @@ class _Conversion:
                     yield self._end(each)
                 case ForeignPoll():
                     yield from self._polls(each, place)
+                case ListRead(elements=None):
+                    self.positions[place] = self._position
+                case ListRead(elements=tuple() as elements):
+                    poll = ForeignPoll(each.process, each.partition, tuple(enumerate(elements)), time_ns=each.time_ns)
+                    yield self._poll(poll, place, poll.records, is_seek=True)
                 case _:
                     pass
 
@@ -269,6 +304,8 @@ class _Conversion:
             raise ConfigError(key="history", value=send.operation, expected="one outcome for each invocation")
         begun, asked = self._begun.pop(send.operation)
         is_acked = send.type is OperationType.OK
+        last_read = self._finals.lists.get(send.partition)
+        offset = send.offset if last_read is None else last_read.offset(send.value)
         return SendOperation(
             index=0,
             time_ns=send.time_ns,
@@ -281,7 +318,7 @@ class _Conversion:
             acks=begun.acks,
             first_record_id=begun.first_record_id,
             record_count=1,
-            base_offset=Offset(send.offset) if is_acked and send.offset is not None else None,
+            base_offset=Offset(offset) if is_acked and offset is not None else None,
             attempts=(_attempt(asked.value, _OUTCOMES[send.type]),),
             error=None if is_acked else _OUTCOMES[send.type],
         )
@@ -316,12 +353,12 @@ class _Conversion:
             type=OperationType.OK,
             process=poll.process,
             operation_id=CauseId(f"{poll.process}-{place}"),
-            phase="final" if place in self._finals else "live",
+            phase="final" if place in self._finals.polls else "live",
             topic=poll.partition.topic,
             topic_id=TopicId(poll.partition.topic),
             partition=poll.partition.partition,
             node=NODE,
-            position=Offset(records[0][0]),
+            position=Offset(records[0][0] if records else 0),
             seek=is_seek,
             high_watermark=None,
             log_start_offset=None,

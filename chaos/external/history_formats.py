@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from laststand.chaos.external.appended_lists import ListRead
 from laststand.chaos.external.foreign_clocks import clock_set_back, clocks_that_differ
 from laststand.chaos.external.foreign_history import ForeignEnd, ForeignOperation, ForeignPoll, ForeignSend
 from laststand.emulator.core.errors import ConfigError, MissingToolError, shown
@@ -92,7 +93,7 @@ def _time_of(operation: ForeignOperation) -> int:
     return 1 << 63 if isinstance(operation, ForeignEnd) else operation.time_ns
 
 
-def _timed(path: Path, operations: Sequence[ForeignOperation]) -> Iterator[ForeignSend | ForeignPoll]:
+def _timed(path: Path, operations: Sequence[ForeignOperation]) -> Iterator[ForeignSend | ForeignPoll | ListRead]:
     for each in operations:
         if not isinstance(each, ForeignEnd):
             if not each.time_ns:
@@ -212,14 +213,27 @@ def _plain(value: Any) -> Any:
     return value
 
 
+class _Begun(NamedTuple):
+    """An operation that has no outcome yet: its number, and what it asked for."""
+
+    number: int
+    asked: list[tuple[object, ...]]
+
+
 class _Jepsen:
-    """Reads operations of ``jepsen.tests.kafka``: ``send``, ``poll`` and ``txn`` of these, by key."""
+    """Reads operations of Jepsen's Kafka workloads, by key.
+
+    They are ``send``, ``poll`` and ``txn`` of these (``jepsen.tests.kafka``), or ``txn`` of ``append`` and ``r``
+    (``jepsen.tests.cycle.append``).
+    """
 
     def __init__(self) -> None:
-        self._begun: dict[object, str] = {}
+        self._begun: dict[object, _Begun] = {}
         self._count = 0
         self._jumps: set[object] = set()
         self._subscribed: set[object] = set()
+        self._is_list: dict[object, bool] = {}
+        self._appended: set[tuple[object, str]] = set()
 
     def read(self, op: Mapping[str, Any]) -> Iterator[ForeignOperation]:
         """Yields what an operation says."""
@@ -233,22 +247,60 @@ class _Jepsen:
             return
         if function not in ("send", "poll", "txn"):
             return
-        if kind is OperationType.INVOKE:
-            self._count += 1
-            self._begun[process] = str(self._count)
-        operation, time_ns = self._begun[process], op.get("time", 0)
-        for number, (verb, *arguments) in enumerate(op["value"]):
+        begun = self._of(process, kind, op["value"])
+        time_ns = op.get("time", 0)
+        for place, (verb, *arguments) in enumerate(op["value"]):
+            identity = f"jepsen-{begun.number}-{place}"
             if verb == "send":
                 key, value = arguments
                 offset, value = value if isinstance(value, list) else (None, value)
-                identity = f"jepsen-{operation}-{number}"
-                partition = TopicPartition(f"key-{key}", 0)
+                partition = self._partition(key, is_list=False)
                 yield ForeignSend(kind, f"process-{process}", identity, partition, str(value), offset, time_ns=time_ns)
             elif verb == "poll":
                 if kind is OperationType.OK:
                     yield from self._polls(process, arguments[0], time_ns)
+            elif verb == "append":
+                key, element = arguments
+                partition = self._partition(key, is_list=True)
+                name = f"{identity}-append-{element}"
+                yield ForeignSend(kind, f"process-{process}", name, partition, str(element), time_ns=time_ns)
+            elif verb == "r":
+                key, elements = arguments
+                partition = self._partition(key, is_list=True)
+                if kind is OperationType.INVOKE:
+                    yield ListRead(f"process-{process}", identity, partition, None, time_ns)
+                elif kind is OperationType.OK:
+                    given = _elements(elements)
+                    yield ListRead(f"process-{process}", identity, partition, given, time_ns)
             else:
-                raise ValueError(f"{verb} is neither send nor poll")
+                raise ValueError(f"{verb} is none of send, poll, append and r")
+
+    def _of(self, process: int, kind: OperationType, asked: list[list[Any]]) -> _Begun:
+        """Returns the operation that is begun, or that this is the outcome of."""
+        wanted = [_asked(*each) for each in asked]
+        if kind is not OperationType.INVOKE:
+            if process not in self._begun:
+                raise ValueError(f"process {process} has nothing begun")
+            begun = self._begun.pop(process)
+            if begun.asked != wanted:
+                raise ValueError(f"process {process} began something else")
+            return begun
+        if process in self._begun:
+            raise ValueError(f"process {process} has begun something, and has no outcome yet")
+        for verb, *rest in wanted:
+            if verb == "append":
+                key, element = rest[0], str(rest[1])
+                if (key, element) in self._appended:
+                    raise ValueError(f"{element} is appended to {key} twice, so reads do not say which one they have")
+                self._appended.add((key, element))
+        self._count += 1
+        self._begun[process] = _Begun(self._count, wanted)
+        return self._begun[process]
+
+    def _partition(self, key: object, *, is_list: bool) -> TopicPartition:
+        if self._is_list.setdefault(str(key), is_list) is not is_list:
+            raise ValueError(f"{key} is a queue or a list, and not both")
+        return TopicPartition(f"key-{key}", 0)
 
     def _polls(self, process: int, given: Mapping[Any, Any], time_ns: int) -> Iterator[ForeignPoll]:
         # A group is rebalanced at any time: where such a consumer jumps, nobody knows whether it was told to.
@@ -256,4 +308,26 @@ class _Jepsen:
         self._jumps.discard(process)
         for key, pairs in given.items():
             records = tuple((offset, str(value)) for offset, value in pairs if offset is not None)
-            yield ForeignPoll(f"process-{process}", TopicPartition(f"key-{key}", 0), records, is_seek, time_ns)
+            partition = self._partition(key, is_list=False)
+            yield ForeignPoll(f"process-{process}", partition, records, is_seek, time_ns)
+
+
+def _asked(verb: object, *arguments: Any) -> tuple[object, ...]:
+    """Returns what an invocation and its outcome have in common."""
+    if verb not in ("append", "r"):
+        return (verb,)
+    if len(arguments) != 2:
+        raise ValueError(f"{verb} has a key and a value")
+    key, value = arguments
+    if verb == "r":
+        return verb, str(key)
+    if value is None or isinstance(value, list | dict):
+        raise ValueError("append has one element")
+    return verb, str(key), str(value)
+
+
+def _elements(given: object) -> tuple[str, ...]:
+    """Returns the elements of a list, which is nil before the first one is appended."""
+    if given is not None and not isinstance(given, list):
+        raise ValueError("r gives a list, or nil")
+    return tuple(map(str, given or ()))

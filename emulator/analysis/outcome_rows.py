@@ -16,7 +16,9 @@ from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType, SendOperation
 from laststand.emulator.core.types import LeaderEpoch, NodeId, NodeRole, Offset, ProducerEpoch
 from laststand.emulator.verification.facts.batches import LostBatch
+from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.judge import report_on
+from laststand.emulator.verification.tables.client_history import SentBatch
 
 
 def run_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, RunRow]]:
@@ -80,6 +82,8 @@ def lost_record_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, LostRecor
         for lost in partition.lost:
             time_ns = acknowledged[lost.batch.operation_id]
             yield Nanoseconds(time_ns), _lost_record(lost, topic=partition.topic, partition=partition.partition)
+        for unplaced in partition.unplaced.lost:
+            yield Nanoseconds(acknowledged[unplaced.operation_id]), _lost_without_offset(unplaced)
 
 
 def _lost_record(lost: LostBatch, *, topic: str, partition: int) -> LostRecordRow:
@@ -100,6 +104,26 @@ def _lost_record(lost: LostBatch, *, topic: str, partition: int) -> LostRecordRo
         holders=tuple(NodeId(node) for node in lost.holders),
         lacking_leader=None if lacking is None else NodeId(lacking.node),
         lacking_epoch=None if lacking is None else LeaderEpoch(lacking.leader_epoch),
+    )
+
+
+def _lost_without_offset(batch: SentBatch) -> LostRecordRow:
+    return LostRecordRow(
+        topic=batch.topic,
+        partition=batch.partition,
+        topic_id=batch.topic_id,
+        base_offset=None,
+        last_offset=None,
+        record_count=Records(batch.record_count),
+        acks=batch.acks,
+        operation_id=batch.operation_id,
+        acknowledged_by=None if batch.node is None else NodeId(batch.node),
+        leader_epoch=None,
+        acked_epoch=None,
+        loss_class=LossClass.GONE_FOR_CONSUMERS.value,
+        holders=(),
+        lacking_leader=None,
+        lacking_epoch=None,
     )
 
 

@@ -305,6 +305,7 @@ class LostRecordRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row per batch that was acknowledged and is not where it must be; its time is when it was acknowledged.
 
     Attributes:
+        base_offset: of its first record; null where its producer was told none.
         last_offset: offset of its last record, inclusive.
         acks: of the send: -1 (all) or 1.
         operation_id: of the send.
@@ -320,8 +321,8 @@ class LostRecordRow(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     topic_id: str | None
-    base_offset: Offset
-    last_offset: Offset
+    base_offset: Offset | None
+    last_offset: Offset | None
     record_count: Records
     acks: int
     operation_id: str

@@ -170,7 +170,8 @@ class PollOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", ta
 class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="final_read"):
     """The fresh consumer finished a partition: it read ``start_offset`` up to ``end_offset``, the high watermark.
 
-    Type ``info`` with the error where it could not.
+    Type ``info`` with the error where it could not. ``begun`` is given if what was sent later, or read at the same time
+    by others, is in the history: the index from which on reads tell how the log ends. They are reads of all of it.
     """
 
     index: int
@@ -184,6 +185,7 @@ class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
     start_offset: Offset | None
     end_offset: Offset | None
     error: str | None = None
+    begun: int | None = None
 
 
 class SessionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="session"):

@@ -73,7 +73,9 @@ def dashed(first: int, last: int) -> str:
 
 
 def offset_ranges(offsets: Sequence[tuple[int, int]]) -> str:
-    """Returns ranges of offsets, both ends inclusive."""
+    """Returns ranges of offsets, both ends inclusive; records whose producers were told none have no range."""
+    if not offsets:
+        return "unknown"
     first, last = offsets[0][0], offsets[-1][1]
     span = number(first) if first == last else f"{number(first)} to {number(last)}"
     return span if len(offsets) == 1 else f"{span} in {len(offsets)} ranges"

@@ -51,6 +51,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
         contradictions: accounts of it that do not agree; ``answers``: those of brokers that the history contradicts.
         is_unread: whether records were acknowledged and not read at the end; ``error`` is why.
         has_unclear_id: whether something is recorded under its topic's name only, and several topics had that name.
+        unasked: acknowledged records without an offset that no later read asked for.
         deleted: acknowledged records that may have been deleted without the plan's asking for it, where clients alone
             tell.
     """
@@ -64,6 +65,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...]
     has_unclear_id: bool
     deleted: int
+    unasked: int
 
 
 def readings_of(facts: PartitionFacts) -> Readings:
@@ -79,6 +81,7 @@ def readings_of(facts: PartitionFacts) -> Readings:
         answers=tuple(unknown_to_history(facts)),
         has_unclear_id=facts.has_unclear_id,
         deleted=facts.unexplained_deletions if facts.cluster.is_seen_by_clients_alone else 0,
+        unasked=sum(batch.record_count for batch in facts.unplaced.unasked),
     )
 
 
@@ -358,6 +361,14 @@ def _about_reads(readings: Sequence[Readings]) -> Iterator[Doubt]:
             yield Doubt(
                 about=None,
                 sentence=f"the final consumer did not read {each.topic}-{each.partition}{why}",
+                topic=each.topic,
+                partition=each.partition,
+            )
+        if each.unasked:
+            yield Doubt(
+                about=None,
+                sentence=f"{each.unasked} acknowledged records of {each.topic}-{each.partition} have no offset, and no "
+                "read began after their acknowledgement",
                 topic=each.topic,
                 partition=each.partition,
             )

@@ -12,6 +12,7 @@ from laststand.emulator.verification.facts.batches import AckedBatch, ConsumedBa
 from laststand.emulator.verification.facts.deletions import wanted_log_start
 from laststand.emulator.verification.facts.lost_batches import lost_batches
 from laststand.emulator.verification.facts.partition_evidence import PartitionEvidence
+from laststand.emulator.verification.facts.unplaced_batches import UnplacedBatches, unplaced_batches
 from laststand.emulator.verification.tables.columns import Mask, Table
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
@@ -37,6 +38,11 @@ class PartitionFacts(PartitionEvidence):
     def lost(self) -> tuple[LostBatch, ...]:
         """Acknowledged batches that are not where they must be."""
         return tuple(each for each in self.missing if each.exempted_by is None)
+
+    @cached_property
+    def unplaced(self) -> UnplacedBatches:
+        """Acknowledged batches of which no producer was told an offset, where clients alone say what was."""
+        return unplaced_batches(self)
 
     @cached_property
     def unexplained_deletions(self) -> int:

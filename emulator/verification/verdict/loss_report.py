@@ -131,7 +131,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         partition: number of the partition.
         records: how many.
         leader_epoch: in which they were appended; ``None`` where unrecorded.
-        offsets: where they were acknowledged to be.
+        offsets: where they were acknowledged to be; none where no producer was told.
         acked_by: the broker that acknowledged them.
         isr: as it knew it then; ``None`` where its answer is missing.
         acked_at: metadata offset up to which it had applied metadata then, exclusive; that of the last of them.

@@ -11,7 +11,8 @@ from typing import Final
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.controller_terms import ControllerTerms, state_node
-from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.facts.quorum import Forgotten
 from laststand.emulator.verification.rules.guarantee import judge_guarantee
 from laststand.emulator.verification.tables.timeline import CollectedEvent, Timeline
@@ -28,7 +29,49 @@ _NEW_DISK: Final = "replace_disk"
 def losses_of_partition(facts: PartitionFacts, timeline: Timeline) -> tuple[Loss, ...]:
     """Returns the lost acks=all records of a partition, by offsets and fate."""
     fates = sorted(fates_of(facts), key=lambda fate: fate.offsets[0].first)
-    return tuple(_loss(fate, facts.cluster, timeline) for fate in fates)
+    return (*(_loss(fate, facts.cluster, timeline) for fate in fates), *_losses_without_offset(facts, timeline))
+
+
+def _losses_without_offset(facts: PartitionFacts, timeline: Timeline) -> Iterator[Loss]:
+    lost = [batch for batch in facts.unplaced.lost if batch.acks == ACKS_ALL]
+    for topic_id in sorted({batch.topic_id or "" for batch in lost}):
+        records = sum(batch.record_count for batch in lost if (batch.topic_id or "") == topic_id)
+        judgement = judge_guarantee(
+            timeline,
+            facts.cluster.configuration,
+            topic_id=topic_id,
+            partition=facts.partition,
+            acked_at=0,
+            lacking_epoch=None,
+        )
+        head = (
+            f"{'1 record' if records == 1 else f'{records:,} records'} of {facts} acknowledged with acks=all, without "
+            f"an offset, {'is' if records == 1 else 'are'} {LossClass.GONE_FOR_CONSUMERS.value}."
+        )
+        guarantee = f"Guarantee {judgement.guarantee.value}: {judgement.reason}."
+        yield Loss(
+            topic=facts.topic,
+            topic_id=topic_id,
+            partition=facts.partition,
+            records=records,
+            leader_epoch=None,
+            offsets=(),
+            acked_by=None,
+            isr=None,
+            acked_at=None,
+            loss_class=LossClass.GONE_FOR_CONSUMERS,
+            holders=(),
+            copies=(),
+            first_lacking=None,
+            settled_leader=None,
+            settled_epoch=None,
+            guarantee=judgement.guarantee,
+            reason=judgement.reason,
+            story=tuple(
+                StoryLine(kind=kind, text=text, topic=facts.topic, partition=facts.partition)
+                for kind, text in ((StoryKind.LOST, head), (StoryKind.GUARANTEE, guarantee))
+            ),
+        )
 
 
 def _loss(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Loss:

@@ -127,6 +127,8 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
     for each in facts.lost if is_clear else ():
         batch = each.batch
         lost[SendStream(facts.topic, facts.partition, batch.process, batch.acks)] += batch.record_count
+    for unplaced in facts.unplaced.lost if is_clear else ():
+        lost[SendStream(facts.topic, facts.partition, unplaced.process, unplaced.acks)] += unplaced.record_count
     return PartitionJudgement(
         topic=facts.topic,
         partition=facts.partition,

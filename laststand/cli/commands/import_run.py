@@ -36,8 +36,9 @@ def import_run(
     No log says what clients did, so the verdict is unknown; leaders, ISR, ELR and what each log holds are shown. What
     cannot be read, or is not certain, is reported on stderr, and in the verdict.
 
-    FILE is a history of clients, for verify and sql: of Jepsen's Kafka workload (.edn), what kafka-verifiable-producer
-    and kafka-verifiable-consumer print, or JSON lines (docs/histories.md). Several are merged by their times.
+    FILE is a history of clients, for verify and sql: of Jepsen's Kafka workload or list-append (.edn), what
+    kafka-verifiable-producer and kafka-verifiable-consumer print, or JSON lines (docs/histories.md). Several are merged
+    by their times.
     """
     from laststand.chaos.kafka import imported_run
     from laststand.emulator.autopsy.log_directories import find_log_directories

@@ -22,6 +22,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             f"{_client(batch.process)}: {lost.loss_class.value}{elected}",
             exempted_by=lost.exempted_by if batch.acks == ACKS_ALL else acks_1,
         )
+    for unplaced in facts.unplaced.lost:
+        yield Finding(
+            unplaced.completed,
+            f"{facts}: what {unplaced.process} sent as {unplaced.operation_id} was acknowledged without an offset, and "
+            "none of the last reads has it, though the last of them began later",
+            exempted_by=None if unplaced.acks == ACKS_ALL else acks_1,
+        )
 
 
 def _client(process: str) -> str:

@@ -14,6 +14,7 @@ from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.batches import LAST_INCARNATION, ConsumedBatch, LeaderTerm, TermPlace
 from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.partition_evidence import UNKNOWN_NODE
 from laststand.emulator.verification.rules.check import Finding, LostCommit, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.columns import NONE, Mask, Table
@@ -60,7 +61,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             lacking = other.term
             problem = f"not in the log of broker {lacking.node}, which led in epoch {lacking.leader_epoch}"
         elif settled is not None and (topic_id, batch.last_offset, batch.crc) not in on_leader:
-            problem = f"not in the final log of leader {settled.leader}"
+            of_whom = "" if settled.leader == UNKNOWN_NODE else f" of leader {settled.leader}"
+            problem = f"not in the final log{of_whom}"
         else:
             continue
         yield Finding(
