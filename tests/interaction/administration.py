@@ -27,8 +27,10 @@ ResponseT = TypeVar("ResponseT")
 _WITHIN_MS = 100
 
 
-def _ask(cluster: SimulatedCluster, request: messages.Request, expected: type[ResponseT]) -> ResponseT:
-    request_id = cluster.clients.ask(CONTROLLER, request, cause="admin")
+def _ask(
+    cluster: SimulatedCluster, request: messages.Request, expected: type[ResponseT], *, node_id: NodeId = CONTROLLER
+) -> ResponseT:
+    request_id = cluster.clients.ask(node_id, request, cause="admin")
     cluster.run_until(lambda: request_id in cluster.clients.answers, within_ms=_WITHIN_MS)
     response = cluster.clients.answers[request_id]
     assert isinstance(response, expected)
@@ -117,6 +119,23 @@ def describe_features(cluster: SimulatedCluster) -> list[str]:
             cluster, admin_messages.DescribeFeaturesRequest(), admin_messages.DescribeFeaturesResponse
         ).features
     ]
+
+
+def describe_topics(
+    cluster: SimulatedCluster, topics: tuple[str, ...], *, node_id: NodeId, cursor: TopicPartition | None, limit: int
+) -> list[str]:
+    """A page of partitions as a node knows them, and where the next one begins."""
+    start = None if cursor is None else messages.TopicCursor(topic=cursor.topic, partition=cursor.partition)
+    request = messages.DescribeTopicPartitionsRequest(topics=topics, cursor=start, response_partition_limit=limit)
+    page = _ask(cluster, request, messages.DescribeTopicPartitionsResponse, node_id=node_id)
+    described = [
+        f"{topic.name}-{found.partition} leader={'none' if found.leader is None else found.leader}"
+        f" leader_epoch={found.leader_epoch} isr={_ids(found.isr)} elr={_ids(found.elr)}"
+        for topic in page.topics
+        for found in topic.partitions
+    ]
+    following = page.next_cursor
+    return [*described, "no more" if following is None else f"next {following.topic}-{following.partition}"]
 
 
 def unregister(cluster: SimulatedCluster, broker_id: BrokerId) -> list[str]:

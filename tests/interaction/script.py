@@ -356,6 +356,17 @@ class Session:
         """``describe-features``: finalized levels, and those that exist."""
         return administration.describe_features(self.cluster)
 
+    def describe_topics(self, command: Command) -> list[str]:
+        """``describe-topics [topic ...] at=1 limit=2 [cursor=orders-2]``: a page of what a node knows."""
+        cursor = command.pairs.get("cursor")
+        return administration.describe_topics(
+            self.cluster,
+            tuple(command.words),
+            node_id=_broker(command.pairs["at"]),
+            cursor=None if cursor is None else _partition(cursor),
+            limit=int(command.pairs["limit"]),
+        )
+
     def unregister(self, command: Command) -> list[str]:
         """``unregister 2``: the controller forgets a broker."""
         return administration.unregister(self.cluster, _broker(command.words[0]))
@@ -495,6 +506,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "describe-config": Session.describe_config,
     "update-features": Session.update_features,
     "describe-features": Session.describe_features,
+    "describe-topics": Session.describe_topics,
     "unregister": Session.unregister,
     "describe-cluster": Session.describe_cluster,
     "directories": Session.directories,

@@ -734,7 +734,7 @@ KIP_REMOVALS: Final = (
         place="core/describe.py::_fill",
         code="start = cursor.partition if cursor is not None and cursor.topic == name else 0",
         instead="start = 0",
-        test=("tests/unit/core/test_describe.py::test_a_page_begins_at_its_cursor_by_the_metadata_of_its_own_time"),
+        test="tests/interaction/test_scripts.py::test_script[kip_966_describe_topic_partitions]",
     ),
     Removal(
         row="kip-966",
