@@ -33,6 +33,7 @@ from laststand.emulator.core.types import (
 )
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.judge_here import judge_here
+from laststand.emulator.verification.rules.check import Premise
 from laststand.emulator.verification.rules.checks import CHECKS
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.verdict.forms import summary
@@ -1083,6 +1084,19 @@ def epoch_falls(run: RunBuilder, last: int) -> None:
 
 def committed_metadata_falls(run: RunBuilder, last: int) -> None:
     run.commit_metadata(101, last)
+
+
+def disk_of_the_last_leader_is_replaced(run: RunBuilder, _: int) -> None:
+    run.end(CONTROLLER, e.IncarnationEnd.KILLED)
+    run.fault("kill", str(CONTROLLER))
+    run.fault("replace_disk", str(CONTROLLER))
+    run.voter_logs[CONTROLLER] = []
+
+
+def controller_loses_power_before_it_syncs(run: RunBuilder, _: int) -> None:
+    run.fault("power_loss", "101")
+    run.end(101, e.IncarnationEnd.POWER_LOST)
+    run.voter_logs[101].pop()
 
 
 def new_topic_has_old_data(path: Path) -> Path:
@@ -2780,6 +2794,8 @@ HOLDS: Mapping[str, Build] = {
     "leads again and is sent to": leads_again_and_is_sent_to,
     "healthy": lambda path: healthy(path).finish(),
     "three controllers": three_controllers,
+    "disk of the last leader is replaced": partial(three_controllers, spoil=disk_of_the_last_leader_is_replaced),
+    "controller loses power before it syncs": partial(three_controllers, spoil=controller_loses_power_before_it_syncs),
     "log ends of the epoch before, which it led": lambda path: counts_on_log_ends_of_an_earlier_term(
         path, leads_in_between=False
     ),
@@ -2979,6 +2995,11 @@ def test_a_check_that_has_nothing_to_look_at_is_not_asked(name: str, reports: di
         if check.check_id in not_asked:
             assert not_asked[check.check_id] in {premise.value for premise in check.premises}
     assert report.violated() == ()
+
+
+def test_nobody_is_asked_for_what_a_replaced_disk_had(reports: dict[str, VerdictReport]) -> None:
+    (result,) = (check for check in reports["disk of the last leader is replaced"].checks if check.check_id == "Q5")
+    assert result.not_asked_because == Premise.LAST_LEADERS_LOG.value
 
 
 @pytest.mark.parametrize("check_id", [check.check_id for check in CHECKS])

@@ -293,7 +293,7 @@ class QuorumOracle:
         if not self._leaders:
             return
         epoch, leader = max(self._leaders.items())
-        disk = self.members[leader.node_id].disk
+        disk = self._disks[leader]  # as it was, where it was replaced since
         held = {batch.base_offset: batch for batch in disk.batches}
         for batch, committed_in in self._committed:
             if batch.base_offset >= disk.start_offset and held.get(batch.base_offset) != batch:

@@ -8,7 +8,7 @@ import msgspec
 
 from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, NodeRole
-from laststand.emulator.verification.tables.events import EventTable
+from laststand.emulator.verification.tables.events import EventTable, place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 from laststand.emulator.verification.tables.vocabulary import COMMITTED
 
@@ -19,6 +19,7 @@ COMPARED: Final = frozenset(
 """Events of metadata records that are kept in the log, too."""
 
 _NO_CAUSE: Final = CauseId("")
+_FIRST_PLACE: Final = (-1, -1, -1)
 
 RecordKey = tuple[int, str, str, int]
 """Metadata offset and type of an event; topic id and partition, where it has them."""
@@ -110,6 +111,14 @@ class Quorum:
             if end > elected.event.log_end_offset:
                 yield Forgotten(elected, elected.event.log_end_offset, end, committed_in)
 
+    @cached_property
+    def last_leaders_log(self) -> VoterLog | None:
+        """The log of whoever was elected last, unless its disk was replaced after that, or left none."""
+        if not self.elections:
+            return None
+        last = self.elections[-1]
+        return None if self._is_replaced_since(last.node, last.incarnation) else self.logs.get(last.node)
+
     def is_forgotten(self, metadata_offset: int) -> bool:
         """Returns whether a leader lacked what was committed at an offset, so that it may stand for two records."""
         return any(each.begin <= metadata_offset < each.end for each in self.forgotten)
@@ -119,11 +128,40 @@ class Quorum:
         return tuple(sentence for offset, sentence in contradictions if not self.is_forgotten(offset))
 
     def known_end(self, node: int) -> int:
-        """Returns up to where a controller's last process knew that its log is committed (exclusive)."""
+        """Returns up to where a controller's last process knew that its log is committed (exclusive).
+
+        What it had fetched and not synced is gone where it lost power, and everything where its disk was replaced.
+        """
         heard = [each for each in self._table.of(events.MetadataCommittedUpTo) if each.node == node]
         last = max((each.incarnation for each in heard), default=0)
         started = max((each.incarnation for each in self._table.of(events.NodeStarted) if each.node == node), default=0)
-        return max((each.event.high_watermark for each in heard if each.incarnation == last == started), default=0)
+        end = max((each.event.high_watermark for each in heard if each.incarnation == last == started), default=0)
+        if (node, started) in self._without_power or self._is_replaced_since(node, started):
+            log = self.logs.get(node)
+            return 0 if log is None else min(end, log.end_offset)
+        return end
+
+    @cached_property
+    def _without_power(self) -> frozenset[tuple[int, int]]:
+        """Processes that lost power."""
+        ended = (each.event for each in self._table.of(events.IncarnationEnded))
+        return frozenset(
+            (each.ended_node, each.ended_incarnation) for each in ended if each.end is events.IncarnationEnd.POWER_LOST
+        )
+
+    def _is_replaced_since(self, node: int, incarnation: int) -> bool:
+        """Returns whether a node's disk was replaced after a process of it was started."""
+        process = (node, incarnation)
+        started = [
+            place_of(each)
+            for each in self._table.of(events.IncarnationStarted)
+            if (each.event.started_node, each.event.started_incarnation) == process
+        ]
+        return any(
+            place_of(each) > max(started, default=_FIRST_PLACE)
+            for each in self._table.of(events.FaultInjected)
+            if each.event.fault == _NEW_DISK and node in each.event.nodes
+        )
 
     def committed_records(self) -> Iterator[CollectedEvent[events.Event]]:
         """Yields what controllers reported of committed records."""

@@ -62,6 +62,7 @@ class Premise(Enum):
     TWO_CONTROLLERS = "only one controller process committed records"
     QUORUM = "no leader of a quorum of controllers was elected"
     VOTERS_LOGS = "no two controllers of a quorum left their logs"
+    LAST_LEADERS_LOG = "the metadata log of whoever led the quorum last is not there"
     QUORUM_DISKS = "a majority of the controllers' disks was replaced"
     ELECTED = "no leader was elected"
     UNCLEAN_ELECTION = "no election was unclean"

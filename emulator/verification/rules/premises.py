@@ -87,6 +87,8 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.QUORUM
     if len(cluster.quorum.logs) > 1:
         yield Premise.VOTERS_LOGS
+    if cluster.quorum.last_leaders_log is not None:
+        yield Premise.LAST_LEADERS_LOG
     if not cluster.quorum.lost_a_majority:
         yield Premise.QUORUM_DISKS
     if cluster.isr_change_notifications:

@@ -10,12 +10,10 @@ from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     quorum = cluster.quorum
-    if not quorum.elections:
-        return
-    last = quorum.elections[-1]
-    log = quorum.logs.get(last.node)
+    log = quorum.last_leaders_log
     if log is None:
         return
+    last = quorum.elections[-1]
     kept = {record_key(event): without_cause(event) for event in log.events if type(event) in COMPARED}
     for reported in quorum.committed_records():
         key, event = record_key(reported.event), without_cause(reported.event)
@@ -45,6 +43,6 @@ CHECK = ClusterCheck(
     name="MetadataStays",
     source="KIP-595; Raft, figure 3",
     needs=frozenset({Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.QUORUM, Premise.VOTERS_LOGS, Premise.QUORUM_DISKS}),
+    premises=frozenset({Premise.QUORUM, Premise.LAST_LEADERS_LOG, Premise.QUORUM_DISKS}),
     find=_find,
 )

@@ -217,6 +217,17 @@ def test_a_disk_that_was_replaced_counts_with_what_it_had_acknowledged() -> None
     assert world.oracle.findings == []
 
 
+def test_a_leader_whose_disk_was_replaced_since_had_everything() -> None:
+    world = _World()
+    world.elect(0, 2)
+    world.expose(0, 2, world.append(2, 0, 1))
+    world.members[0].disk = MetadataDisk(DirectoryId("another"))
+
+    world.oracle.finish()
+
+    assert world.oracle.findings == []
+
+
 def test_a_node_that_lost_its_file_of_votes_may_refuse_to_start() -> None:
     world = _World()
     world.oracle.lost_state.add(_IDS[0])
