@@ -111,6 +111,7 @@ soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, 100,000 
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
 	$(BIN)/laststand simulate --seeds 1..5000 --profile segments --jobs $(JOBS) --keep-going
 	$(BIN)/python -m tests.tla.check
+	$(BIN)/python -m tests.tla.on_processes
 	$(BIN)/python -m tests.tla.simulated_runs --seeds 1..175 --jobs $(JOBS)
 	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) --seeds 1..1000
 	$(BIN)/python -m tests.independent.compare --jobs $(JOBS) --seeds 1..1000

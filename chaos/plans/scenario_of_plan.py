@@ -6,19 +6,21 @@ of the simulator, as processes on one machine need longer than a millisecond for
 that they have in the simulator, so that a record has one name on both.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 import yaml
 
-from laststand.chaos.plans.settle_times import PlanResult, SettledPlan, settle
+from laststand.chaos.plans.settle_times import PlanResult, SettledPlan, result_of, settle
 from laststand.chaos.scenario.conditions import (
+    DEFAULT_WITHIN_MS,
     Acked,
     BrokerIs,
     Condition,
     CountPer,
+    Elapsed,
     Intercepted,
     LogEnds,
     NoLeader,
@@ -34,6 +36,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
 from laststand.emulator.plan import actions
+from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.fields import PLANNED_PRODUCERS
 from laststand.emulator.plan.lines import format_action
@@ -47,6 +50,22 @@ from laststand.emulator.simulator.run.writer import PRODUCERS
 
 SCALE: Final = 5
 """The factor by which everything takes longer on processes."""
+
+SLOW_MS: Final = 10_000
+"""A time from which on nothing is scaled where a scenario keeps the plan's waits: it is slow enough for processes."""
+
+_PATIENCE_MS: Final = 120_000
+"""The delivery timeout of a producer, where a scenario keeps the plan's waits."""
+
+_FETCH_WAIT: Final = "replica.fetch.wait.max.ms"
+_STEPS_MS: Final = 1_000
+"""The time of a few steps on processes: a fetch that the plan overtakes is answered later than that."""
+
+_DUE_MS: Final = 100
+"""A wait this long is for a timer: a session that ends, a member that lags."""
+
+_OF_TIMERS: Final = ("Fetch", "BrokerHeartbeat")
+"""Requests that are sent again while they are held: how many of them is a matter of time."""
 
 _PRODUCERS: Final[Mapping[str, str | int]] = {PLANNED_PRODUCERS["all"]: "all", PLANNED_PRODUCERS["1"]: 1}
 """Producers of a plan, and their acks as a scenario writes them."""
@@ -126,12 +145,18 @@ def settled_or_missing(plan: Plan) -> SettledPlan | tuple[Missing, ...]:
     return settled
 
 
+def as_it_is_or_missing(plan: Plan) -> SettledPlan | tuple[Missing, ...]:
+    """Returns the plan as it is, for ``scenario_of(..., keeps_waits=True)``, or what of it processes do not have."""
+    return missing_actions(plan) or SettledPlan(plan=plan, result=result_of(plan), timed=())
+
+
 def scenario_of(
     settled: SettledPlan,
     *,
     name: str,
     expectation: Mapping[str, str | int] | None = None,
     is_exact: bool = True,
+    keeps_waits: bool = False,
 ) -> str:
     """Returns a settled plan as the text of a scenario file.
 
@@ -143,22 +168,31 @@ def scenario_of(
             records are lost; without that they wait only for ISRs, and for brokers to be fenced and unfenced, a barrier
             that is not reached ends the steps without being a problem, and a producer beside those of the plan sends
             all the time, to each partition at least once before the first action.
+        keeps_waits: whether the scenario also lets the plan's own waits pass, ``SCALE`` times as long, before each
+            barrier; for plans whose result depends on them.
     """
     plan = settled.plan
     document = {
         "name": name,
         "source": "a plan of the simulator",
-        "cluster": {"brokers": plan.brokers, "properties": _properties({**PROPERTIES, **dict(plan.properties)})},
+        "cluster": {"brokers": plan.brokers, "properties": _properties(plan, keeps_waits=keeps_waits)},
         "topics": [
             {"name": topic.name, "replicas": [list(each) for each in topic.replicas], **dict(topic.properties)}
             for topic in plan.topics
         ],
-        "workload": {"producers": list(_producers(is_exact=is_exact)), "consumers": [_consumer()]},
+        "workload": {
+            "producers": list(_producers(is_exact=is_exact, keeps_waits=keeps_waits)),
+            "consumers": [_consumer()],
+        },
         "missed_step": (MissedStep.PROBLEM if is_exact else MissedStep.END).value,
         "expect": {plan.era: dict(_expectation(settled.result) if expectation is None else expectation)},
     }
     head = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=120)
-    return head + "steps:\n" + "".join(f"  - {step}\n" for step in _steps(plan, is_exact=is_exact))
+    return (
+        head
+        + "steps:\n"
+        + "".join(f"  - {step}\n" for step in _steps(plan, is_exact=is_exact, keeps_waits=keeps_waits))
+    )
 
 
 def _expectation(result: PlanResult) -> dict[str, str | int]:
@@ -170,23 +204,34 @@ def _expectation(result: PlanResult) -> dict[str, str | int]:
     return {"verdict": "valid", "lost": 0}
 
 
-def _properties(given: Mapping[str, str]) -> dict[str, str]:
-    return {key: str(int(value) * SCALE) if key.endswith(".ms") else value for key, value in given.items()}
+def _properties(plan: Plan, *, keeps_waits: bool) -> dict[str, str]:
+    def scaled(duration_ms: int) -> int:
+        return _scaled(duration_ms) if keeps_waits else duration_ms * SCALE
+
+    given = {**PROPERTIES, **dict(plan.properties)}
+    if keeps_waits:
+        given[_FETCH_WAIT] = str(_STEPS_MS // SCALE)
+    return {key: str(scaled(int(value))) if key.endswith(".ms") else value for key, value in given.items()}
 
 
-def _producers(*, is_exact: bool) -> Iterator[dict[str, str | int]]:
-    yield from (_producer(name, acks=acks, rate=0) for name, acks in _PRODUCERS.items())
+def _scaled(duration_ms: int) -> int:
+    return duration_ms if duration_ms >= SLOW_MS else duration_ms * SCALE
+
+
+def _producers(*, is_exact: bool, keeps_waits: bool) -> Iterator[dict[str, str | int]]:
+    delivery_ms = _PATIENCE_MS if keeps_waits else PRODUCER.delivery_timeout_ms * SCALE
+    yield from (_producer(name, acks=acks, rate=0, delivery_ms=delivery_ms) for name, acks in _PRODUCERS.items())
     if not is_exact:
-        yield _producer(_BACKGROUND, acks="all", rate=_BACKGROUND_RATE)
+        yield _producer(_BACKGROUND, acks="all", rate=_BACKGROUND_RATE, delivery_ms=delivery_ms)
 
 
-def _producer(name: str, *, acks: str | int, rate: int) -> dict[str, str | int]:
+def _producer(name: str, *, acks: str | int, rate: int, delivery_ms: int) -> dict[str, str | int]:
     return {
         "name": name,
         "acks": acks,
         "rate": rate,
         "request.timeout.ms": PRODUCER.request_timeout_ms * SCALE,
-        "delivery.timeout.ms": PRODUCER.delivery_timeout_ms * SCALE,
+        "delivery.timeout.ms": delivery_ms,
         "retry.backoff.ms": PRODUCER.retry_backoff_ms * SCALE,
         "metadata.max.age.ms": PRODUCER.metadata_max_age_ms * SCALE,
     }
@@ -201,30 +246,54 @@ def _consumer() -> dict[str, int]:
     }
 
 
-def _steps(plan: Plan, *, is_exact: bool) -> Iterator[str]:
+def _steps(plan: Plan, *, is_exact: bool, keeps_waits: bool) -> Iterator[str]:
     journal = Journal()
     simulation = Simulation(plan, journal=journal)
     simulation.begin()
     cluster = simulation.cluster
     seen: dict[str, Condition] = {}
+    touched: Mapping[Channel[NodeId], int] | None = {} if keeps_waits else None
 
-    def barriers() -> Iterator[str]:
-        yield from _new_barriers(_states(cluster, is_exact=is_exact), seen)
+    def barriers() -> Iterator[Condition]:
+        yield from _new_barriers(_states(cluster, is_exact=is_exact, touched=touched), seen)
         if is_exact:
             yield from _new_barriers(_records(cluster, journal), seen)
 
-    yield from barriers()
+    yield from map(_barrier, barriers())
     if not is_exact:
         partitions = tuple(sorted(cluster.controller.image.partitions))
         written = Acked(count=1, acks=Acks.ALL, partitions=partitions, per=CountPer.PARTITION, since=Since.RUN)
         yield flow_text(until_entry(Until(condition=written)))
-    for action in plan.actions:
+    for position, action in enumerate(plan.actions, 1):
         broken = set(cluster.network.broken)
         simulation.play(action)
+        if keeps_waits and not isinstance(action, actions.Wait):
+            touched = dict(cluster.network.intercepted)
         if isinstance(action, actions.Wait):
-            yield from barriers()
+            conditions = tuple(barriers())
+            if keeps_waits and position < len(plan.actions) and not _shows(action, conditions):
+                yield _wait(_scaled(action.duration_ms))
+            yield from map(_barrier, conditions)
         elif not isinstance(action, actions.Cut | actions.Isolate) or cluster.network.broken != broken:
             yield action_text(action if is_exact else _tolerant(action))
+
+
+def _barrier(condition: Condition) -> str:
+    return flow_text(until_entry(Until(condition=condition)))
+
+
+def _shows(wait: actions.Wait, conditions: Iterable[Condition]) -> bool:
+    """Returns whether a wait is as long as it is because something was due then, for which a barrier waits."""
+    return wait.duration_ms >= _DUE_MS and any(
+        isinstance(each, BrokerIs | PartitionIs)
+        or (isinstance(each, Intercepted) and each.channel.api not in _OF_TIMERS)
+        for each in conditions
+    )
+
+
+def _wait(duration_ms: int) -> str:
+    elapsed = Elapsed(duration_ms=duration_ms)
+    return flow_text(until_entry(Until(condition=elapsed, within_ms=duration_ms + DEFAULT_WITHIN_MS)))
 
 
 def _tolerant(action: actions.Action) -> actions.Action:
@@ -234,18 +303,23 @@ def _tolerant(action: actions.Action) -> actions.Action:
     return msgspec.structs.replace(action, answers=tuple(dict.fromkeys((*action.answers, *_REFUSALS))))
 
 
-def _new_barriers(conditions: Iterator[tuple[str, Condition]], seen: dict[str, Condition]) -> Iterator[str]:
-    """Yields a barrier for each state that differs from what was ``seen`` last, and updates ``seen``."""
+def _new_barriers(conditions: Iterator[tuple[str, Condition]], seen: dict[str, Condition]) -> Iterator[Condition]:
+    """Yields the condition for each state that differs from what was ``seen`` last, and updates ``seen``."""
     for what, condition in conditions:
         if seen.get(what) != condition:
             seen[what] = condition
-            yield flow_text(until_entry(Until(condition=condition)))
+            yield condition
 
 
-def _states(cluster: SimulatedCluster, *, is_exact: bool) -> Iterator[tuple[str, Condition]]:
+def _states(
+    cluster: SimulatedCluster, *, is_exact: bool, touched: Mapping[Channel[NodeId], int] | None
+) -> Iterator[tuple[str, Condition]]:
     for channel, held in sorted(cluster.network.held.items()):
         if held:
-            yield str(channel), Intercepted(channel=channel, count=cluster.network.intercepted[channel])
+            count = cluster.network.intercepted[channel]
+            if touched is not None and channel.api in _OF_TIMERS:
+                count = min(count, touched.get(channel, 0) + 1)
+            yield str(channel), Intercepted(channel=channel, count=count)
     for broker_id, registration in sorted(cluster.controller.image.brokers.items()):
         yield f"broker {broker_id}", BrokerIs(node=NodeId(broker_id), unfenced=not registration.fenced)
     for partition, state in sorted(cluster.controller.image.partitions.items()):

@@ -36,7 +36,7 @@ _READ_MS: Final = 2_500
 _OF_THE_CONTROLLER: Final = frozenset({"Fence", "Unfence", "ElectLeader", "ChangeMinIsr"})
 """Actions that brokers do not hear of before they apply metadata."""
 
-_LOSSES: Final = frozenset({"D1", "D2", "D4", "D5", "D15", "D16"})
+LOSSES: Final = frozenset({"D1", "D2", "D4", "D5", "D15", "D16"})
 
 
 class TranslationError(Exception):
@@ -71,7 +71,7 @@ def losses(plan: Plan) -> set[str]:
     """Returns the checks that see a loss when the simulator plays a plan, within the guarantee or not."""
     simulation = Simulation(plan)
     simulation.play_plan()
-    return {alarm.check_id for alarm in simulation.outcome().alarms} & _LOSSES
+    return {alarm.check_id for alarm in simulation.outcome().alarms} & LOSSES
 
 
 class _Translation:

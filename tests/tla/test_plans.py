@@ -10,10 +10,14 @@ from laststand.emulator.plan.plan import parse_plan
 from tests.tla.counterexample import read_states
 from tests.tla.model_checker import SPECIFICATION, check
 from tests.tla.models import MODELS, Invariant, Model
+from tests.tla.on_processes import always_lost, broken, play, rows
 from tests.tla.plan_of_counterexample import TranslationError, losses, plan_of
 from tests.tla.test_models import QUICK, needs_tlc
 
 PLANS: Final = sorted((Path(__file__).parent / "plans").glob("*.txt"))
+
+ON_PROCESSES: Final = ("progress_of_this_term-off", "unclean_detection-off")
+"""Those that are played on processes here: one whose result depends on time, and one that would settle."""
 
 NOT_PLAYED: Final = {"truncate_before_hw=off"}
 """The README of the specification says why."""
@@ -31,6 +35,23 @@ def test_a_plan_loses_a_record_without_its_rule_alone(file: Path) -> None:
     plan = parse_plan(file.read_text(encoding="utf-8"))
     assert losses(plan)
     assert not losses(msgspec.structs.replace(plan, switches=()))
+
+
+def test_the_readme_says_of_each_plan_what_it_loses() -> None:
+    said = rows()
+    assert list(said) == [file.stem for file in PLANS]
+    for file in PLANS:
+        virtual, _ = said[file.stem]
+        assert virtual == ", ".join(sorted(losses(parse_plan(file.read_text(encoding="utf-8"))))), file.stem
+    assert set(ON_PROCESSES) <= set(always_lost())
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ON_PROCESSES)
+def test_a_plan_loses_a_record_on_processes(name: str, tmp_path: Path) -> None:
+    report = play(name, tmp_path)
+    assert broken(report), report.unknown_reasons
 
 
 @needs_tlc

@@ -34,11 +34,24 @@ _SEED_BITS: Final = 31
 @click.argument("file", type=RUN)
 @click.option("--driver", type=click.Choice(["simulator", "process", "docker"]), default="simulator", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the run into this new directory.")
+@click.option(
+    "--own-waits",
+    "keeps_waits",
+    is_flag=True,
+    help="On processes: let the plan's own waits pass, five times as long, also where its result depends on them.",
+)
 @verdict_options
 @report_option
 @json_option
 def replay(
-    file: Path, driver: str, out: Path | None, *, judge: "JudgeName | None", is_reported: bool, output: Output
+    file: Path,
+    driver: str,
+    out: Path | None,
+    *,
+    keeps_waits: bool,
+    judge: "JudgeName | None",
+    is_reported: bool,
+    output: Output,
 ) -> int:
     """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
@@ -58,12 +71,14 @@ def replay(
     path = _plan_file(file)
     from laststand.cli.runs.plan_file import is_scenario, read_plan
 
+    if keeps_waits and (driver == "simulator" or is_scenario(path)):
+        raise UserError("--own-waits is for plans of the simulator, played with --driver process or docker")
     if is_scenario(path):
         recorded = _recorded(path, driver, out, judge=judge)
         return _play_order(recorded, judge=judge, is_reported=is_reported, output=output)
     numbered, name = read_plan(path), as_path_word(file.resolve().name if file.is_dir() else file.stem)
     if driver != "simulator":
-        order = _translated(numbered.plan, name, driver, out, judge=judge, output=output)
+        order = _translated(numbered.plan, name, driver, out, keeps_waits=keeps_waits, judge=judge, output=output)
         return _play_order(order, judge=judge, is_reported=is_reported, output=output)
     return _simulate(path, numbered, name, out, is_reported=is_reported, output=output)
 
@@ -116,17 +131,25 @@ def _simulate(
 
 
 def _translated(
-    plan: "Plan", name: str, driver: str, out: Path | None, *, judge: "JudgeName | None", output: Output
+    plan: "Plan",
+    name: str,
+    driver: str,
+    out: Path | None,
+    *,
+    keeps_waits: bool,
+    judge: "JudgeName | None",
+    output: Output,
 ) -> "RunOrder":
-    from laststand.chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
+    from laststand.chaos.plans.scenario_of_plan import as_it_is_or_missing, scenario_of, settled_or_missing
     from laststand.chaos.plans.settle_times import SettledPlan
     from laststand.chaos.scenario.scenario_file import read_scenario
 
-    settled = settled_or_missing(plan)
+    settled = as_it_is_or_missing(plan) if keeps_waits else settled_or_missing(plan)
     if not isinstance(settled, SettledPlan):
         _print_missing(settled, output)
         raise UserError(f"--driver {driver}: the listed actions cannot be played there, so nothing was played")
-    scenario = read_scenario(Path(f"{name}.yaml"), scenario_of(settled, name=f"replayed/{name}"))
+    text = scenario_of(settled, name=f"replayed/{name}", keeps_waits=keeps_waits)
+    scenario = read_scenario(Path(f"{name}.yaml"), text)
     return _order(scenario, plan.era, plan.rules(), scenario.properties, driver, out, judge=judge)
 
 

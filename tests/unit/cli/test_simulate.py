@@ -367,6 +367,12 @@ def test_what_is_not_expressible_is_a_document_too(tmp_path: Path) -> None:
     assert isinstance(result.exception, UserError)
     assert [each["what"] for each in json.loads(result.stdout)["not_expressible"]]
     assert "not expressible: " in laststand("replay", plan, "--driver=process").stdout
+    assert "not expressible: " in laststand("replay", plan, "--driver=process", "--own-waits").stdout
+
+
+def test_own_waits_are_for_processes(tmp_path: Path) -> None:
+    plan = str(written(tmp_path / "plan.txt", PLAN))
+    check_refused(laststand("replay", plan, "--own-waits"), "--own-waits is for plans of the simulator")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from laststand.chaos.plans.lost_records import RecordName
-from laststand.chaos.plans.scenario_of_plan import SCALE, scenario_of, settled_or_missing
+from laststand.chaos.plans.scenario_of_plan import SCALE, as_it_is_or_missing, scenario_of, settled_or_missing
 from laststand.chaos.plans.settle_times import SettledPlan, settle
 from laststand.chaos.scenario.scenario import VerdictName
 from laststand.chaos.scenario.scenario_file import read_scenario
@@ -109,3 +109,31 @@ def test_a_plan_that_turns_on_time_is_no_scenario_and_says_where() -> None:
     )
     assert isinstance(found, tuple)
     assert any(missing.what == "the time that passes after 'pause 1'" for missing in found)
+
+
+def test_a_plan_keeps_its_waits_where_these_are_asked_for() -> None:
+    plan = parse_plan(
+        "cluster brokers=2 era=kip-966 replica.lag.time.max.ms=30000\n"
+        "topic orders replicas=(0,1) min.insync.replicas=1\n"
+        "hold 1->0 Fetch request\nwait 9000\nproduce orders-0 acks=all records=1\nwait 12000\n"
+        "release 1->0 Fetch request\nwait 2500\n"
+    )
+    found = as_it_is_or_missing(plan)
+    assert isinstance(found, SettledPlan)
+    scenario = read_scenario(Path("plan.yaml"), scenario_of(found, name="test/plan", keeps_waits=True))
+    texts = [step.text for step in scenario.steps]
+    waits = [text for text in texts if "elapsed" in text]
+    assert len(waits) == 2
+    assert f"elapsed: {9_000 * SCALE} ms" in waits[0]
+    assert "elapsed: 12000 ms" in waits[1]
+    counts = [text for text in texts if "intercepted" in text]
+    assert "{until: {intercepted: 1, requests: Fetch, from: 1, to: 0}}" in counts, "not how often it was sent again"
+    assert "elapsed" not in texts[-1]
+    assert dict(scenario.properties)["replica.lag.time.max.ms"] == "30000"
+    assert dict(scenario.properties)["broker.session.timeout.ms"] == str(400 * SCALE)
+
+
+def test_what_processes_do_not_have_is_missing_with_the_plans_own_waits_too() -> None:
+    found = as_it_is_or_missing(parse_plan(f"{HEAD}draw 1\nwait 10\nkill 1\n"))
+    assert isinstance(found, tuple)
+    assert [missing.what for missing in found] == ["draw 1"]
