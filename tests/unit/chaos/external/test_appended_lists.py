@@ -3,6 +3,7 @@
 A history is written as lines of ``type process micro-ops``, which are those of Jepsen's form.
 """
 
+import random
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,44 @@ def test_a_history_that_breaks_off_is_not_known_but_for_what_it_shows(tmp_path: 
     assert (report.verdict, violated(report)) == (Verdict.UNKNOWN, set())
     report = judged(tmp_path / "lossy", written(appended(1, 2), read("[2]"), torn))
     assert (report.verdict, violated(report), report.lost_records) == (Verdict.VIOLATION, {"D1"}, 1)
+
+
+def played(seed: int, *, loses: bool) -> str:
+    """Writes a history of four processes on one list, each of whose operations takes effect at one moment.
+
+    A list that loses forgets an acknowledged element once, for good. The list is read at the end.
+    """
+    draw = random.Random(seed)
+    elements: list[int] = []
+    lines: list[str] = []
+    acked: list[int] = []
+    begun: dict[int, int | None] = {}
+    answers: dict[int, str] = {}
+    for step in range(60):
+        process = draw.randrange(4)
+        if process not in begun:
+            begun[process] = step if draw.random() < 0.6 else None
+            asked = "[:r 7 nil]" if begun[process] is None else f"[:append 7 {step}]"
+            lines.append(f"invoke {process} {asked}")
+        elif process not in answers:
+            element = begun[process]
+            answers[process] = f"[:r 7 {elements or 'nil'}]".replace(",", "") if element is None else ""
+            elements += [] if element is None else [element]
+        else:
+            element = begun.pop(process)
+            lines.append(f"ok {process} {answers.pop(process) or f'[:append 7 {element}]'}")
+            acked += [] if element is None else [element]
+            if loses and len(acked) == 3:
+                elements.remove(acked[1])
+                loses = False
+    return written(*lines, read(f"{elements}".replace(",", ""), process=9))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_only_a_list_that_loses_is_convicted(seed: int, tmp_path: Path) -> None:
+    kept, lost = (judged(tmp_path / f"{loses}", played(seed, loses=loses)) for loses in (False, True))
+    assert (violated(kept), kept.lost_records) == (set(), 0)
+    assert ("D1" in violated(lost), lost.lost_records) == (True, 1)
 
 
 def test_last_reads_are_over_before_no_other() -> None:
