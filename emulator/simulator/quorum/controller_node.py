@@ -97,7 +97,9 @@ class QuorumControllerNode(MetadataNode):
             seed=self.node_id * 1009 + self.incarnation,
         )
         now_ms = self.clock.local_ms(self._queue.now_ms)
-        self.core = self.process = QuorumController(self._settings, loaded, properties, switches, now_ms=now_ms)
+        # The voters and kraft.version that the disk was formatted with are the cluster's; the rules are the process's.
+        settings = replace(self._settings, rules=switches)
+        self.core = self.process = QuorumController(settings, loaded, properties, switches, now_ms=now_ms)
         return ()
 
     def publish(self, batch: records.MetadataBatch) -> None:

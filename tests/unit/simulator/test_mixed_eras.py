@@ -11,6 +11,7 @@ from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.actions.performer import perform
 from laststand.emulator.simulator.nodes.nodes import HostingBroker
+from laststand.emulator.simulator.quorum.controller_node import QuorumControllerNode
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
 from tests.unit.plan.test_lines import names
@@ -130,3 +131,17 @@ def test_a_leader_whose_release_does_not_recover_ignores_recovering() -> None:
             (simulation.cluster.image.partitions[TopicPartition("orders", 0)].leader, partition.is_recovering)
         )
     assert states == [(0, True), (0, False)]
+
+
+def test_a_controller_of_several_follows_the_rules_of_its_own_era() -> None:
+    simulation = Simulation(parse_plan(PLAN.format(era="kip-966 controllers=3")))
+    simulation.begin()
+    for line in ("kill 101", "start 101 era=kafka-3.9"):
+        perform(simulation.cluster, parse_action(line, names()))
+    controllers = simulation.cluster.metadata_nodes
+    followed = [
+        node.process.quorum.replica.rules.pre_vote
+        for node in controllers.values()
+        if isinstance(node, QuorumControllerNode) and node.process is not None
+    ]
+    assert followed == [True, False, True]
