@@ -16,8 +16,9 @@ from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.events import ControllerEvent, Event
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum import effects as quorum_effects
+from laststand.emulator.core.quorum.batches import KRaftVersion, QuorumBatch
 from laststand.emulator.core.quorum.inputs import LoadedQuorum, LogSynced
-from laststand.emulator.core.quorum.settings import QuorumSettings, initial_directory_id, settings_of
+from laststand.emulator.core.quorum.settings import QuorumSettings, formatted, initial_directory_id, settings_of
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
@@ -79,7 +80,7 @@ class QuorumTurns:
             seed=secrets.randbits(_SEED_BITS),
         )
         properties = config.node_properties()
-        self._settings = _settings(config, properties, directory_id)
+        self._settings = _settings(config, properties, directory_id, loaded.batches)
         self._controller = QuorumController(
             self._settings, loaded, properties, config.switches, now_ms=now_ms, values=KafkaValues()
         )
@@ -158,14 +159,28 @@ def _fresh_directory_id(config: NodeConfig) -> str:
     return uuid_text(secrets.token_bytes(_UUID_BYTES))
 
 
-def _settings(config: NodeConfig, properties: NodeProperties, directory_id: DirectoryId) -> QuorumSettings:
+def _settings(
+    config: NodeConfig, properties: NodeProperties, directory_id: DirectoryId, batches: Sequence[QuorumBatch]
+) -> QuorumSettings:
+    initial = tuple(
+        ReplicaKey(node_id, initial_directory_id(config.cluster_id, node_id)) for node_id in config.controller_ids
+    )
     settings = settings_of(
         properties,
         key=ReplicaKey(config.node_id, directory_id),
         cluster_id=config.cluster_id,
         rules=config.switches,
-        initial=(
-            ReplicaKey(node_id, initial_directory_id(config.cluster_id, node_id)) for node_id in config.controller_ids
-        ),
+        initial=initial,
     )
+    if _has_static_voters(batches):
+        voters, kraft_version = formatted(initial, replace(config.switches, directory_ids=False))
+        settings = replace(settings, bootstrap_voters=voters, kraft_version=kraft_version)
     return replace(settings, stop_timeout_ms=_STOP_TIMEOUT_MS)
+
+
+def _has_static_voters(batches: Sequence[QuorumBatch]) -> bool:
+    """Returns whether a cluster was formatted without directory ids, which a node of a later era does not change.
+
+    With them the first batch of each log names the voters.
+    """
+    return bool(batches) and not any(isinstance(record, KRaftVersion) for batch in batches for record in batch.control)

@@ -5,14 +5,16 @@ import pytest
 from laststand.emulator.core import effects
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.inputs import Started
-from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, LeaderChange, QuorumBatch
 from laststand.emulator.core.quorum.messages import VoteRequest
 from laststand.emulator.core.quorum.settings import initial_directory_id
 from laststand.emulator.core.quorum.states import IllegalQuorumState
+from laststand.emulator.core.quorum.voter_set import ReplicaKey, Voter, VoterSet
 from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.metadata_journal import DIRECTORY
 from laststand.emulator.node.quorum_turn import QuorumTurns
+from laststand.emulator.storage.filesystem import read_file
 from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.meta_properties import MetaProperties, format_directory, read_meta_properties
 from laststand.emulator.storage.metadata_log import MetadataLog
@@ -80,3 +82,27 @@ def test_a_log_without_its_file_of_epoch_and_vote_stops_the_process() -> None:
     filesystem.unlink(quorum_state_path(METADATA))
     with pytest.raises(IllegalQuorumState, match="who was voted for is unknown"):
         turns(filesystem)
+
+
+@pytest.mark.parametrize("has_directory_ids", [False, True])
+def test_a_later_era_leaves_the_voters_as_the_cluster_was_formatted(*, has_directory_ids: bool) -> None:
+    filesystem = durable_directory(DATA)
+    turns(filesystem).run([Started(cause_id=CauseId("start"))], now_ms=0)
+    nodes = (FIRST, SECOND, THIRD)
+    of_voters = (
+        KRaftVersion(level=1),
+        KRaftVoters(
+            voters=VoterSet.of(Voter(key=ReplicaKey(each, initial_directory_id("cluster", each))) for each in nodes)
+        ),
+    )
+    control = (
+        LeaderChange(leader_id=SECOND, voters=nodes, granting_voters=nodes),
+        *(of_voters if has_directory_ids else ()),
+    )
+    log = MetadataLog(filesystem, METADATA)
+    log.append(QuorumBatch(base_offset=MetadataOffset(0), leader_epoch=LeaderEpoch(1), control=control))
+    log.sync()
+    filesystem.restart()
+    turns(filesystem).run([Started(cause_id=CauseId("start"))], now_ms=0)
+    written = read_file(filesystem, quorum_state_path(METADATA))
+    assert (b'"data_version":1' in written) is has_directory_ids
