@@ -5,6 +5,7 @@ offsets, and that of the leader epochs of a partition.
 """
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,14 +140,15 @@ class Run:
         self.controllers = {key[0] for key, lines in self.files.items() if lines[0].get("role") != "broker"}
         """Nodes that commit metadata: controllers, and ZooKeeper's server."""
         self.metadata = self._committed()
-        self.states: dict[Key, list[Line]] = defaultdict(list)
-        for line in self.metadata:
-            if line["type"] == "PartitionChanged":
-                self.states[_key(line)].append(line)
         self.deleted = {line["topic_id"] for line in self.metadata if line["type"] == "TopicDeleted"}
         created = [line["topic_id"] for line in self.metadata if line["type"] == "TopicCreated"]
         self.ambiguous = {topic_id for topic_id in created if created.count(topic_id) > 1}
         self.ids = {line["topic"]: line["topic_id"] for line in self.metadata if line["type"] == "TopicCreated"}
+        self.states: dict[Key, list[Line]] = defaultdict(list)
+        for line in self.metadata:
+            if line["type"] == "PartitionChanged":
+                self.states[self._key(line)].append(line)
+        self.has_settled = any(line["type"] == "ClusterSettled" for line in self.harness)
         self._ended_in_order = {
             (line["ended_node"], line["ended_incarnation"])
             for line in self.harness
@@ -164,7 +166,7 @@ class Run:
         self.cuts: dict[Key, list[Cut]] = defaultdict(list)
         self.appended: dict[Key, list[tuple[int, str, Batch]]] = defaultdict(list)
         self.removed: dict[Key, set[Batch]] = defaultdict(set)
-        """Batches that a leader that had them deleted on purpose, in their epoch or a later one.
+        """Batches that a leader that had them deleted as somebody asked, in their epoch or a later one.
 
         A follower that takes over a log start deletes what nobody may have asked for (S51).
         """
@@ -216,13 +218,52 @@ class Run:
                     found.setdefault((*what, line.get("path"), line.get("name"), line.get("broker_id")), line)
         return sorted(found.values(), key=lambda line: (line["metadata_offset"], line["sequence"]))
 
-    def _id(self, line: Line) -> str:
-        known: str | None = line.get("topic_id")
-        return known if known is not None else self.ids.get(line["topic"], "")
+    def _key(self, line: Line) -> Key:
+        """Returns the partition of a line; a topic that ZooKeeper gave an id later is the one that had none."""
+        topic: str = line["topic"]
+        known: str = line.get("topic_id") or ""
+        if known in ("", f"~{topic}") and known not in self.deleted:
+            known = self.ids.get(topic, known)
+        return Key(topic, line["partition"], known)
+
+    def _answered_ids(self) -> dict[tuple[str, str, int], str]:
+        """Returns the id of the topic for which brokers answered, by operation and partition: the latest topic's."""
+        found: dict[tuple[str, str, int], str] = {}
+        created = [key.topic_id for key in self.states]
+        for lines in self.files.values():
+            for line in lines:
+                if line["type"] == "ProduceAnswered" and line["topic_id"] in created:
+                    what = line["cause_id"], line["topic"], line["partition"]
+                    found[what] = max(found.get(what, created[0]), line["topic_id"], key=created.index)
+        return found
+
+    def _may_expire(self) -> bool:
+        """Returns whether any record may have been too old or too many; clients have clocks that err by a day."""
+        times = [line["time_ns"] for line in self.harness]
+        oldest_ms = max(24 * 3600 * 1000, (max(times, default=0) - min(times, default=0)) // 1_000_000)
+        limits = [limit for lines in self.files.values() for limit in lines[0].get("properties", {}).items()]
+        limits += [(line["name"], line["value"]) for line in self.metadata if line["type"] == "ConfigChanged"]
+        if any(line["type"] == "FaultInjected" and line["fault"].startswith("clock") for line in self.harness):
+            return True
+        return any(
+            value is not None and int(value) >= 0 and (name.endswith("retention.bytes") or int(value) <= oldest_ms)
+            for name, value in limits
+            if name.removeprefix("log.") in ("retention.ms", "retention.bytes")
+        )
+
+    def _deletable(self) -> dict[str, float]:
+        """Returns below which offset somebody wanted records to be deleted, by partition such as ``orders-0``."""
+        found: dict[str, float] = defaultdict(lambda: math.inf if self._may_expire() else 0)
+        for line in (each for lines in (self.harness, *self.files.values()) for each in lines):
+            for asked in line.get("deletions", ()):
+                below = math.inf if asked["offset"] is None else asked["offset"]
+                found[asked["partition"]] = max(found[asked["partition"]], below)
+        return found
 
     def _read_histories(self) -> None:
         files = [*self.directory.glob("history.*"), *sorted((self.directory / "history").glob("*"))]
         begun: dict[tuple[str, str], int] = {}
+        answered = self._answered_ids()
         for file in files:
             for line in _lines(file):
                 kind = line["f"]
@@ -232,7 +273,9 @@ class Run:
                     self.transactions[line["operation_id"]] = line
                 if kind in ("session", "transaction"):
                     continue
-                key = Key(line["topic"], line["partition"], self._id(line))
+                key = self._key(line)
+                if kind == "send" and key.topic_id in self.deleted:  # its client may not know of the next topic
+                    key = key._replace(topic_id=answered.get((line["operation_id"], *key[:2]), key.topic_id))
                 if kind == "committed_read":
                     self.committed_reads.append((key, line))
                 elif kind == "send" and line["type"] == "invoke":
@@ -259,13 +302,16 @@ class Run:
                             line["seek"], line["error"], batches,
                         )
                     )  # fmt: skip
-                elif line["error"] is None and line["end_offset"] is not None:
+                elif kind == "final_read" and line["error"] is None and line["end_offset"] is not None:
                     self.final_reads[key] = line["start_offset"], line["end_offset"]
         if begun:
             self.doubts.append(f"{len(begun)} sends were begun and never completed")
 
     def _replay_logs(self) -> None:
         held: dict[tuple[Key, int], list[Batch]] = defaultdict(list)
+        below_start: dict[tuple[Key, int], list[Batch]] = defaultdict(list)
+        """Batches that a log start left out: it may not have been on the disk when the process was killed."""
+        deletable = self._deletable()
         led: dict[tuple[Key, int], set[tuple[int, int]]] = defaultdict(set)
         for (node, incarnation), lines in sorted(self.files.items()):
             if node in self.controllers:
@@ -276,13 +322,14 @@ class Run:
             for line in lines:
                 if "topic_id" not in line or "partition" not in line:
                     continue
-                key = _key(line)
+                key = self._key(line)
                 place = key, node
                 match line["type"]:
                     case "LogOpened":
                         end = ends[key] = line["log_end_offset"]
                         starts[key] = line["log_start_offset"]
-                        held[place] = [each for each in held[place] if starts[key] <= each.last_offset < end]
+                        known = below_start.pop(place, []) + held[place]
+                        held[place] = [each for each in known if starts[key] <= each.last_offset < end]
                         self.high_watermarks[place].append((None, line["high_watermark"]))
                     case "BatchAppended":
                         batch = Batch(
@@ -298,17 +345,27 @@ class Run:
                         gone = tuple(each for each in held[place] if each.last_offset >= end)
                         if line["reason"] == "restarted":
                             gone, starts[key] = tuple(held[place]), end
+                            below_start.pop(place, None)
                         held[place] = [each for each in held[place] if each not in gone]
+                        marks = self.high_watermarks[place]
+                        marks.append((line["leader_epoch"], min(marks[-1][1] if marks else 0, end)))
                         self.cuts[key].append(
                             Cut(node, line["leader_epoch"], line["old_end_offset"], end, line["reason"], gone)
                         )
                     case "LogDeleted" | "StrayDeleted":
                         held[place] = []
+                        below_start.pop(place, None)
                     case "LogStartOffsetRaised":
                         starts[key] = line["new"]
                         led_in = leading.get(key, -1)
                         gone = tuple(each for each in held[place] if each.last_offset < line["new"])
-                        self.removed[key].update(each for each in gone if each.leader_epoch <= led_in)
+                        below_start[place].extend(gone)
+                        below = min(line["new"], deletable[str(key)])
+                        self.removed[key].update(
+                            each
+                            for each in gone
+                            if line["old"] <= each.last_offset < below and each.leader_epoch <= led_in
+                        )
                         held[place] = [each for each in held[place] if each not in gone]
                     case "BecameLeader":
                         epoch: int = line["leader_epoch"]
@@ -326,8 +383,8 @@ class Run:
                         self.high_watermarks[place].append((line["leader_epoch"], line["high_watermark"]))
                     case "HighWatermarkAdvanced":
                         new = line["new"]
-                        below = tuple(each for each in held[place] if line["old"] <= each.last_offset < new)
-                        self.commits[key].append(Commit(node, incarnation, line["leader_epoch"], new, below))
+                        risen = tuple(each for each in held[place] if line["old"] <= each.last_offset < new)
+                        self.commits[key].append(Commit(node, incarnation, line["leader_epoch"], new, risen))
                         self.high_watermarks[place].append((line["leader_epoch"], new))
                     case "FollowerHighWatermarkUpdated":
                         self.high_watermarks[place].append((line["leader_epoch"], line["new"]))
@@ -355,10 +412,6 @@ class Run:
                     if log.topic_id in ("", key.topic_id) or key.topic_id.startswith("~"):
                         logs[key][int(node.name)] = log
         return logs
-
-
-def _key(line: Line) -> Key:
-    return Key(line["topic"], line["partition"], line["topic_id"] or "")
 
 
 def _lines(path: Path) -> Iterator[Line]:

@@ -719,8 +719,10 @@ def consumer_is_sent_back_from_deleted_records(path: Path) -> Path:
     run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", None),))
     run.send()
     run.send()
+    run.alter(reason="elect_leaders", leader=2, election=e.Election.ISR)
     run.follow(2, 50)
     run.delete(2, 40)
+    run.alter(reason="elect_leaders", leader=0, election=e.Election.ISR)
     run.poll([], position=30, error="OFFSET_OUT_OF_RANGE")
     run.poll(run.logs[0, "orders", 0], position=0, seek=True)
     return run.finish()
@@ -1819,6 +1821,7 @@ def reader_was_given_it_of_the_topic_before(path: Path) -> Path:
     )
     run.note(0, opened)
     run.append(0, last, leader=True)
+    run.follow(0, last.base_offset + last.record_count)
     run.logs[0, "orders", 0].pop()
     partition.topic_id = own_id
     delete_topic(run, "old-id")

@@ -24,6 +24,7 @@ from tests.independent.packed import read_packed
 from tests.library import Library
 from tests.unit.verification.test_tampering import TOLD_BY_ACCOUNTS, TOLD_BY_SEALS, honest
 from tests.verification.packing import pack_run
+from tests.verification.test_checks import FIRES, HOLDS
 
 Line = dict[str, Any]
 PACKAGE = Path(compare.__file__).parent
@@ -279,6 +280,12 @@ def test_each_check_fires(check: str, tmp_path: Path) -> None:
     verdict = story.judged(tmp_path / "run")
     assert check in verdict.findings
     assert verdict.verdict == "violation"
+
+
+@pytest.mark.parametrize("name", [*FIRES, *HOLDS])
+def test_each_hand_written_run_breaks_the_same_checks_as_by_verify(name: str, tmp_path: Path) -> None:
+    build, broken = FIRES.get(name) or (HOLDS[name], frozenset())
+    assert judge(build(tmp_path / "run" / "1")).findings.keys() == broken & CHECKS.keys()
 
 
 @pytest.mark.parametrize(("ends", "guarantee"), [((), "broken"), ((0, 1), "exceeded")])
