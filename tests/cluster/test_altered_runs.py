@@ -240,6 +240,7 @@ ALTERED: Final[Mapping[str, Alter]] = {
     "a bit of the history": flipped("history.packed", CELL * 20),
     "half of a broker's events": written("events/1-0.packed", half),
     "half of the events of a broker that was killed": written("events/2-0.packed", half),
+    "the first line of a killed broker's events cut": written("events/2-0.packed", lambda content: content[:20]),
     "half of the controller's events": written("events/100-0.jsonl", half),
     "half of the harness's events": written("events/harness-0.jsonl", half),
     "half of the history": written("history.packed", half),

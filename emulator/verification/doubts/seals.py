@@ -85,7 +85,7 @@ def _against_harness(evidence: RunEvidence, last: set[_Process]) -> Iterator[Dou
     are_lines = {name for name, found in evidence.contents.items() if found.lines is not None}
     for name in sorted(are_lines - own):
         found = evidence.contents[name]
-        for sentence in _alterations(name, found, vouched.get(name)) if found.lines else ():
+        for sentence in _alterations(name, found, vouched.get(name)) if found.lines or name in vouched else ():
             yield Doubt(about=_kind_of(name), sentence=sentence, file=name)
     for name in sorted(
         name for name, expected in vouched.items() if expected.lines is not None and name not in are_lines
