@@ -47,6 +47,7 @@ BLOCKS: Final = {
     "scenario": ("docs/first-scenario.md", ".venv/bin/laststand run paused-leader.yaml"),
     "one rule": ("docs/first-scenario.md", ".venv/bin/laststand run kip-497"),
     "by hand": ("docs/standing-cluster.md", "laststand up --brokers 3\n"),
+    "transactions": ("docs/transactions.md", "laststand replay"),
     "suite": ("docs/suites.md", "$ laststand run kip-497 kip-841"),
     "suite again": ("docs/suites.md", "$ laststand run kip-497 --driver"),
     "fuzz": ("docs/suites.md", "$ laststand fuzz"),
@@ -100,6 +101,8 @@ EXIT_CODES: Final = {
     "simulate --era kafka-2.6-zk --seeds 1..20": {0, 1},
     "simulate --era kafka-2.6-zk --set stop_replica_epoch=off": {0, 1},
     "replay tests/simulation/regressions/s09-ap-partition-epoch-check-off.txt": {1},
+    "replay tests/simulation/regressions/t07-coordinator-awaits-commit-off.txt": {1},
+    "simulate --profile transactions --set epoch_per_transaction=off --seeds 12..20": {1},
     "simulate kip-966/last-replica-standing --era kafka-3.9": {0, 1},
     "metadata-quorum describe": {254},
     "metadata-quorum add 102": {254},
@@ -370,6 +373,12 @@ def test_plans_are_written_and_replayed(reader: Reader) -> None:
 
 
 @in_one_session
+def test_stories_of_transactions_are_played(reader: Reader) -> None:
+    *_, told = reader.paste_all(block("transactions")).values()
+    assert "transact orders-" in told, "a finding is printed as a plan"
+
+
+@in_one_session
 def test_clusters_with_zookeeper_are_played_and_simulated(reader: Reader) -> None:
     reader.paste_all(block("ZooKeeper"))
 
@@ -453,6 +462,8 @@ def _is_played_elsewhere(command: tuple[str, ...]) -> bool:
     match command:
         case ("run", _, "--driver", "kafka", "--kafka", _):
             return True  # on Apache Kafka, as those of kafka-hazards.md
+        case ("replay", _, "--driver", "process", "--own-waits"):
+            return True  # tests/tla/test_plans.py plays such plans on processes
         case ("up", "--kafka-port", _) | ("topics", "create", "orders", "--replication-factor", "3"):
             return True
         case ("compose", *_):
