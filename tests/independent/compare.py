@@ -27,6 +27,14 @@ from tests.independent.checks import CHECKS
 from tests.independent.judge import Verdict, judge
 from tests.verification.agreement import Compared, compare_eras, options_parser
 
+EXEMPT = ("D4 is found here alone, exempt by verify",)
+"""Begins of the disagreements that ``docs/independent-oracle.md`` names; all others fail."""
+
+
+def unexplained(mine: Verdict, report: VerdictReport) -> list[str]:
+    """Returns the disagreements with verification that no exemption names."""
+    return [each for each in differences(mine, report) if not each.startswith(EXEMPT)]
+
 
 def differences(mine: Verdict, report: VerdictReport) -> Iterator[str]:
     """Yields what the independent judge says otherwise than verification."""
@@ -52,7 +60,7 @@ def compared(plan: Plan) -> tuple[str, tuple[str, ...]]:
         simulated = write_run(plan, directory, name=directory.name).judgement()
         report = verify(plan_run(0, open_run_directory(directory))).report
         mine = judge(directory)
-    found = list(differences(mine, report))
+    found = unexplained(mine, report)
     if mine.lost_records != simulated.lost_records:
         found.append(f"{mine.lost_records} records lost here, {simulated.lost_records} by the simulator's oracle")
     return mine.verdict, tuple(found)
@@ -72,7 +80,7 @@ def compare_runs(parents: Sequence[Path]) -> int:
     disagreeing = 0
     for run in runs:
         mine = judge(run)
-        found = list(differences(mine, verify(plan_run(0, open_run_directory(run))).report))
+        found = unexplained(mine, verify(plan_run(0, open_run_directory(run))).report)
         verdicts[mine.verdict] += 1
         disagreeing += bool(found)
         sys.stdout.writelines(f"{run}: {sentence}\n" for sentence in found)

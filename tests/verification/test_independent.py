@@ -316,7 +316,7 @@ EXEMPT: dict[str, Callable[[Path], Path]] = {"D4": loses_power_after_it_cut_off_
 def test_each_exemption_is_needed(check: str, tmp_path: Path) -> None:
     run = EXEMPT[check](tmp_path / "run" / "1")
     (difference,) = compare.differences(judge(run), verify(plan_run(0, open_run_directory(run))).report)
-    assert difference.startswith(f"{check} ")
+    assert difference.startswith(tuple(each for each in compare.EXEMPT if each.startswith(f"{check} ")))
     assert (
         f"| {check} of "
         in (Path(__file__).parents[2] / "docs/independent-oracle.md").read_text().partition("## Exemptions")[2]
