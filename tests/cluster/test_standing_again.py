@@ -124,6 +124,7 @@ def test_a_cluster_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: 
 
     os.kill(supervisor(terminal), signal.SIGKILL)
     await_state(terminal, "died")
+    assert await_end(terminal.mark) == [], "a proxy that still ends has its port"
     terminal.type("up", "--from", "blue")
     assert addresses(terminal) == before
     blue(terminal, "produce", "orders", stdin=lines(151, 200))
