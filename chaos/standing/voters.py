@@ -35,19 +35,10 @@ async def add_voter(admin: AdminClient, node_id: NodeId) -> ReplicaKey:
         _check_is_new(found.voters, found.observers, node_id)
         observer = _of(found.observers, node_id)
         if observer is None:
-            error = AdminError(
-                api="AddRaftVoter",
-                error=ErrorCode.BROKER_NOT_AVAILABLE,
-                subject=f"controller {node_id}",
-                reason="it fetches from nobody",
-            )
+            error = _not_added(node_id, ErrorCode.BROKER_NOT_AVAILABLE, "it fetches from nobody")
         elif found.high_watermark is None or (observer.log_end_offset or 0) < found.high_watermark:
-            error = AdminError(
-                api="AddRaftVoter",
-                error=ErrorCode.REQUEST_TIMED_OUT,
-                subject=f"controller {node_id}",
-                reason=f"its log ends at {observer.log_end_offset}, and {found.high_watermark} is committed",
-            )
+            behind = f"its log ends at {observer.log_end_offset}, and {found.high_watermark} is committed"
+            error = _not_added(node_id, ErrorCode.REQUEST_TIMED_OUT, behind)
         else:
             try:
                 await admin.add_voter(observer.key)
@@ -60,6 +51,10 @@ async def add_voter(admin: AdminClient, node_id: NodeId) -> ReplicaKey:
         if loop.time() > deadline:
             raise error
         await asyncio.sleep(_LOOK_INTERVAL_S)
+
+
+def _not_added(node_id: NodeId, error: ErrorCode, reason: str) -> AdminError:
+    return AdminError(api="AddRaftVoter", error=error, subject=f"controller {node_id}", reason=reason)
 
 
 async def remove_voter(admin: AdminClient, node_id: NodeId, directory_id: str | None = None) -> ReplicaKey:

@@ -25,7 +25,7 @@ from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.types import BrokerId, MetadataOffset, TopicId
 from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
 from laststand.emulator.kafka.numbers import RESOURCE_NUMBERS, number_of
-from laststand.emulator.storage.fields import INT8, INT16, INT32, INT64
+from laststand.emulator.storage.fields import INT8, INT16, INT32, INT64, compact_text
 from laststand.emulator.storage.varint import varint
 
 FRAME_VERSION: Final = 1
@@ -41,7 +41,6 @@ _QUOTA: Final = struct.Struct(">d?")
 _LEVELS: Final = struct.Struct(">hh")
 _NO_TAGS: Final = b"\x00"
 _EMPTY_ARRAY: Final = b"\x01"
-_NULL: Final = b"\x00"
 _ACL_ID: Final = struct.Struct(">8sq")
 _ACL_MARK: Final = b"acl@offs"
 """The first half of the UUID of an access control entry; the other is its id, the offset of the record."""
@@ -116,7 +115,7 @@ class _Fields:
             except struct.error:
                 self.is_whole = False
                 return _EMPTY_ARRAY
-            parts += (_text(each.name), levels, _NO_TAGS)
+            parts += (compact_text(each.name), levels, _NO_TAGS)
         return b"".join(parts)
 
 
@@ -163,7 +162,7 @@ def _encode(record: records.Record, offset: MetadataOffset, topics: Mapping[Topi
             return 3, _partition(record)
         case records.TopicRecord(name=name, topic_id=topic_id):
             fields = _Fields()
-            fields.parts += (_text(name), fields.uuid(topic_id))
+            fields.parts += (compact_text(name), fields.uuid(topic_id))
             return 2, fields
         case records.RemoveTopicRecord(topic_id=topic_id):
             fields = _Fields()
@@ -179,12 +178,17 @@ def _encode(record: records.Record, offset: MetadataOffset, topics: Mapping[Topi
             return 17, _registration_change(record)
         case records.FeatureLevelRecord(name=name, feature_level=level):
             fields = _Fields()
-            fields.parts += (_text(name), INT16.pack(level))
+            fields.parts += (compact_text(name), INT16.pack(level))
             return 12, fields
         case records.ConfigRecord():
             fields = _Fields()
             kind = INT8.pack(RESOURCE_NUMBERS[record.resource])
-            fields.parts += (kind, _text(record.resource_name), _text(record.name), _text(record.value))
+            fields.parts += (
+                kind,
+                compact_text(record.resource_name),
+                compact_text(record.name),
+                compact_text(record.value),
+            )
             return 4, fields
         case records.ProducerIdsRecord():
             fields = _Fields()
@@ -208,12 +212,12 @@ def _encode_beside_kafka(
     fields.is_whole = False
     match record:
         case records.ClearElrRecord(topic_id=topic_id):
-            fields.parts.append(_text("" if topic_id is None else topics.get(topic_id, "")))
+            fields.parts.append(compact_text("" if topic_id is None else topics.get(topic_id, "")))
             return 28, fields
         case records.AccessControlEntryRecord(entry=entry):
             fields.parts += (
-                *(_ACL_ID.pack(_ACL_MARK, offset), INT8.pack(entry.resource_type), _text(entry.resource_name)),
-                *(INT8.pack(entry.pattern_type), _text(entry.principal), _text(entry.host)),
+                *(_ACL_ID.pack(_ACL_MARK, offset), INT8.pack(entry.resource_type), compact_text(entry.resource_name)),
+                *(INT8.pack(entry.pattern_type), compact_text(entry.principal), compact_text(entry.host)),
                 *(INT8.pack(entry.operation), INT8.pack(entry.permission)),
             )
             return 18, fields
@@ -223,8 +227,8 @@ def _encode_beside_kafka(
         case records.ClientQuotaRecord(entity=entity, key=key, value=value):
             fields.parts.append(varint(len(entity) + 1))
             for part in entity:
-                fields.parts += (_text(part.entity_type), _text(part.entity_name), _NO_TAGS)
-            fields.parts += (_text(key), _QUOTA.pack(value or 0.0, value is None))
+                fields.parts += (compact_text(part.entity_type), compact_text(part.entity_name), _NO_TAGS)
+            fields.parts += (compact_text(key), _QUOTA.pack(value or 0.0, value is None))
             return 14, fields
         case records.ControlRecord():
             raise InvariantError(f"{record} is the quorum's own, and lies in a control batch")
@@ -287,7 +291,7 @@ def _register_broker(record: records.RegisterBrokerRecord) -> _Fields:
         INT64.pack(record.broker_epoch),
         _EMPTY_ARRAY,  # end points: nodes find each other by their ids
         fields.features(record.features),
-        _text(record.rack or None),
+        compact_text(record.rack or None),
         bytes((record.fenced, record.in_controlled_shutdown)),
     )
     if record.log_dirs:
@@ -324,10 +328,3 @@ def _uuid(text: str) -> tuple[bytes, bool]:
 @lru_cache(maxsize=_MEMORY)
 def _brokers(ids: tuple[BrokerId, ...]) -> bytes:
     return varint(len(ids) + 1) + struct.pack(f">{len(ids)}i", *ids)
-
-
-def _text(text: str | None) -> bytes:
-    if text is None:
-        return _NULL
-    content = text.encode()
-    return varint(len(content) + 1) + content

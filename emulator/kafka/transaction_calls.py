@@ -5,7 +5,7 @@ TxnOffsetCommit 5.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 from kio.schema.add_partitions_to_txn.v3 import request as add_partitions
 from kio.schema.add_partitions_to_txn.v3 import response as partitions_added
@@ -51,6 +51,8 @@ from laststand.emulator.core.transaction_messages import (
 from laststand.emulator.core.types import ProducerEpoch, ProducerId, TopicPartition
 from laststand.emulator.kafka.calls import Call, error_of, to_epoch, to_milliseconds, to_name
 from laststand.emulator.kafka.numbers import NONE, leader_epoch_or_none, number_of
+
+TopicT = TypeVar("TopicT")
 
 _Decoded = tuple[messages.Response, tuple[bytes, ...]]
 
@@ -151,39 +153,17 @@ def offset_commit_call(request: OffsetCommitRequest) -> Call:
                 generation_id_or_member_epoch=i32(request.generation_id),
                 member_id=request.member_id,
                 group_instance_id=request.instance_id,
-                topics=tuple(
-                    offset_commit.OffsetCommitRequestTopic(
-                        name=to_name(each.partition.topic),
-                        partitions=(
-                            offset_commit.OffsetCommitRequestPartition(
-                                partition_index=i32(each.partition.partition),
-                                committed_offset=i64(each.offset),
-                                committed_leader_epoch=to_epoch(each.leader_epoch),
-                                committed_metadata=each.metadata,
-                            ),
-                        ),
-                    )
-                    for each in request.offsets
+                topics=_topics(
+                    offset_commit.OffsetCommitRequestTopic,
+                    offset_commit.OffsetCommitRequestPartition,
+                    request.offsets,
                 ),
             ),
             offset_committed.OffsetCommitResponse,
             _committed(request.offsets),
         )
     schema = commit_version_2 if request.adds_partition else commit_version_1
-    topics = tuple(
-        schema.TxnOffsetCommitRequestTopic(
-            name=to_name(each.partition.topic),
-            partitions=(
-                schema.TxnOffsetCommitRequestPartition(
-                    partition_index=i32(each.partition.partition),
-                    committed_offset=i64(each.offset),
-                    committed_leader_epoch=to_epoch(each.leader_epoch),
-                    committed_metadata=each.metadata,
-                ),
-            ),
-        )
-        for each in request.offsets
-    )
+    topics = _topics(schema.TxnOffsetCommitRequestTopic, schema.TxnOffsetCommitRequestPartition, request.offsets)
     answer = committed_version_2 if request.adds_partition else committed_version_1
     return Call(
         schema.TxnOffsetCommitRequest(
@@ -198,6 +178,26 @@ def offset_commit_call(request: OffsetCommitRequest) -> Call:
         ),
         answer.TxnOffsetCommitResponse,
         _committed(request.offsets),
+    )
+
+
+def _topics(
+    topic: Callable[..., TopicT], partition: Callable[..., Entity], offsets: Sequence[CommittedOffset]
+) -> tuple[TopicT, ...]:
+    """Returns the topics of a request that commits offsets, in the types of its schema."""
+    return tuple(
+        topic(
+            name=to_name(each.partition.topic),
+            partitions=(
+                partition(
+                    partition_index=i32(each.partition.partition),
+                    committed_offset=i64(each.offset),
+                    committed_leader_epoch=to_epoch(each.leader_epoch),
+                    committed_metadata=each.metadata,
+                ),
+            ),
+        )
+        for each in offsets
     )
 
 

@@ -13,21 +13,20 @@ names directories, too, which are read over.
 """
 
 import struct
+from enum import IntEnum
 from typing import Final, assert_never
 
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.quorum.batches import ControlRecord, KRaftVersion, KRaftVoters, LeaderChange
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, VersionRange, Voter, VoterSet
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.core.uuid_text import uuid_bytes
-from laststand.emulator.storage.fields import INT32, UINT16, FieldError, FieldReader
+from laststand.emulator.storage.fields import INT16, INT32, UINT16, FieldError, FieldReader, compact_text
 from laststand.emulator.storage.record_batch import MARKER_KEY
 from laststand.emulator.storage.varint import varint
 
 _VERSION: Final = 0
 _WITH_DIRECTORIES: Final = 1
-_LEADER_CHANGE: Final = 2
-_KRAFT_VERSION: Final = 5
-_KRAFT_VOTERS: Final = 6
 _HEAD: Final = struct.Struct(">hi")
 _LEVEL: Final = struct.Struct(">hh")
 _NO_TAGS: Final = b"\x00"
@@ -35,6 +34,14 @@ _NO_DIRECTORY: Final = bytes(16)
 _NOBODY: Final = "A" * 22
 _LISTENER: Final = "CONTROLLER"
 """Kafka names each end point; ours have no name."""
+
+
+class _Type(IntEnum):
+    """Kafka's ``ControlRecordType``."""
+
+    LEADER_CHANGE = 2
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
@@ -47,14 +54,14 @@ def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
                 *_nodes(record.granting_voters),
                 _NO_TAGS,
             ]
-            return _key(_LEADER_CHANGE), b"".join(parts)
+            return _key(_Type.LEADER_CHANGE), b"".join(parts)
         case KRaftVersion(level=level):
-            return _key(_KRAFT_VERSION), _LEVEL.pack(_VERSION, level) + _NO_TAGS
+            return _key(_Type.KRAFT_VERSION), _LEVEL.pack(_VERSION, level) + _NO_TAGS
         case KRaftVoters(voters=voters):
-            parts = [_LEVEL.pack(_VERSION, 0)[:2], varint(len(voters.voters) + 1)]
+            parts = [INT16.pack(_VERSION), varint(len(voters.voters) + 1)]
             for voter in voters.voters:
                 parts += _voter(voter)
-            return _key(_KRAFT_VOTERS), b"".join((*parts, _NO_TAGS))
+            return _key(_Type.KRAFT_VOTERS), b"".join((*parts, _NO_TAGS))
         case _:
             assert_never(record)
 
@@ -71,22 +78,22 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord:
     reader = FieldReader(value)
     version = reader.int16()
     match kind:
-        case 2:
+        case _Type.LEADER_CHANGE:
             has_directories = version >= _WITH_DIRECTORIES
             return LeaderChange(
                 leader_id=NodeId(reader.int32()),
                 voters=reader.array(lambda: _read_node(reader, has_directories=has_directories)),
                 granting_voters=reader.array(lambda: _read_node(reader, has_directories=has_directories)),
             )
-        case 5:
+        case _Type.KRAFT_VERSION:
             return KRaftVersion(level=reader.int16())
-        case 6:
+        case _Type.KRAFT_VOTERS:
             return KRaftVoters(voters=VoterSet.of(reader.array(lambda: _read_voter(reader))))
         case _:
             raise FieldError(f"a control record of type {kind}")
 
 
-def _key(kind: int) -> bytes:
+def _key(kind: _Type) -> bytes:
     return MARKER_KEY.pack(_VERSION, kind)
 
 
@@ -105,9 +112,9 @@ def _read_node(reader: FieldReader, *, has_directories: bool) -> NodeId:
 def _voter(voter: Voter) -> list[bytes]:
     directory_id = voter.key.directory_id
     parts = [INT32.pack(voter.key.node_id), _NO_DIRECTORY if directory_id is None else uuid_bytes(directory_id)]
-    host, _, port = voter.listener.rpartition(":")
     if voter.listener:
-        parts += (varint(2), _text(_LISTENER), _text(host), UINT16.pack(int(port)), _NO_TAGS)
+        host, port = host_and_port(voter.listener)
+        parts += (varint(2), compact_text(_LISTENER), compact_text(host), UINT16.pack(port), _NO_TAGS)
     else:
         parts.append(varint(1))
     return [*parts, _LEVEL.pack(*voter.versions), _NO_TAGS, _NO_TAGS]
@@ -127,8 +134,3 @@ def _read_listener(reader: FieldReader) -> str:
     _, host, port = reader.text(), reader.text(), reader.uint16()
     reader.tagged()
     return f"{host}:{port}"
-
-
-def _text(text: str) -> bytes:
-    content = text.encode()
-    return varint(len(content) + 1) + content

@@ -1,4 +1,4 @@
-"""Reads the fields of Kafka's messages one after the other, with bounds.
+"""Reads the fields of Kafka's messages one after the other, with bounds; writes a compact string.
 
 Flexible messages (KIP-482) have compact lengths, and tagged fields at the end of each structure::
 
@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.uuid_text import uuid_text
+from laststand.emulator.storage.varint import varint
 
 ItemT = TypeVar("ItemT")
 
@@ -25,12 +26,21 @@ UINT16: Final = struct.Struct(">H")
 INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 
+_NULL: Final = b"\x00"
 _UUID_BYTES: Final = 16
 _VARINT_BYTES_MAX: Final = 5
 
 
 class FieldError(EmulatorError):
     """Bytes that are not the message that they should be; the text says why."""
+
+
+def compact_text(text: str | None) -> bytes:
+    """Returns a compact string."""
+    if text is None:
+        return _NULL
+    content = text.encode()
+    return varint(len(content) + 1) + content
 
 
 class FieldReader:

@@ -11,9 +11,8 @@ from laststand.emulator.core.client.steps import (
     TransactionRecorded,
 )
 from laststand.emulator.core.history import OperationType, PolledBatch
-from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import CauseId, Offset, TopicId, TopicPartition
-from laststand.emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.simulator.oracle.truth import PartitionTruth, deleted_below
 
 Report = Callable[[str, TopicPartition, str], None]
 
@@ -85,7 +84,7 @@ class GroupChecks:
             self._report("X8", name, f"{group} has the position {record.committed} of {name}, and never committed it")
         expected = positions.expected(record.topic_id)
         written_behind = self._written_behind(record, undone)
-        is_deleted = expected is not None and expected < record.position <= self._deleted_below("X9", name)
+        is_deleted = expected is not None and expected < record.position <= deleted_below(self._truths, "X9", name)
         if expected is None or record.position == expected or record.position in possible or is_deleted:
             if written_behind:
                 sentence = f"{group} goes on at {record.position} of {name}, behind {written_behind} records"
@@ -100,7 +99,7 @@ class GroupChecks:
     def _written_behind(self, record: GroupReadRecorded, undone: Set[CauseId]) -> int:
         """Returns how many records lie before a group's position, and behind its first one, that it was never given."""
         key = _GroupPartition(record.group_id, record.partition, record.topic_id)
-        start = self._deleted_below("X9", record.partition)
+        start = deleted_below(self._truths, "X9", record.partition)
         first = self._first.setdefault(key, record.position)
         dealt_with = self._dealt_with.setdefault(key, set())
         count = 0
@@ -122,11 +121,6 @@ class GroupChecks:
     def _acked_offsets(self, read: GroupReadRecorded, undone: Set[CauseId]) -> Iterator[int]:
         for _, offsets in self._acked_in(read, undone):
             yield from offsets
-
-    def _deleted_below(self, check_id: str, name: TopicPartition) -> Offset:
-        """Returns the offset below which a check does not ask for records: they were deleted."""
-        is_exempt = PROMISES[check_id].leaves_out(Exemption.DELETED_RECORDS)
-        return self._truths[name].log_start_offset if is_exempt and name in self._truths else Offset(0)
 
     def committed(self, record: GroupCommitRecorded, *, is_in_transaction: bool) -> None:
         """A position has its outcome, or will share that of its transaction."""
@@ -178,7 +172,7 @@ class GroupChecks:
     ) -> None:
         covered = {offset for read in reads for offset in range(read.position, read.next_position)}
         start, end = min(read.position for read in reads), max(read.next_position for read in reads)
-        start = max(start, self._deleted_below("X7", name))
+        start = max(start, deleted_below(self._truths, "X7", name))
         for offset in self._acked_offsets(reads[0], undone):
             if start <= offset < end and offset not in covered:
                 self._report("X7", name, f"{offset} of {name} was read for {group} in no committed transaction")

@@ -17,13 +17,12 @@ from laststand.emulator.core.client.steps import (
     TransactionRecorded,
 )
 from laststand.emulator.core.history import OperationType, PolledBatch
-from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import CauseId, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.finding import Guarantee
 from laststand.emulator.simulator.oracle.groups import GroupChecks
-from laststand.emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.simulator.oracle.truth import PartitionTruth, deleted_below
 
 
 class _Stored(NamedTuple):
@@ -178,7 +177,7 @@ class TransactionChecks:
                 if copy.result is not None:
                     ends.setdefault(copy.result, send.partition)
             if is_committed and send.type is OperationType.OK:
-                if (send.base_offset or 0) < self._deleted_below(send) and not copies:
+                if (send.base_offset or 0) < deleted_below(self._truths, "X3", send.partition) and not copies:
                     continue
                 is_there = [copy for copy in copies if copy.result is TransactionResult.COMMIT and copy.copies == 1]
                 if len(is_there) != 1:
@@ -208,10 +207,6 @@ class TransactionChecks:
                 if epoch < before:
                     self._alarm_log.report("R3", name, f"{where} has coordinator epoch {epoch} behind {before}")
                 coordinator_epochs[batch.producer_id] = epoch
-
-    def _deleted_below(self, send: SendRecorded) -> Offset:
-        is_exempt = PROMISES["X3"].leaves_out(Exemption.DELETED_RECORDS) and send.partition in self._truths
-        return self._truths[send.partition].log_start_offset if is_exempt else Offset(0)
 
     def _check_early_reads(self, transaction: TransactionRecorded) -> None:
         """X4."""

@@ -5,14 +5,15 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.history import PolledBatch
-from laststand.emulator.core.types import CauseId, LeaderEpoch, Offset
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import CauseId, LeaderEpoch, Offset, TopicPartition
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 
 
@@ -231,3 +232,9 @@ class PartitionTruth:
             kept = bisect_right(self._marks, offset)
             self._marks[kept:] = [offset]
             del self._moments[kept + 1 :]
+
+
+def deleted_below(truths: Mapping[TopicPartition, PartitionTruth], check_id: str, name: TopicPartition) -> Offset:
+    """Returns the offset below which a check does not ask for records of a partition: they were deleted."""
+    is_exempt = PROMISES[check_id].leaves_out(Exemption.DELETED_RECORDS)
+    return truths[name].log_start_offset if is_exempt and name in truths else Offset(0)

@@ -12,7 +12,9 @@ from laststand.emulator.verification.tables.events import EventTable, place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 from laststand.emulator.verification.tables.vocabulary import COMMITTED
 
-_NEW_DISK: Final = "replace_disk"
+NEW_DISK: Final = "replace_disk"
+"""The fault after which a node has an empty disk."""
+
 COMPARED: Final = frozenset(
     kind for kind in COMMITTED if kind is events.PartitionChanged or not issubclass(kind, events.PartitionEvent)
 )
@@ -91,7 +93,7 @@ class Quorum:
     def lost_a_majority(self) -> bool:
         """So many disks of controllers were replaced that what was committed need not be left."""
         faults = (each.event for each in self._table.of(events.FaultInjected))
-        lost = {node for fault in faults if fault.fault == _NEW_DISK for node in fault.nodes}
+        lost = {node for fault in faults if fault.fault == NEW_DISK for node in fault.nodes}
         return 2 * len(lost & self.controllers) > len(self.controllers)
 
     @cached_property
@@ -160,7 +162,7 @@ class Quorum:
         return any(
             place_of(each) > max(started, default=_FIRST_PLACE)
             for each in self._table.of(events.FaultInjected)
-            if each.event.fault == _NEW_DISK and node in each.event.nodes
+            if each.event.fault == NEW_DISK and node in each.event.nodes
         )
 
     def committed_records(self) -> Iterator[CollectedEvent[events.Event]]:

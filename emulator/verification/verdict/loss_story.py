@@ -13,7 +13,7 @@ from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.controller_terms import ControllerTerms, state_node
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
-from laststand.emulator.verification.facts.quorum import Forgotten
+from laststand.emulator.verification.facts.quorum import NEW_DISK, Forgotten
 from laststand.emulator.verification.rules.guarantee import judge_guarantee
 from laststand.emulator.verification.tables.timeline import CollectedEvent, Timeline
 from laststand.emulator.verification.verdict.fates import Fate, fates_of
@@ -23,7 +23,6 @@ LEADER_LINES_MAX: Final = 60
 """Committed states that a report lists per run; further ones are counted."""
 
 _RANGES_TOLD_MAX: Final = 4
-_NEW_DISK: Final = "replace_disk"
 
 
 def losses_of_partition(facts: PartitionFacts, timeline: Timeline) -> tuple[Loss, ...]:
@@ -231,7 +230,7 @@ def _of_new_disk(fate: Fate, replaced: events.Event, *, are_appends_recorded: bo
     """A broker that had the records, or may have had them, came back without any of its logs."""
     if (
         not isinstance(replaced, events.FaultInjected)
-        or replaced.fault != _NEW_DISK
+        or replaced.fault != NEW_DISK
         or replaced.bit is None
         or len(replaced.nodes) != 1
         or (are_appends_recorded and replaced.nodes[0] not in fate.held_by)

@@ -9,7 +9,7 @@ nobody.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.history import ForeignProcess, GroupPositionOperation, OperationType
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.tables.client_history import Poll
-from laststand.emulator.verification.verdict.loss_report import OffsetRange
+from laststand.emulator.verification.verdict.loss_report import OffsetRange, merged
 
 _JUMPS_MAX: Final = 100
 _LIVE: Final = "live"
@@ -234,15 +234,8 @@ def _missed(facts: PartitionFacts, stream: _Stream) -> Iterator[tuple[int, int]]
             yield first, given_from - 1
 
 
-def _ranges(found: Iterator[tuple[int, int]] | Sequence[tuple[int, int]]) -> tuple[OffsetRange, ...]:
-    """Returns offsets as ranges that neither overlap nor touch, in their order."""
-    merged: list[tuple[int, int]] = []
-    for first, last in sorted(found):
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1] = merged[-1][0], max(merged[-1][1], last)
-        else:
-            merged.append((first, last))
-    return tuple(OffsetRange(first=first, last=last) for first, last in merged)
+def _ranges(found: Iterable[tuple[int, int]]) -> tuple[OffsetRange, ...]:
+    return merged(OffsetRange(first=first, last=last) for first, last in found)
 
 
 _NAMED_MAX: Final = 5
