@@ -45,6 +45,11 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
     )
     step = _read(wanted, names) if isinstance(wanted, str) else _checked(wanted, names)
     action = step.action
+    if isinstance(action, actions.OfWorkload):
+        raise UnplayableStepError(
+            f"{actions.spec_of(action).verb}: a standing cluster has no workload; laststand produce and consume are "
+            "clients of it, and with up --kafka every client of Kafka"
+        )
     if isinstance(action, conditions.Until):
         if isinstance(action.condition, conditions.Acked):
             raise UnplayableStepError(

@@ -225,6 +225,10 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
         return spec_of(self).refused.get(driver)  # type: ignore[arg-type]  # every subclass is in the union
 
 
+class OfWorkload(_Action, frozen=True, kw_only=True):
+    """Base of what clients of a workload are asked for; where there is no workload, nobody can do it."""
+
+
 class OnNodes(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
     """Base of what is done to nodes, to several of them at the same moment."""
 
@@ -270,7 +274,7 @@ class Wait(_Action, frozen=True, kw_only=True, tag="wait"):
 
 
 @action_spec("produce orders-0 acks=all records=1", "The producer with these acks (`all` or `1`) is offered a batch.")
-class Produce(_Action, frozen=True, kw_only=True, tag="produce"):
+class Produce(OfWorkload, frozen=True, kw_only=True, tag="produce"):
     """Have a producer send a batch of ``records`` records, besides those of its rate."""
 
     partition: Annotated[TopicPartition, field.PartitionField()]
@@ -295,7 +299,7 @@ class End(Enum):
     "The transactional producer is offered a transaction: a batch for each of these partitions, in this order, and its "
     "end (`commit` or `abort`).",
 )
-class Transact(_Action, frozen=True, kw_only=True, tag="transact"):
+class Transact(OfWorkload, frozen=True, kw_only=True, tag="transact"):
     """Have the transactional producer carry out a transaction."""
 
     partitions: Annotated[tuple[TopicPartition, ...], field.PartitionList()]
@@ -312,7 +316,7 @@ class Transact(_Action, frozen=True, kw_only=True, tag="transact"):
     "transaction with the position (`end` as of `transact`). Each time it knows no more than a client that has just "
     "been started.",
 )
-class Consume(_Action, frozen=True, kw_only=True, tag="consume"):
+class Consume(OfWorkload, frozen=True, kw_only=True, tag="consume"):
     """Have a client read for a group, and commit its position; ``into`` with what it writes of it."""
 
     partition: Annotated[TopicPartition, field.PartitionField()]
@@ -499,9 +503,9 @@ class SlowDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="slow_disk"):
 class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
     """Make every fsync of nodes a lie; what that costs, a loss of power shows."""
 
-    state: Annotated[Switched, field.Choice("state", Switched, help="Whether it lies.", default=Switched.ON)] = (
-        Switched.ON
-    )
+    state: Annotated[
+        Switched, field.Choice("state", Switched, help="Whether fsyncs lie from now on.", default=Switched.ON)
+    ] = Switched.ON
 
     @property
     def is_repair(self) -> bool:
@@ -521,7 +525,9 @@ class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
 class FlipBit(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="flip_bit"):
     """Damage the last stored batch of a partition on brokers."""
 
-    partition: Annotated[TopicPartition, field.PartitionOption("partition", help="Whose batch.")]
+    partition: Annotated[
+        TopicPartition, field.PartitionOption("partition", help="The partition whose last batch is damaged.")
+    ]
 
 
 @action_spec(
@@ -534,7 +540,7 @@ class DiskError(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_error"):
     """Make an operation of nodes' disks fail; their processes end by that."""
 
     operation: Annotated[DiskOperation, field.Choice("operation", DiskOperation, help="Which operation.")]
-    at: Annotated[int, field.Whole("at", help="The how-manieth of them from now on.", low=1, default=1)] = 1
+    at: Annotated[int, field.Whole("at", help="Which of them, counted from now on.", low=1, default=1)] = 1
 
 
 @action_spec(
@@ -547,9 +553,9 @@ class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
     """Let nodes' disks be full; their processes end by that, and again when they are started, until there is room."""
 
     left: Annotated[int, field.Whole("left", help="Bytes that may still be written.", default=0)] = 0
-    state: Annotated[Switched, field.Choice("state", Switched, help="Whether it is full.", default=Switched.ON)] = (
-        Switched.ON
-    )
+    state: Annotated[
+        Switched, field.Choice("state", Switched, help="Whether disks are full from now on.", default=Switched.ON)
+    ] = Switched.ON
 
     @property
     def is_repair(self) -> bool:
@@ -613,9 +619,11 @@ class _OnPermissions(OnNodes[NodeT_co], Generic[NodeT_co], frozen=True, kw_only=
 
     nodes: Annotated[tuple[NodeT_co, ...], field.Principals()]
     operation: Annotated[
-        GrantedOperation, field.Choice("operation", GrantedOperation, help="An operation, by Kafka's name.")
+        GrantedOperation, field.Choice("operation", GrantedOperation, help="What they may do, by Kafka's name.")
     ]
-    topic: Annotated[str | None, field.TopicOption("topic", help="On which topic; the cluster.", default=None)] = None
+    topic: Annotated[
+        str | None, field.TopicOption("topic", help="On which topic; on the cluster if not given.", default=None)
+    ] = None
 
 
 @action_spec(
@@ -625,7 +633,7 @@ class _OnPermissions(OnNodes[NodeT_co], Generic[NodeT_co], frozen=True, kw_only=
     heals="revoke",
 )
 class Grant(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="grant"):
-    """Let nodes do something."""
+    """Give nodes the permission for an operation."""
 
 
 @action_spec(
@@ -634,7 +642,7 @@ class Grant(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="grant"):
     fault="revoke",
 )
 class Revoke(_OnPermissions[NodeT_co], frozen=True, kw_only=True, tag="revoke"):
-    """Let nodes do something no more."""
+    """Take from nodes the permission for an operation."""
 
 
 @action_spec(
@@ -710,21 +718,25 @@ class Isolate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="isolate"):
     clients: Annotated[
         Clients,
         field.Choice(
-            "clients", Clients, help="Its links to clients.", default=Clients.CUT, line_default=Clients.CONNECTED
+            "clients",
+            Clients,
+            help="Whether links to clients are cut, too.",
+            default=Clients.CUT,
+            line_default=Clients.CONNECTED,
         ),
     ] = Clients.CUT
 
 
 @action_spec("cut 0->1", "What 0 dials to 1 is swallowed, in both directions.", fault="cut")
 class Cut(OnLink[NodeT_co], frozen=True, kw_only=True, tag="cut"):
-    """Cut what one node dials to another, in both byte directions."""
+    """Cut the connections that one node dials to another, in both directions."""
 
 
 @action_spec(
     "lose-responses 0->1", "Requests of 0 reach 1, and the answers are swallowed.", verb="lose", fault="lose_responses"
 )
 class LoseResponses(_Action, Generic[NodeT_co], frozen=True, kw_only=True, tag="lose_responses"):
-    """Stop only the bytes that come back on what one node dials to another."""
+    """Stop the answers that one node gets from another; its requests arrive."""
 
     link: Annotated[Link[NodeT_co], field.Arrow("responses")]
 
@@ -773,7 +785,7 @@ class Throttle(OnLink[NodeT_co], frozen=True, kw_only=True, tag="throttle"):
     fault="half_open",
 )
 class HalfOpen(OnLink[NodeT_co], frozen=True, kw_only=True, tag="half_open"):
-    """Stop only the bytes that go there on what one node dials to another."""
+    """Stop what one node sends to another; what comes back on its connections still arrives."""
 
 
 @action_spec(

@@ -44,6 +44,7 @@ YamlValue: TypeAlias = "str | int | bool | list[YamlValue] | dict[str, YamlValue
 """A value in a step."""
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
+_DURATIONS: Final = "a number and ms, s or min, such as 30 s"
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "min": 60_000}
 _ARROW: Final = re.compile(r"(.+?)\s*(?:->|→)\s*(.+)")
 _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -102,6 +103,8 @@ class Option(NamedTuple):
         word: key of the word in a line that it stands for.
         help: for people.
         choices: allowed values; empty for any.
+        metavar: stands for a value in the help.
+        default: what a step means that leaves it out, where that is a value.
         is_required: whether it must be given.
     """
 
@@ -109,6 +112,8 @@ class Option(NamedTuple):
     word: str
     help: str
     choices: tuple[str, ...] = ()
+    metavar: str = "N"
+    default: str | None = None
     is_required: bool = False
 
 
@@ -182,6 +187,7 @@ class _Scalar(Generic[ValueT]):
     """
 
     choices: tuple[str, ...] = ()
+    metavar: str = "N"
 
     def __init__(
         self,
@@ -205,8 +211,19 @@ class _Scalar(Generic[ValueT]):
 
     @property
     def options(self) -> tuple[Option, ...]:
-        option = Option(self._key.replace("_", "-"), self._line, self._help, self.choices, self.is_required)
-        return (option,)
+        has_default = not isinstance(self._default, _Required) and self._default is not None
+        default = str(self.value_of(self._default)) if has_default else None  # type: ignore[arg-type]
+        return (
+            Option(
+                self._key.replace("_", "-"),
+                self._line,
+                self._help,
+                self.choices,
+                self.metavar,
+                default,
+                self.is_required,
+            ),
+        )
 
     def read(self, fields: Fields, names: Names) -> ValueT:
         if isinstance(self._default, _Required):
@@ -220,7 +237,7 @@ class _Scalar(Generic[ValueT]):
     def parse(self, words: Words) -> ValueT:
         word = words.pop_pair(self._line)
         if word is not None:
-            return self.from_word(word)
+            return self._from_word(word)
         if isinstance(self._line_default, _Required):
             raise ValueError(f"{self._line}= is missing")
         return self._line_default
@@ -231,6 +248,12 @@ class _Scalar(Generic[ValueT]):
     def problems(self, value: ValueT, names: Names) -> Iterator[str]:
         yield from ()
 
+    def _from_word(self, word: str) -> ValueT:
+        try:
+            return self.from_word(word)
+        except ValueError as error:
+            raise ValueError(f"{self._key}: {error}") from None
+
     def value_at(self, cursor: Cursor, names: Names) -> ValueT:
         """Returns the value at a place of a step."""
         raise NotImplementedError
@@ -240,7 +263,11 @@ class _Scalar(Generic[ValueT]):
         return self.word_of(value)
 
     def from_word(self, word: str) -> ValueT:
-        """Returns the value of a word."""
+        """Returns the value of a word.
+
+        Raises:
+            ValueError: it has another form.
+        """
         raise NotImplementedError
 
     def word_of(self, value: ValueT) -> str:
@@ -249,6 +276,13 @@ class _Scalar(Generic[ValueT]):
 
 
 # --- Numbers and choices ------------------------------------------------------------------------------------------
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise ValueError(f"{word!r} is no whole number") from None
 
 
 class Whole(_Scalar[int]):
@@ -278,7 +312,7 @@ class Whole(_Scalar[int]):
         return value
 
     def from_word(self, word: str) -> int:
-        return int(word)
+        return _whole(word)
 
     def problems(self, value: int, names: Names) -> Iterator[str]:
         if value < self._low:
@@ -296,7 +330,7 @@ class OptionalWhole(_Scalar[int | None]):
 
     def parse(self, words: Words) -> int | None:
         word = words.pop_pair(self._line)
-        return None if word is None else int(word)
+        return None if word is None else _whole(word)
 
     def format(self, value: int | None) -> list[str]:
         return [] if value is None else [f"{self._line}={value}"]
@@ -330,6 +364,8 @@ class Number(Whole):
 class Duration(Whole):
     """A time, in ms: ``40 ms`` in a step, ``ms=40`` or the like in a line."""
 
+    metavar = "DURATION"
+
     def value_at(self, cursor: Cursor, names: Names) -> int:
         value = duration_ms(cursor)
         for problem in self.problems(value, names):
@@ -340,7 +376,12 @@ class Duration(Whole):
         return f"{value} ms"
 
     def from_word(self, word: str) -> int:
-        return int(word) if word.lstrip("-").isdecimal() else milliseconds(word)
+        if word.lstrip("-").isdecimal():
+            return int(word)
+        try:
+            return milliseconds(word)
+        except ValueError:
+            raise ValueError(f"{word!r} is no duration, allowed: {_DURATIONS}") from None
 
 
 class Span(Duration):
@@ -366,7 +407,7 @@ def duration_ms(cursor: Cursor) -> int:
     try:
         return milliseconds(cursor.text())
     except ValueError:
-        cursor.fail(f"{cursor.text()!r} is no duration, allowed: a number and ms, s or min, such as 30 s")
+        cursor.fail(f"{cursor.text()!r} is no duration, allowed: {_DURATIONS}")
 
 
 def milliseconds(text: str) -> int:
@@ -416,12 +457,14 @@ def read_enum(cursor: Cursor, kind: type[EnumT]) -> EnumT:
 class ProtocolVersion(_Scalar[str | None]):
     """An ``inter.broker.protocol.version``, a release or one of its versions; ``None`` where a step does not say."""
 
+    metavar = "VERSION"
+
     def __init__(self, *, help: str) -> None:
         super().__init__(IBP_PROPERTY, help=help, default=None)
 
     @property
     def options(self) -> tuple[Option, ...]:
-        return (Option(IBP_PROPERTY.replace(".", "-"), IBP_PROPERTY, self._help),)
+        return (Option(IBP_PROPERTY.replace(".", "-"), IBP_PROPERTY, self._help, metavar=self.metavar),)
 
     def value_at(self, cursor: Cursor, names: Names) -> str:
         version = cursor.text()
@@ -439,6 +482,8 @@ class ProtocolVersion(_Scalar[str | None]):
 
 class NodeEra(_Scalar[str | None]):
     """An era, and what a node changes of it: ``kafka-3.9``, ``kip-966,elr=off``; ``None`` where a step names none."""
+
+    metavar = "ERA"
 
     def __init__(self, *, help: str) -> None:
         super().__init__("era", help=help, default=None)
@@ -463,6 +508,8 @@ class NodeEra(_Scalar[str | None]):
 
 class KafkaRelease(_Scalar[str | None]):
     """A release of Apache Kafka, such as 4.2.0; ``None`` where a step names none."""
+
+    metavar = "VERSION"
 
     def __init__(self, *, help: str) -> None:
         super().__init__("kafka", help=help, default=None)
@@ -664,6 +711,13 @@ class Messages:
 # --- Topics, partitions, producers --------------------------------------------------------------------------------
 
 
+def _partition(word: str) -> TopicPartition:
+    topic, _, index = word.rpartition("-")
+    if not topic or not index.isdecimal():
+        raise ValueError(f"{word!r} is no partition, allowed: TOPIC-NUMBER, such as orders-0")
+    return TopicPartition(topic, int(index))
+
+
 class PartitionField:
     """Subject: a partition."""
 
@@ -678,8 +732,7 @@ class PartitionField:
         return {"partition": str(value)}
 
     def parse(self, words: Words) -> TopicPartition:
-        topic, _, index = words.pop().rpartition("-")
-        return TopicPartition(topic, int(index))
+        return _partition(words.pop())
 
     def format(self, value: TopicPartition) -> list[str]:
         return [str(value)]
@@ -706,8 +759,7 @@ class PartitionList:
         return {"partitions": [str(each) for each in value]}
 
     def parse(self, words: Words) -> tuple[TopicPartition, ...]:
-        named = (word.rpartition("-") for word in words.pop().split(","))
-        return tuple(TopicPartition(topic, int(index)) for topic, _, index in named)
+        return tuple(_partition(word) for word in words.pop().split(","))
 
     def format(self, value: tuple[TopicPartition, ...]) -> list[str]:
         return [",".join(map(str, value))]
@@ -720,12 +772,13 @@ class PartitionList:
 class PartitionOption(_Scalar[TopicPartition]):
     """A partition beside a subject of another kind: ``partition=orders-0`` in a line."""
 
+    metavar = "TOPIC-N"
+
     def value_at(self, cursor: Cursor, names: Names) -> TopicPartition:
         return names.partition(cursor)
 
     def from_word(self, word: str) -> TopicPartition:
-        topic, _, index = word.rpartition("-")
-        return TopicPartition(topic, int(index))
+        return _partition(word)
 
     def problems(self, value: TopicPartition, names: Names) -> Iterator[str]:
         yield from names.partition_problems(value)
@@ -734,6 +787,8 @@ class PartitionOption(_Scalar[TopicPartition]):
 class OptionalPartition(_Scalar[TopicPartition | None]):
     """As ``PartitionOption``; ``None`` where there is none."""
 
+    metavar = "TOPIC-N"
+
     def __init__(self, key: str, *, help: str) -> None:
         super().__init__(key, help=help, default=None)
 
@@ -741,8 +796,7 @@ class OptionalPartition(_Scalar[TopicPartition | None]):
         return names.partition(cursor)
 
     def from_word(self, word: str) -> TopicPartition:
-        topic, _, index = word.rpartition("-")
-        return TopicPartition(topic, int(index))
+        return _partition(word)
 
     def problems(self, value: TopicPartition | None, names: Names) -> Iterator[str]:
         if value is not None:
@@ -751,6 +805,8 @@ class OptionalPartition(_Scalar[TopicPartition | None]):
 
 class GroupOption(_Scalar[str]):
     """A consumer group beside a subject of another kind."""
+
+    metavar = "GROUP"
 
     def value_at(self, cursor: Cursor, names: Names) -> str:
         text = cursor.text()
@@ -768,6 +824,8 @@ class GroupOption(_Scalar[str]):
 
 class TopicOption(_Scalar[str | None]):
     """A topic beside a subject of another kind; ``None`` where there is none."""
+
+    metavar = "TOPIC"
 
     def value_at(self, cursor: Cursor, names: Names) -> str:
         return names.topic(cursor)
@@ -860,9 +918,12 @@ class LossField:
     keys: tuple[str, ...] = ("keep", "seed", "kept", "truncation", "names", "disk")
     options: tuple[Option, ...] = (
         Option("keep", "keep", "What is left of the bytes that were not synced.", tuple(each.value for each in Keep)),
-        Option("seed", "seed", "Of what is left; drawn if not given."),
+        Option("seed", "seed", "Seed by which it is drawn what is left; drawn itself if not given."),
         Option(
-            "disk", "disk", "Which file system forgets; posix if not given.", tuple(each.value for each in DiskModel)
+            "disk",
+            "disk",
+            "The file system whose rules say what is forgotten; posix if not given.",
+            tuple(each.value for each in DiskModel),
         ),
     )
     is_required = False
@@ -919,7 +980,7 @@ class LossField:
             exact = ExactLoss(kept=int(kept), truncation=TruncationFate(truncation), names=fate)
         return DiskLoss(
             keep=Keep.NONE if keep is None else Keep(keep),
-            seed=None if seed is None else int(seed),
+            seed=None if seed is None else _whole(seed),
             exact=exact,
             disk=disk,
         )

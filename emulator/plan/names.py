@@ -183,6 +183,16 @@ class Names:
         """The range of broker ids, in words."""
         return "broker 0" if self.brokers == 1 else f"brokers 0 to {self.brokers - 1}"
 
+    @property
+    def _controller_range(self) -> str:
+        last = CONTROLLER + self.controllers - 1
+        return f"the controller {CONTROLLER}" if self.controllers == 1 else f"controllers {CONTROLLER} to {last}"
+
+    @property
+    def _named_nodes(self) -> str:
+        controllers = "controller" if self.controllers == 1 else f"{self._controller_range}, {ACTIVE_CONTROLLER}"
+        return ", ".join((self.broker_range, controllers, *(f"client {name}" for name in sorted(self._kafka_clients))))
+
     def broker_id(self, cursor: Cursor) -> BrokerId:
         """Returns a broker by its id."""
         number = cursor.integer(low=0)
@@ -320,9 +330,9 @@ class Names:
             case FollowingController() if self.controllers == 1:
                 yield f"no controller follows another; {CONTROLLER} is the only one"
             case NamedNode(name=name) if name not in self._given:
-                yield f"no node {name!r}; there are {self.broker_range}, controller, and roles as leader(PARTITION)"
+                yield f"no node {name!r}; there are {self._named_nodes}, and roles as leader(PARTITION)"
             case int() if not self._is_node(node):
-                yield f"no node {node}; there are {self.broker_range} and the controller {CONTROLLER}"
+                yield f"no node {node}; there are {self.broker_range} and {self._controller_range}"
             case _:
                 pass
 

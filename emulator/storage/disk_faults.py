@@ -28,7 +28,7 @@ class DiskFaults(msgspec.Struct, frozen=True, kw_only=True):
         sync_delay_ms: how much longer every fsync takes.
         are_syncs_lost: whether fsync returns although nothing is durable.
         failing: which operation fails with EIO; ``None`` for none.
-        at: the how-manieth of them does, from 1 on.
+        at: which of them fails, counted from 1 on.
         bytes_left: how many bytes may still be written; ``None`` for as many as there is room for.
     """
 

@@ -23,7 +23,7 @@ class LazyCommands(MutableMapping[str, click.Command]):
             module, _, function = command.partition(":")
             command = getattr(importlib.import_module(f"{_COMMANDS}.{module}"), function)
             assert isinstance(command, click.Command), name
-            self._commands[name] = command
+            self._commands[name] = _as_text(command)
         return command
 
     def __setitem__(self, name: str, command: click.Command) -> None:
@@ -67,6 +67,14 @@ class SectionedGroup(click.Group):
             rows = [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+
+def _as_text(command: click.Command) -> click.Command:
+    """Writes code in the help of a command, and of those below it, between single backticks; docstrings have two."""
+    command.help = None if command.help is None else command.help.replace("``", "`")
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        _as_text(each)
+    return command
 
 
 def _same_name(command: str) -> str:

@@ -225,6 +225,9 @@ def test_killing_the_supervisor_ends_everything(terminal: Terminal) -> None:
     # What is left of a dead supervisor is in nobody's way.
     terminal.type("up", "--brokers", "1", "--no-proxies")
     assert "--no-proxies" in terminal.type("chaos", "isolate", "0", code=254)
+    terminal.type("topics", "create", "orders")
+    asked = terminal.type("chaos", "step", "transact: {partitions: [orders-0], records: 1}", code=254)
+    assert "a standing cluster has no workload" in asked
     terminal.type("down", "--as-is")
     assert await_end(terminal.mark) == []
 

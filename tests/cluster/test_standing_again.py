@@ -100,7 +100,7 @@ def test_logs_tell_what_a_node_did(terminal: Terminal) -> None:
     assert " 0-0 #0 NodeStarted role=broker " in first
     assert "the cluster serves" in blue(terminal, "logs")
     assert len(blue(terminal, "logs", "--tail", "2").splitlines()) == 2
-    assert "no node 7, there is: 0, 1, 100, 2" in blue(terminal, "logs", "7", code=254)
+    assert "no node 7; there are: 0, 1, 2, 100" in blue(terminal, "logs", "7", code=254)
 
 
 @pytest.mark.spark

@@ -34,7 +34,7 @@ _PATTERNS = ("literal", "prefixed")
 def acls() -> None:
     """Access control lists of a standing cluster, with the options of kafka-acls.sh.
 
-    The nodes need authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer.
+    The nodes need Kafka's StandardAuthorizer as their authorizer.class.name.
     """
 
 
@@ -51,10 +51,14 @@ def _resource_options(command: "Callable[..., object]") -> "Callable[..., object
             show_default=True,
             help="How names are compared.",
         ),
-        click.option("--allow-principal", metavar="PRINCIPAL", help="Such as User:alice, or User:* for everybody."),
-        click.option("--deny-principal", metavar="PRINCIPAL", help="The same, for what is forbidden."),
-        click.option("--host", metavar="IP", help="From where; every host if not given."),
-        click.option("--operation", type=click.Choice(_OPERATIONS, case_sensitive=False), help="Of what."),
+        click.option(
+            "--allow-principal", metavar="PRINCIPAL", help="Who may: such as User:alice, or User:* for everybody."
+        ),
+        click.option("--deny-principal", metavar="PRINCIPAL", help="Who may not, likewise."),
+        click.option("--host", metavar="IP", help="Address that the entry is about; every host if not given."),
+        click.option(
+            "--operation", type=click.Choice(_OPERATIONS, case_sensitive=False), help="What the entry is about."
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -89,7 +93,7 @@ def list_acls(*, place: Path, output: Output) -> None:
         print_listing(header, rows)
 
 
-@acls.command()
+@acls.command(short_help="Add an entry.")
 @_resource_options
 @directory_option
 @json_option
@@ -115,7 +119,7 @@ def add(*, place: Path, output: Output, **words: str | bool | None) -> None:
     report_done("added", entry, output)
 
 
-@acls.command()
+@acls.command(short_help="Remove entries.")
 @_resource_options
 @directory_option
 @json_option

@@ -21,8 +21,10 @@ def configs() -> None:
     """Dynamic configuration of a standing cluster, with the options of kafka-configs.sh."""
 
 
-_entity_type = click.option("--entity-type", type=click.Choice(_ENTITY_TYPES), required=True, help="Of what.")
-_entity_name = click.option("--entity-name", metavar="NAME", help="Topic, or broker id.")
+_entity_type = click.option(
+    "--entity-type", type=click.Choice(_ENTITY_TYPES), required=True, help="What the properties are of."
+)
+_entity_name = click.option("--entity-name", metavar="NAME", help="The topic, or the id of the broker.")
 _entity_default = click.option("--entity-default", is_flag=True, help="The default of all brokers.")
 
 
@@ -66,12 +68,12 @@ def describe(
     )
 
 
-@configs.command()
+@configs.command(short_help="Set properties, or reset them.")
 @_entity_type
 @_entity_name
 @_entity_default
-@click.option("--add-config", "added", multiple=True, metavar="KEY=VALUE", help="Set a property.")
-@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Reset to the default.")
+@click.option("--add-config", "added", multiple=True, metavar="KEY=VALUE", help="A property to set. May be repeated.")
+@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="A property to reset. May be repeated.")
 @directory_option
 @json_option
 def alter(

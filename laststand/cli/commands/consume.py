@@ -73,7 +73,13 @@ class LineForm(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--print-headers", is_flag=True, help="Put the headers before each value; `laststand` is ours.")
 @click.option("--print-key", is_flag=True, help="Put the key before each value.")
 @click.option("--key-separator", default="\t", metavar="TEXT", help="Between the parts of a line.  [default: a tab]")
-@click.option("--consumer-property", "properties", multiple=True, metavar="KEY=VALUE", help="Kafka's consumer setting.")
+@click.option(
+    "--consumer-property",
+    "properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Kafka's consumer. May be repeated.",
+)
 @directory_option
 @json_option
 def consume(

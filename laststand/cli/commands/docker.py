@@ -16,7 +16,7 @@ def docker() -> None:
     """Find and remove containers and networks of clusters whose harness was killed."""
 
 
-@docker.command()
+@docker.command(short_help="List what was left behind.")
 @json_option
 def ps(output: Output) -> None:
     """List containers and networks of clusters; ABANDONED: their harness is gone."""
@@ -28,7 +28,7 @@ def ps(output: Output) -> None:
     _print(find_leftovers(), output)
 
 
-@docker.command()
+@docker.command(short_help="Remove what was left behind.")
 @click.option("--all", "is_all", is_flag=True, help="Also those of clusters whose harness lives, or is not known here.")
 @json_option
 def prune(output: Output, *, is_all: bool) -> None:

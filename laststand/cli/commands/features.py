@@ -25,7 +25,7 @@ _feature = click.option(
 _dry_run = click.option("--dry-run", is_flag=True, help="Only check whether it is possible.")
 
 
-@features.command()
+@features.command(short_help="Print every feature and its levels.")
 @directory_option
 @json_option
 def describe(place: Path, output: Output) -> None:

@@ -52,7 +52,7 @@ def inspect(partition: str, since: int | None, place: Path, output: Output) -> N
     if not found:
         known = [f"{each.topic}-{each.partition}" for each in report.partitions]
         there = ", ".join(known) or "none"
-        raise UserError(f"no partition {partition}, there is: {there}{suggestion(partition, known)}")
+        raise UserError(f"no partition {partition}; there are: {there}{suggestion(partition, known)}")
     inspected = administer(directory, lambda admin: inspect_partition(admin, report, found[0]))
     if output is Output.JSON:
         print_json(inspected)

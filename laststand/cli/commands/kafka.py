@@ -11,7 +11,7 @@ from laststand.cli.program.exit_codes import ExitCode
 from laststand.cli.program.user_error import UserError
 
 
-@click.group()
+@click.group(short_help="Install and list versions of Apache Kafka.")
 def kafka() -> None:
     """Install and list versions of Apache Kafka, for `run --driver kafka`."""
 

@@ -68,10 +68,10 @@ class Source:
         from laststand.emulator.plan.nodes import CONTROLLER
 
         name = str(CONTROLLER) if node == "controller" else node
-        known = sorted(path.name for path in (directory / "nodes").glob("*"))
+        known = sorted((path.name for path in (directory / "nodes").glob("*")), key=lambda each: (len(each), each))
         if name is not None and name not in known:
             near = suggestion(name, ["controller", *known])
-            raise UserError(f"no node {node}, there is: {', '.join(known) or 'none'}{near}")
+            raise UserError(f"no node {node}; there are: {', '.join(known) or 'none'}{near}")
         self._directory = directory
         self._name = _HARNESS if name is None else name
         self._wants_events = wants_events

@@ -23,7 +23,7 @@ def metadata_quorum() -> None:
     """The quorum of controllers of a standing cluster, as kafka-metadata-quorum.sh shows and changes it."""
 
 
-@metadata_quorum.command()
+@metadata_quorum.command(short_help="Print leader, voters, observers, and how far each log is.")
 @directory_option
 @json_option
 def describe(place: Path, output: Output) -> None:
@@ -74,9 +74,9 @@ def add(node: int, place: Path, output: Output) -> None:
     _print_changed(key, "voter", output)
 
 
-@metadata_quorum.command()
+@metadata_quorum.command(short_help="Make controller NODE an observer.")
 @click.argument("node", type=int)
-@click.option("--directory-id", metavar="ID", help="Of the disk; that of the voter if not given.")
+@click.option("--directory-id", metavar="ID", help="Directory id of its disk; that of the voter if not given.")
 @directory_option
 @json_option
 def remove(node: int, directory_id: str | None, place: Path, output: Output) -> None:
@@ -107,7 +107,7 @@ def _controller(node: int, controllers: "Sequence[NodeId]") -> "NodeId":
     for controller in controllers:
         if controller == node:
             return controller
-    raise UserError(f"no controller {node}, there is: {', '.join(map(str, controllers))}")
+    raise UserError(f"no controller {node}; there are: {', '.join(map(str, controllers))}")
 
 
 def _start(directory: Path, node_id: "NodeId") -> None:

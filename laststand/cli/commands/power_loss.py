@@ -44,9 +44,11 @@ _FATES: Final = {"vanished": "is gone", "came_back": "is back", "other_file": "i
     type=click.Choice([each.value for each in DiskModel]),
     default=DiskModel.POSIX.value,
     show_default=True,
-    help="Which file system forgets.",
+    help="The file system whose rules say what is forgotten.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all that is drawn.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed by which it is drawn what is left."
+)
 @click.option("--restart", is_flag=True, help="Start COMMAND again afterwards, and wait for its end.")
 @json_option
 def power_loss(

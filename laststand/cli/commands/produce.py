@@ -67,12 +67,14 @@ class ProduceOrder(msgspec.Struct, frozen=True, kw_only=True):
     metavar="TEXT",
     help="Lines are KEY, this separator, VALUE. Equal keys go to one partition, as with Kafka's default partitioner.",
 )
-@click.option("--header", "headers", multiple=True, metavar="KEY=VALUE", help="Give every record this header.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="KEY=VALUE", help="Give every record this header. May be repeated."
+)
 @click.option(
     "--timestamp-ms",
     type=click.IntRange(min=0, max=_TIMESTAMP_MAX),
     metavar="MS",
-    help="Of every record, since 1970; when it is sent if not given.",
+    help="Timestamp of every record, since 1970; the time of sending if not given.",
 )
 @click.option(
     "--linger-ms",
@@ -83,16 +85,22 @@ class ProduceOrder(msgspec.Struct, frozen=True, kw_only=True):
     help="Gather lines for so long before they are sent.",
 )
 @click.option(
-    "--batch-size", type=click.IntRange(min=1), metavar="BYTES", help="Of one batch at most. [default: 256 KB]"
+    "--batch-size", type=click.IntRange(min=1), metavar="BYTES", help="Bytes of a batch, at most. [default: 256 KB]"
 )
 @click.option(
     "--compression",
     type=click.Choice(_COMPRESSIONS),
     default="none",
     show_default=True,
-    help="Of batches.",
+    help="How batches are compressed.",
 )
-@click.option("--producer-property", "properties", multiple=True, metavar="KEY=VALUE", help="Kafka's producer setting.")
+@click.option(
+    "--producer-property",
+    "properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Kafka's producer. May be repeated.",
+)
 @directory_option
 @json_option
 def produce(

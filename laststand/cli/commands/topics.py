@@ -70,7 +70,9 @@ def topics() -> None:
     metavar="LIST",
     help="Replicas of each partition instead of the two above: 0:1:2,1:2:0 are two partitions.",
 )
-@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic property.")
+@click.option(
+    "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A property of the topic. May be repeated."
+)
 @click.option("--if-not-exists", is_flag=True, help="Succeed where the topic is there already, whatever it is like.")
 @directory_option
 @json_option
@@ -162,14 +164,23 @@ def list_topics(place: Path, output: Output) -> None:
         click.echo(name)
 
 
-@topics.command()
+@topics.command(short_help="Print partitions as the controller has them.")
 @click.argument("names", nargs=-1, shell_complete=complete_topics)
 @click.option(
-    "--topic", "more_names", multiple=True, metavar="NAME", shell_complete=complete_topics, help="One more of NAMES."
+    "--topic",
+    "more_names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_topics,
+    help="One more of NAMES. May be repeated.",
 )
 @click.option("--under-replicated-partitions", is_flag=True, help="Only partitions that lack a replica in the ISR.")
 @click.option("--under-min-isr-partitions", is_flag=True, help="Only partitions that refuse acks=all.")
-@click.option("--at-min-isr-partitions", is_flag=True, help="Only partitions that would, with one member less.")
+@click.option(
+    "--at-min-isr-partitions",
+    is_flag=True,
+    help="Only partitions that would refuse acks=all if one more member left the ISR.",
+)
 @click.option("--unavailable-partitions", is_flag=True, help="Only partitions without a leader.")
 @click.option("--topics-with-overrides", is_flag=True, help="Only topics that have configs of their own.")
 @click.option(
@@ -252,9 +263,11 @@ def describe(
 
 @topics.command()
 @topic_argument
-@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many there shall be, more than now.")
-@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a topic property.")
-@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="Reset to the default.")
+@click.option(
+    "--partitions", type=click.IntRange(min=1), metavar="N", help="Number of partitions to have, more than now."
+)
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A property to set. May be repeated.")
+@click.option("--delete-config", "deleted", multiple=True, metavar="KEY", help="A property to reset. May be repeated.")
 @directory_option
 @json_option
 def alter(

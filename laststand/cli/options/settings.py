@@ -93,7 +93,7 @@ set_option = click.option(
     metavar="KEY=VALUE",
     shell_complete=complete_settings,
     help="Change a rule of the era, such as elr=off, or a Kafka property of every node, such as min.insync.replicas=2. "
-    "docs/eras.md lists the rules and their values, docs/properties.md the properties.",
+    "May be repeated; docs/eras.md lists the rules and their values, docs/properties.md the properties.",
 )
 """Adds ``--set``; the function gets ``settings``, for ``parse_overrides``."""
 

@@ -13,6 +13,7 @@ from laststand.cli.program.exit_codes import ExitCode
 from laststand.cli.program.failure import CommandFailedError
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import ask, directory_option, locate, lost
+from laststand.emulator.core.errors import suggestion
 from laststand.emulator.core.types import Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
@@ -29,9 +30,11 @@ _NODE_HELP: Final = (
     "NODE is an id, `controller`, or leader(orders-0), follower(orders-0), last-isr(orders-0), elr(orders-0)."
 )
 _ENDS_HELP: Final = "A and B are nodes; A may be `client`, or a client of Kafka by its name."
-_UNPROVED: Final = (
-    "the fault is in force, and nothing was seen to be affected by it: the verdict on this cluster will be unknown"
+_API_HELP: Final = (
+    "API is the kind of message by Kafka's name, such as Fetch, Produce, AlterPartition or Vote, or Stream: the "
+    "metadata that a controller sends to a broker."
 )
+_UNPROVED: Final = "nothing was seen to be affected by it, so the verdict on this cluster will be unknown"
 
 COMMANDS: Final = click.Group()
 """All commands of ``laststand chaos``."""
@@ -88,7 +91,17 @@ def heal(node: str | None, source: str | None, target: str | None, place: Path, 
 
 # --- Commands from the table --------------------------------------------------------------------------------------
 
-_BY_HAND: Final = (actions.HealAll, actions.HealNodes, actions.HealLink, actions.Produce)
+_BY_HAND: Final = (actions.HealAll, actions.HealNodes, actions.HealLink)
+
+
+def _api(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    if name not in Names.apis:
+        raise UserError(f"{name!r} is no kind of message{suggestion(name, Names.apis)}: {_API_HELP}")
+    return name
+
+
+def _complete_api(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    return [each for each in Names.apis if each.startswith(typed)]
 
 
 def _add_command(row: actions.ActionSpec) -> None:
@@ -96,6 +109,9 @@ def _add_command(row: actions.ActionSpec) -> None:
     is_link = is_channel or any(isinstance(field, Ends | Arrow) for field in row.fields.values())
     is_node = any(isinstance(field, Nodes) for field in row.fields.values())
     options = [option for field in row.fields.values() for option in field.options]
+    helps = [
+        text for is_meant, text in ((is_node, _NODE_HELP), (is_link, _ENDS_HELP), (is_channel, _API_HELP)) if is_meant
+    ]
 
     def command(place: Path, output: Output, **given: str | tuple[str, ...] | None) -> int:
         words = [f"{given['a']}->{given['b']}"] if is_link else []
@@ -105,11 +121,11 @@ def _add_command(row: actions.ActionSpec) -> None:
         words += [f"{each.word}={given[_parameter(each)]}" for each in options if given[_parameter(each)] is not None]
         try:
             action = parse_words(row, Words(words))
-        except (ValueError, KeyError) as error:
-            raise UserError(f"{row.line_verb}: {error} is not allowed") from None
+        except ValueError as error:
+            raise UserError(f"{row.line_verb}: {error}") from None
         return _report([_perform(place, action, output)], output)
 
-    command.__doc__ = f"{row.kind.__doc__}\n\n    {_NODE_HELP if is_node else _ENDS_HELP}"
+    command.__doc__ = "\n\n    ".join((str(row.kind.__doc__).replace("``", "`"), *helps))
     decorated: Callable[..., int] = directory_option(json_option(command))
     for option in reversed(options):
         decorated = _click_option(option)(decorated)
@@ -117,7 +133,7 @@ def _add_command(row: actions.ActionSpec) -> None:
         decorated = click.argument("nodes", nargs=-1, required=True, shell_complete=complete_nodes)(decorated)
     if is_channel:
         way = click.argument("way", type=click.Choice([each.value for each in Way]))
-        decorated = click.argument("api", type=click.Choice(Names.apis))(way(decorated))
+        decorated = click.argument("api", callback=_api, shell_complete=_complete_api)(way(decorated))
     if is_link:
         a = click.argument("a", shell_complete=complete_nodes)
         decorated = a(click.argument("b", shell_complete=complete_nodes)(decorated))
@@ -129,13 +145,21 @@ def _parameter(option: Option) -> str:
 
 
 def _click_option(option: Option) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    kind = click.Choice(option.choices) if option.choices else click.STRING
-    return click.option(f"--{option.key}", _parameter(option), type=kind, required=option.is_required, help=option.help)
+    return click.option(
+        f"--{option.key}",
+        _parameter(option),
+        type=click.Choice(option.choices) if option.choices else click.STRING,
+        metavar=None if option.choices else option.metavar,
+        required=option.is_required,
+        default=option.default,
+        show_default=True,
+        help=option.help,
+    )
 
 
 for _row in actions.ACTION_SPECS.values():
     _is_offered = _row.is_on_processes and _row.line_verb
-    if _is_offered and _row.kind not in _BY_HAND and not issubclass(_row.kind, actions.AdminAction):
+    if _is_offered and not issubclass(_row.kind, (*_BY_HAND, actions.OfWorkload, actions.AdminAction)):
         _add_command(_row)
 
 _HEADINGS: Final = {

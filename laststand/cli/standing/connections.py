@@ -219,7 +219,7 @@ def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[
         raise CommandFailedError(f"topic {topic} was created, and has no partition after {_CREATED_WITHIN_S:.0f} s")
     if topic not in counts:
         there = ", ".join(sorted(counts)) or "none"
-        raise UserError(f"no topic {topic!r}, there is: {there}{suggestion(topic, counts)}")
+        raise UserError(f"no topic {topic!r}; there are: {there}{suggestion(topic, counts)}")
     if partition is None:
         return tuple(TopicPartition(topic, index) for index in range(counts[topic]))
     if partition >= counts[topic]:

@@ -79,5 +79,5 @@ def test_a_line_that_is_no_event_is_shown_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("node", ["5", "..", "../..", "0/"])
 def test_a_node_that_there_is_not_is_refused(node: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"no node {node}, there is: 0"):
+    with pytest.raises(UserError, match=f"no node {node}; there are: 0"):
         Source(run_directory(tmp_path), node, wants_events=True, as_text=True)

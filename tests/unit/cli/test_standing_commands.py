@@ -161,6 +161,9 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
         ("power-loss 1 --keep torn --seed 7", actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7))),
         ("power-loss 1 --disk xfs", actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, disk=DiskModel.XFS))),
         ("power-loss 1", actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
+        ("isolate 1", actions.Isolate(nodes=(ONE,), clients=actions.Clients.CUT)),
+        ("slow 1 2 --latency 40ms", actions.Slow(link=Link(ONE, TWO), latency_ms=40)),
+        ("flip-bit 1 --partition orders-0", actions.FlipBit(nodes=(ONE,), partition=TopicPartition("orders", 0))),
         ("isolate 1 --clients connected", actions.Isolate(nodes=(ONE,), clients=actions.Clients.CONNECTED)),
         ("lose-responses client 1", actions.LoseResponses(link=Link(CLIENT, ONE))),
         ("partition 1 controller --one-way", actions.Cut(link=Link(ONE, CONTROLLER))),
@@ -188,6 +191,34 @@ def test_a_fault_is_the_action_of_a_scenario(
 
 
 @pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (
+            "slow 1 2 --latency soon",
+            "slow: latency: 'soon' is no duration, allowed: a number and ms, s or min, such as 30 s",
+        ),
+        (
+            "flip-bit 1 --partition orders",
+            "flip-bit: partition: 'orders' is no partition, allowed: TOPIC-NUMBER, such as orders-0",
+        ),
+        ("lose-next 1 2 Fetch request --count few", "lose-next: count: 'few' is no whole number"),
+        ("power-loss 1 --seed x", "power-loss: 'x' is no whole number"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_the_name_of_its_option(command: str, complaint: str) -> None:
+    result = CliRunner().invoke(cli, ["chaos", *command.split()], standalone_mode=False)
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == complaint
+
+
+def test_a_kind_of_message_that_does_not_exist_is_refused_with_one_that_does() -> None:
+    result = CliRunner().invoke(cli, ["chaos", "hold", "1", "2", "Fech", "request"], standalone_mode=False)
+    assert isinstance(result.exception, UserError)
+    assert "did you mean 'Fetch'?" in str(result.exception)
+    assert len(str(result.exception)) < 300
+
+
+@pytest.mark.parametrize(
     "command", ["kill zookeeper", "isolate 1 zookeeper", "partition 1 zookeeper", "heal zookeeper"]
 )
 def test_a_cluster_without_zookeeper_has_no_such_node(command: str, tmp_path: Path) -> None:
@@ -212,9 +243,14 @@ def test_every_fault_that_processes_have_is_a_command() -> None:
         row.line_verb or row.verb
         for kind, row in actions.ACTION_SPECS.items()
         if DriverName.PROCESS not in row.refused
-        and kind not in {*administration, actions.Produce, actions.HealNodes, actions.HealLink}
+        and kind not in {*administration, actions.HealNodes, actions.HealLink}
+        and not issubclass(kind, actions.OfWorkload)
     }
     assert offered <= set(COMMANDS.commands)
+
+
+def test_what_only_a_workload_does_is_no_command() -> None:
+    assert {"produce", "transact", "consume"}.isdisjoint(COMMANDS.commands)
 
 
 def described(*, leader: int | None, elr: tuple[int, ...]) -> messages.DescribedPartition:
