@@ -13,6 +13,7 @@ from typing import Final
 
 from laststand.emulator.cluster.kafka_cluster import format_log_directory
 from laststand.emulator.cluster.kafka_distribution import KafkaProgram
+from laststand.emulator.cluster.ports import ReservedPort
 from laststand.emulator.core.types import NodeId
 
 CLUSTER_ID: Final = "startedbyhandstarted00"
@@ -32,7 +33,11 @@ hooks:
 def hand_started(kafka: KafkaProgram, folder: Path, *, brokers: int, properties: Mapping[str, str]) -> Iterator[str]:
     """Starts a controller and brokers; yields the addresses of these. ``HOOKS`` are in ``hooks.yaml`` of the folder."""
     nodes = (*range(brokers), _CONTROLLER)
-    ports = free_ports(len(nodes))
+    # Nobody else is given them while a node is down, or is not up yet.
+    reserved = [ReservedPort() for _ in nodes]
+    for each in reserved:
+        each.lend()
+    ports = [each.number for each in reserved]
     for node, port in zip(nodes, ports, strict=True):
         is_controller = node == _CONTROLLER
         data = folder / f"data-{node}"
@@ -53,7 +58,9 @@ def hand_started(kafka: KafkaProgram, folder: Path, *, brokers: int, properties:
         }
         path = folder / f"server-{node}.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
-        command = (str(kafka.java), "-cp", kafka.distribution.class_path, *kafka.jvm_options, "kafka.Kafka", str(path))
+        archive = (f"-XX:SharedArchiveFile={kafka.distribution.class_archive}", "-Xshare:auto", "-Xlog:disable")
+        options = ("-cp", kafka.distribution.class_path, *kafka.jvm_options, *archive)
+        command = (str(kafka.java), *options, "kafka.Kafka", str(path))
         start = f"{shlex.join(command)} >>{node}.log 2>&1 &\necho $! >{node}.pid\n"
         (folder / f"start-{node}.sh").write_text(start)
     names = ", ".join(f"{broker}: '{broker}'" for broker in range(brokers))
@@ -68,6 +75,8 @@ def hand_started(kafka: KafkaProgram, folder: Path, *, brokers: int, properties:
         for path in folder.glob("*.pid"):
             with suppress(ProcessLookupError):
                 os.kill(int(path.read_text()), signal.SIGKILL)
+        for each in reserved:
+            each.close()
 
 
 def await_listener(port: int) -> None:
@@ -78,14 +87,3 @@ def await_listener(port: int) -> None:
             return
         assert time.monotonic() < deadline, f"nobody listens at port {port}"
         time.sleep(0.2)
-
-
-def free_ports(count: int) -> list[int]:
-    """Returns different ports at which nobody listens."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.cluster
 
 ORDERS = TopicPartition("orders", 0)
 PROPERTIES = (
-    ("broker.heartbeat.interval.ms", "100"),
-    ("broker.session.timeout.ms", "2000"),
+    ("broker.heartbeat.interval.ms", "250"),
+    ("broker.session.timeout.ms", "4000"),
     ("unclean.leader.election.enable", "true"),
     ("leader.recovery.min.ms", "600"),
     ("stray.delete.delay.ms", "0"),

@@ -16,10 +16,12 @@ import psutil
 import pytest
 
 from tests.cluster.signals import default_signals
-from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing
+from tests.cluster.survivors import MARK, leave_nothing
 from tests.documented_scenarios import ROOT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+DEADLINE_S: Final = 120.0
 
 REGRESSIONS: Final = "tests/simulation/regressions"
 

@@ -40,7 +40,7 @@ async def producing(cluster: StandingCluster, client: str, **settings: object) -
         bootstrap_servers=cluster.bootstrap_servers_of(client),
         client_id=client,
         acks="all",
-        request_timeout_ms=2000,
+        request_timeout_ms=5000,  # an answer that only a busy machine delays is not one that is lost
         retry_backoff_ms=50,
         **settings,
     )

@@ -20,6 +20,7 @@ from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster
 
+DEADLINE_S = 30.0
 LINK = Link(ZERO, ONE)
 HEARTBEATS = Link(ONE, CONTROLLER)
 FAULTS = {
@@ -40,7 +41,9 @@ async def test_a_fault_bites_once_and_is_healed(fault: actions.Action, tmp_path:
         assert (await execute(target, actions.HealLink(link=LINK))).bit
         assert target.cluster.toxiproxy is not None
         assert target.cluster.toxiproxy.broken == ()
-        assert await target.cluster.toxiproxy.round_trip(LINK, timeout_s=5) < 0.1
+        # One of several, as a busy machine may be late by itself.
+        taken_s = [await target.cluster.toxiproxy.round_trip(LINK, timeout_s=DEADLINE_S) for _ in range(10)]
+        assert min(taken_s) < 0.1
 
 
 async def test_a_link_is_cut_that_brings_bytes_late_as_on_a_busy_machine(tmp_path: Path) -> None:
@@ -55,7 +58,7 @@ async def test_a_reset_ends_connections_and_leaves_the_link_usable(tmp_path: Pat
         async with target.cluster.toxiproxy.open_probe(LINK) as connection:
             await connection.round_trip()
             assert (await execute(target, actions.Reset(link=LINK))).bit
-            await connection.await_end(timeout_s=5)
+            await connection.await_end(timeout_s=DEADLINE_S)
         assert target.cluster.toxiproxy.broken == ()
         assert (await execute(target, actions.Reset(link=LINK))).bit, "it can be reset again"
 

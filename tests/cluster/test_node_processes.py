@@ -45,7 +45,8 @@ pytestmark = pytest.mark.cluster
 CONTROLLER = NodeId(100)
 BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
 CAUSE = CauseId("test")
-KEEPALIVE = keepalive_for(session_timeout_ms=9000)
+KEEPALIVE = keepalive_for(session_timeout_ms=60_000)
+"""A process that does not get to run for some seconds is not given up."""
 
 
 def topic_id(name: str) -> TopicId:
@@ -214,8 +215,8 @@ async def test_a_controller_asks_brokers_what_they_hold_and_elects_one(tmp_path:
     properties = {
         "min.insync.replicas": "2",
         "unclean.recovery.manager.enabled": "true",
-        "broker.session.timeout.ms": "1000",
-        "broker.heartbeat.interval.ms": "200",
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
     }
     orders, replicas = TopicPartition("orders", 0), BROKERS[:2]
     unexpected: list[ProcessEnd] = []

@@ -27,7 +27,7 @@ CALLER = NodeId(7)
 PEER = NodeId(1)
 CAUSE = CauseId("test")
 TOKEN = RunToken.draw()
-QUICK = Keepalive(interval_ms=200, timeout_ms=200)
+QUICK = Keepalive(interval_ms=200, timeout_ms=2000)
 
 
 class Forwarder:
@@ -187,14 +187,15 @@ async def test_a_request_into_a_cut_times_out_and_the_heal_is_noticed() -> None:
         forwarder.is_cut = False
 
         outcomes: Sequence[Outcome] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not (outcomes and isinstance(outcomes[-1], inputs.ResponseReceived)):
                 outcomes = [*outcomes, await caller.call(messages.MetadataRequest(), timeout_ms=1000)]
 
 
 async def test_a_stream_times_out_its_requests_one_by_one() -> None:
     async with linked(keepalive=keepalive_for(session_timeout_ms=9000)) as (caller, _, peer):
-        outcome = await caller.call(messages.FetchRequest(partitions=()), timeout_ms=200)
+        assert isinstance(await caller.call(messages.MetadataRequest()), inputs.ResponseReceived)  # it is connected
+        outcome = await caller.call(messages.FetchRequest(partitions=()), timeout_ms=1000)
         assert isinstance(outcome, inputs.RequestFailed)
         assert outcome.failure is RequestFailure.TIMED_OUT
 
@@ -244,8 +245,9 @@ def order(intervention: Intervention, kind: MessageKind, count: int | None = Non
 
 async def test_a_lost_response_fails_its_request_alone() -> None:
     async with linked(keepalive=QUICK) as (caller, _, peer):
+        assert isinstance(await caller.call(messages.MetadataRequest()), inputs.ResponseReceived)  # it is connected
         peer.interceptor.obey(order(Intervention.LOSE_NEXT, METADATA_RESPONSES, 1))
-        lost = await caller.call(messages.MetadataRequest(), timeout_ms=200)
+        lost = await caller.call(messages.MetadataRequest(), timeout_ms=1000)
         assert isinstance(lost, inputs.RequestFailed)
         assert lost.failure is RequestFailure.TIMED_OUT
         assert isinstance(await caller.call(messages.MetadataRequest()), inputs.ResponseReceived)

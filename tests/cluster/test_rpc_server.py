@@ -84,7 +84,7 @@ def stumble(
 
 async def test_a_bug_in_a_stream_reaches_the_handler_that_ends_the_process() -> None:
     bugs = Bugs()
-    async with serving(stumble) as channel, asyncio.timeout(5):
+    async with serving(stumble) as channel, asyncio.timeout(30):
         call = channel.stream(FETCH_STREAM)()
         await call.write(EMPTY_FETCH)
         await bugs.happened.wait()
@@ -94,7 +94,7 @@ async def test_a_bug_in_a_stream_reaches_the_handler_that_ends_the_process() -> 
 
 async def test_a_bug_in_a_unary_call_reaches_the_handler_that_ends_the_process() -> None:
     bugs = Bugs()
-    async with serving(stumble) as channel, asyncio.timeout(5):
+    async with serving(stumble) as channel, asyncio.timeout(30):
         code = await code_of(channel.unary(METADATA)(b"", None))
         await bugs.happened.wait()
         assert code is grpc.StatusCode.UNKNOWN
@@ -103,7 +103,7 @@ async def test_a_bug_in_a_unary_call_reaches_the_handler_that_ends_the_process()
 
 async def test_nonsense_is_refused_and_is_no_bug() -> None:
     bugs = Bugs()
-    async with serving(stumble) as channel, asyncio.timeout(5):
+    async with serving(stumble) as channel, asyncio.timeout(30):
         stream = channel.stream(FETCH_STREAM)()
         await stream.write(NONSENSE)
         assert await stream.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -122,7 +122,7 @@ async def test_a_caller_that_vanishes_is_no_bug() -> None:
         arrived.append(responder)
         has_arrived.set()
 
-    async with serving(keep) as channel, asyncio.timeout(5):
+    async with serving(keep) as channel, asyncio.timeout(30):
         stream = channel.stream(FETCH_STREAM)()
         await stream.write(EMPTY_FETCH)
         await has_arrived.wait()
@@ -142,7 +142,7 @@ async def test_a_request_that_is_held_longer_than_its_call_arrives_with_its_send
     ) -> None:
         senders.append(responder.requester)
 
-    async with serving(note, dialler=NodeId(1), interceptor=interceptor) as channel, asyncio.timeout(5):
+    async with serving(note, dialler=NodeId(1), interceptor=interceptor) as channel, asyncio.timeout(30):
         call = asyncio.ensure_future(channel.unary(METADATA)(b"", None))
         await held.wait()
         call.cancel()

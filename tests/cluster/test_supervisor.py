@@ -200,17 +200,23 @@ async def test_a_paused_child_can_be_stopped_and_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "reason"),
+    ("program", "reason", "timeout_s"),
     [
-        ("raise SystemExit('no disk')", "ended before it was ready"),
-        ("import os, time; os.write(int(os.environ['LASTSTAND_READY_FD']), b'yes\\n'); time.sleep(60)", "instead of"),
-        ("import time; time.sleep(60)", "not ready within"),
+        ("raise SystemExit('no disk')", "ended before it was ready", 60),
+        (
+            "import os, time; os.write(int(os.environ['LASTSTAND_READY_FD']), b'yes\\n'); time.sleep(60)",
+            "instead of",
+            60,
+        ),
+        ("import time; time.sleep(60)", "not ready within", 0.2),
     ],
 )
-async def test_a_child_that_does_not_become_ready_is_ended(tmp_path: Path, program: str, reason: str) -> None:
+async def test_a_child_that_does_not_become_ready_is_ended(
+    tmp_path: Path, program: str, reason: str, timeout_s: float
+) -> None:
     async with Supervisor() as supervisor:
         with pytest.raises(StartError, match=reason) as caught:
-            await supervisor.start(serving(tmp_path, program=program), timeout_s=2)
+            await supervisor.start(serving(tmp_path, program=program), timeout_s=timeout_s)
         assert supervisor.children == {}
         assert supervisor.ends == (caught.value.end,)
 

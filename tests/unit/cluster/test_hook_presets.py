@@ -19,9 +19,10 @@ from click.testing import CliRunner
 from laststand.cli.main import cli
 from laststand.emulator.cluster.hook_presets import PRESETS, preset
 from laststand.emulator.cluster.hooks import read_hooks, run_check, run_hook
+from laststand.emulator.cluster.ports import ReservedPort
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.errors import ConfigError, EmulatorError
-from tests.cluster.hand_started_kafka import await_listener, free_ports
+from tests.cluster.hand_started_kafka import await_listener
 from tests.fake_programs import write_fakes
 
 CONTAINER: Final = "docker compose ps --all --quiet kafka-1"
@@ -109,7 +110,10 @@ def test_of_kubernetes_no_pod_is_stopped_that_has_others_behind_it(
 @pytest.fixture
 def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Yields the port of a proxy to somebody who answers; ``curl`` shows the token that our server wants."""
-    api, port = free_ports(2)
+    reserved = [ReservedPort(), ReservedPort()]
+    for each in reserved:
+        each.lend()
+    api, port = (each.number for each in reserved)
     token = tmp_path / "token"
     token.write_text("a" * 64)
     curl = tmp_path / "bin" / "curl"
@@ -136,6 +140,8 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         finally:
             server.kill()
             server.wait()
+            for each in reserved:
+                each.close()
 
 
 def echo(listener: socket.socket) -> None:
