@@ -98,5 +98,11 @@ class GroupRemoved(msgspec.Struct, frozen=True, kw_only=True):
     group_id: str
 
 
-GroupRecord: TypeAlias = OffsetCommitted | OffsetRemoved | GroupMetadata | GroupRemoved | TransactionEnded
+class PositionsHeld(msgspec.Struct, frozen=True, kw_only=True):
+    """Positions that were committed before this record are told to nobody: some may be lost (KIP-704); not Kafka's."""
+
+
+GroupRecord: TypeAlias = (
+    OffsetCommitted | OffsetRemoved | GroupMetadata | GroupRemoved | PositionsHeld | TransactionEnded
+)
 """A record of ``__consumer_offsets``, in which markers end transactions that committed positions."""

@@ -191,11 +191,26 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     transaction whose end was lost stays open: readers of committed records stop there and never go on (KAFKA-20716).
     """
 
+    recovery_asks_coordinator: bool = True
+    """A leader that recovers asks how open transactions ended before it aborts them (KIP-704).
+
+    KIP-704: "any necessary recovery steps"; Kafka has none. A commit whose marker was lost with its leader is written
+    again where the coordinator's log is whole; an abort is a guess, and undoes what the producer was told.
+    """
+
     txn_recovery: TxnRecovery = TxnRecovery.ABORT_ONGOING
     """The recovery of a coordinator of transactions whose log was elected uncleanly.
 
     KIP-704: "any necessary recovery steps"; Kafka has none. A transaction whose decision was lost looks ongoing: its
     producer may have been told that it is committed, and some partitions may have its end (KAFKA-20716).
+    """
+
+    txn_recovery_scan: bool = True
+    """A leader ends open transactions that no coordinator knows, whenever it or a coordinator was elected (KIP-704).
+
+    KIP-704: "any necessary recovery steps"; Kafka leaves it to an administrator (``kafka-transactions.sh
+    find-hanging``, KIP-664). A coordinator whose log lost a transactional id, or a partition of a transaction, writes
+    no marker there, and readers of committed records stop for good.
     """
 
     group_recovery: GroupRecovery = GroupRecovery.REBALANCE
@@ -417,7 +432,9 @@ _KAFKA_4_2: Final = replace(
     unclean_pick=UncleanPick.FIRST,
     recovering_gate=False,
     recovery_aborts_transactions=False,
+    recovery_asks_coordinator=False,
     txn_recovery=TxnRecovery.OFF,
+    txn_recovery_scan=False,
     group_recovery=GroupRecovery.OFF,
     stray_cleanup=StrayCleanup.RENAME,
     clear_elr_on_min_isr_change=ClearElr.ALWAYS,

@@ -11,7 +11,8 @@ import msgspec
 from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
-from laststand.emulator.core.types import ProducerEpoch, ProducerId, TopicPartition
+from laststand.emulator.core.transaction_records import TransactionState
+from laststand.emulator.core.types import LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition
 
 NO_PRODUCER_ID = ProducerId(-1)
 NO_PRODUCER_EPOCH = ProducerEpoch(-1)
@@ -174,15 +175,53 @@ class WriteTxnMarkersResponse(Message, frozen=True, kw_only=True):
     markers: tuple[MarkerOutcome, ...]
 
 
+class TransactionsOfProducersRequest(TransactionMessage, frozen=True, kw_only=True):
+    """A leader asks what a coordinator knows of producers whose transactions are open in a log; not Kafka's.
+
+    Attributes:
+        partition: of ``__transaction_state``.
+        leader_epoch: of that partition, as the leader that asks knows it.
+        producer_ids: whose transactions are open.
+    """
+
+    partition: int
+    leader_epoch: LeaderEpoch
+    producer_ids: tuple[ProducerId, ...]
+
+
+class KnownTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """The last transaction of a producer, as of what is committed; fields as of ``TransactionMetadata``."""
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    state: TransactionState
+    client_version: int
+
+
+class TransactionsOfProducersResponse(Message, frozen=True, kw_only=True):
+    """Those of the producers that this partition of ``__transaction_state`` knows; none with an error."""
+
+    error: ErrorCode
+    transactions: tuple[KnownTransaction, ...] = ()
+
+
 TransactionalIdRequest: TypeAlias = InitTransactionRequest | EndTxnRequest | DescribeTransactionRequest
 """A request about one transactional id, to its coordinator."""
 
 TransactionalIdResponse: TypeAlias = InitTransactionResponse | EndTxnResponse | DescribeTransactionResponse
 
 TransactionRequest: TypeAlias = (
-    TransactionalIdRequest | ListTransactionsRequest | AddPartitionsToTxnRequest | WriteTxnMarkersRequest
+    TransactionalIdRequest
+    | ListTransactionsRequest
+    | AddPartitionsToTxnRequest
+    | WriteTxnMarkersRequest
+    | TransactionsOfProducersRequest
 )
 
 TransactionResponse: TypeAlias = (
-    TransactionalIdResponse | ListTransactionsResponse | AddPartitionsToTxnResponse | WriteTxnMarkersResponse
+    TransactionalIdResponse
+    | ListTransactionsResponse
+    | AddPartitionsToTxnResponse
+    | WriteTxnMarkersResponse
+    | TransactionsOfProducersResponse
 )

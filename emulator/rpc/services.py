@@ -53,6 +53,7 @@ UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
         transaction_messages.EndTxnRequest,
         transaction_messages.AddPartitionsToTxnRequest,
         transaction_messages.WriteTxnMarkersRequest,
+        transaction_messages.TransactionsOfProducersRequest,
         group_messages.OffsetCommitRequest,
         group_messages.OffsetFetchRequest,
     ),

@@ -8,6 +8,8 @@
     key of a group    = 2 i16 | group string
     its value         = 3 i16 | protocolType string | generation i32 | protocol string? | leader string?
                         | currentStateTimestamp i64 | count i32 | members
+    key of a hold     = 704 i16, which Kafka passes over
+    its value         = empty
     member            = memberId string | instanceId string? | clientId string | clientHost string
                         | rebalanceTimeout i32 | sessionTimeout i32 | subscription bytes | assignment bytes
 
@@ -27,13 +29,14 @@ from laststand.emulator.core.group_records import (
     MemberMetadata,
     OffsetCommitted,
     OffsetRemoved,
+    PositionsHeld,
 )
 from laststand.emulator.core.types import LeaderEpoch, TopicId, TopicPartition
 from laststand.emulator.core.uuid_text import uuid_bytes
 from laststand.emulator.storage.fields import INT16, INT32, INT64, FieldError, FieldReader
 from laststand.emulator.storage.varint import varint
 
-_OFFSET, _GROUP = 1, 2
+_OFFSET, _GROUP, _HOLD = 1, 2, 704
 _EXPIRING, _LEGACY_OFFSET, _CURRENT_OFFSET = 1, 3, 4
 _GROUP_VERSION: Final = 3
 _TOPIC_ID_TAG: Final = 0
@@ -45,7 +48,7 @@ _TIMES: Final = struct.Struct(">qq")
 _TIMEOUTS: Final = struct.Struct(">ii")
 
 
-KeyedRecord: TypeAlias = OffsetCommitted | OffsetRemoved | GroupMetadata | GroupRemoved
+KeyedRecord: TypeAlias = OffsetCommitted | OffsetRemoved | GroupMetadata | GroupRemoved | PositionsHeld
 
 
 def encode_key(record: KeyedRecord) -> bytes:
@@ -59,6 +62,8 @@ def encode_key(record: KeyedRecord) -> bytes:
             return INT16.pack(_OFFSET) + name + INT32.pack(partition.partition)
         case GroupMetadata(group_id=group_id) | GroupRemoved(group_id=group_id):
             return INT16.pack(_GROUP) + _string(group_id)
+        case PositionsHeld():
+            return INT16.pack(_HOLD)
 
 
 def encode_value(record: KeyedRecord) -> bytes | None:
@@ -66,6 +71,8 @@ def encode_value(record: KeyedRecord) -> bytes | None:
     match record:
         case OffsetRemoved() | GroupRemoved():
             return None
+        case PositionsHeld():
+            return b""
         case OffsetCommitted(retention_ms=None):
             leader_epoch = -1 if record.leader_epoch is None else record.leader_epoch
             metadata = record.metadata.encode()
@@ -154,6 +161,8 @@ def decode_record(key: bytes | None, value: bytes | None) -> GroupRecord | None:
         case 2:
             group_id = _text(reader)
             return GroupRemoved(group_id=group_id) if value is None else _group(group_id, FieldReader(value))
+        case 704:  # _HOLD
+            return PositionsHeld()
         case _:
             return None
 

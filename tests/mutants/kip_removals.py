@@ -878,34 +878,64 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-704",
-        place="core/broker/replicas/leader_recovery.py::LeaderRecovery._finish_if_due",
-        code="if self._encode is not None and self._config.switches.recovery_aborts_transactions:",
-        instead="if self._encode is None:",
+        place="core/broker/transactions/recovery.py::LogMender.find_ends",
+        code="if not self._switches.recovery_aborts_transactions:",
+        instead="if True:",
         test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_transaction_whose_end_was_lost_is_aborted",
     ),
     Removal(
         row="kip-704",
-        place="core/broker/transactions/coordinator.py::TransactionCoordinator.__init__",
-        code="if was_unclean and config.switches.txn_recovery is TxnRecovery.ABORT_ONGOING:",
-        instead="if False:",
+        place="core/broker/transactions/inquiry.py::end_of",
+        code="result, epoch = decided, transaction.producer_epoch",
+        instead="pass",
         test=(
-            "tests/unit/simulator/oracle/test_transactions.py::"
-            "test_an_uncleanly_elected_coordinator_aborts_what_looks_ongoing"
+            "tests/unit/core/broker/transactions/test_inquiry.py::"
+            "test_a_decision_is_written_what_goes_on_is_left_and_what_nobody_knows_is_aborted"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/groups/membership.py::Membership.fence_generations",
-        code="group.generation_id += GENERATION_JUMP",
-        instead="pass",
+        place="core/broker/transactions/scan.py::OpenTransactionScans.settle",
+        code="if not self._is_on or not (self._has_news or turn.turned):",
+        instead="if True:",
+        test=(
+            "tests/unit/simulator/test_recovery_of_coordinators.py::"
+            "test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_leader_that_asks"
+        ),
+    ),
+    Removal(
+        row="kip-704",
+        place="core/broker/transactions/recovery.py::aborts",
+        code="if each.state is TransactionState.ONGOING:",
+        instead="if False:",
+        test=(
+            "tests/unit/simulator/test_recovery_of_coordinators.py::"
+            "test_a_coordinator_that_fails_in_the_midst_of_its_recovery_begins_again_and_ends"
+        ),
+    ),
+    Removal(
+        row="kip-704",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery._mend",
+        code="if not mender.needs_records(name):",
+        instead="if True:",
+        test=(
+            "tests/unit/simulator/test_recovery_of_coordinators.py::"
+            "test_a_coordinator_that_fails_in_the_midst_of_its_recovery_begins_again_and_ends"
+        ),
+    ),
+    Removal(
+        row="kip-704",
+        place="core/broker/groups/recovery.py::fences",
+        code="generation_id = each.generation_id + GENERATION_JUMP",
+        instead="generation_id = each.generation_id",
         test=(
             "tests/unit/core/broker/groups/test_failover.py::test_a_generation_that_was_lost_is_given_to_nobody_else"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/groups/offsets.py::Offsets.hold",
-        code="self._held_before = self._log.end_offset",
+        place="core/broker/groups/offsets.py::OffsetTable.replay",
+        code="self.held_before = log_offset",
         instead="pass",
         test=(
             "tests/unit/core/broker/groups/test_failover.py::"

@@ -148,6 +148,8 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             why="schedules have no groups; a position that is told too early, or too late, is no record that is lost",
         ),
         ("recovery_aborts_transactions", "off"): Harmless(scenario="-", why="schedules have no transactions"),
+        ("recovery_asks_coordinator", "off"): Harmless(scenario="-", why="schedules have no transactions"),
+        ("txn_recovery_scan", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("txn_recovery", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("group_recovery", "hold"): Harmless(scenario="-", why="schedules have no groups"),
         ("group_recovery", "off"): Harmless(scenario="-", why="schedules have no groups"),

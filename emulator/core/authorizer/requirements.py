@@ -57,6 +57,7 @@ REQUIREMENTS: Final[Mapping[type[Message], Requirement]] = {
     transaction_messages.EndTxnRequest: _WRITE_TRANSACTION,
     transaction_messages.AddPartitionsToTxnRequest: _INTER_BROKER,
     transaction_messages.WriteTxnMarkersRequest: _INTER_BROKER._replace(on_cluster=AclOperation.ALTER),
+    transaction_messages.TransactionsOfProducersRequest: _INTER_BROKER,
     group_messages.OffsetCommitRequest: Requirement(AclOperation.READ, Subject.GROUP),
     group_messages.OffsetFetchRequest: Requirement(AclOperation.DESCRIBE, Subject.GROUP),
     messages.ProduceRequest: Requirement(AclOperation.WRITE, Subject.TOPICS),

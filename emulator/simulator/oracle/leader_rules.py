@@ -11,6 +11,7 @@ from laststand.emulator.core.broker.replicas.invariants import check_hosted_part
 from laststand.emulator.core.broker.replicas.isr import Committed, PendingExpand
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import (
     BrokerId,
     LeaderEpoch,
@@ -86,13 +87,17 @@ class LeaderRules:
         self._stand_down(node_id, name)
 
     def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
-        """A batch was appended: M8, and M18 where a leader that recovers took it; it may end transactions itself."""
+        """A batch was appended: M8, and M18 where a leader that recovers took it from somebody.
+
+        It may end transactions itself, and write what a coordinator's log needs; clients cannot write there.
+        """
         if event.role is not events.AppendRole.LEADER:
             return
         leader = self._leaders.setdefault((name, event.topic_id, event.leader_epoch), node_id)
         if leader != node_id:
             self._alarm_log.report("M8", name, f"{name}: epoch {event.leader_epoch} has leaders {leader} and {node_id}")
-        if self._is_recovering(node_id, name) and not event.ends_transaction:
+        is_own = event.ends_transaction or name.topic in INTERNAL_TOPICS
+        if self._is_recovering(node_id, name) and not is_own:
             self._alarm_log.report("M18", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
 
     def high_watermark_advanced(

@@ -60,12 +60,10 @@ class Loaded(NamedTuple):
     Attributes:
         partition: led by this broker.
         records: of its log.
-        was_unclean: its leader was elected uncleanly, and has recovered (KIP-704): records may be lost.
     """
 
     partition: Partition
     records: Sequence[LoadedRecord]
-    was_unclean: bool = False
 
 
 class HostedShards(Generic[ShardT]):
@@ -93,7 +91,6 @@ class HostedShards(Generic[ShardT]):
         self._make = make
         self._on_resigned = on_resigned
         self._shards: dict[TopicPartition, ShardT | _Loading] = {}
-        self._unclean_epochs: dict[TopicPartition, LeaderEpoch] = {}
 
     @property
     def is_loading(self) -> bool:
@@ -124,8 +121,7 @@ class HostedShards(Generic[ShardT]):
         """Begins to coordinate, unless what was read is of an earlier epoch or the partition is led no more."""
         loading = self._shards.get(read.partition)  # none, if the partition is another topic's
         if isinstance(loading, _Loading) and loading.leader_epoch == read.leader_epoch:
-            was_unclean = self._unclean_epochs.get(read.partition) == loading.leader_epoch
-            self._shards[read.partition] = self._make(turn, Loaded(loading.partition, read.records, was_unclean))
+            self._shards[read.partition] = self._make(turn, Loaded(loading.partition, read.records))
 
     def settle(self, turn: Turn) -> None:
         """Follows the leaderships and high watermarks that this step changed."""
@@ -136,8 +132,6 @@ class HostedShards(Generic[ShardT]):
     def _check(self, turn: Turn, name: TopicPartition) -> None:
         partition = self._hosted.get(name)
         is_led = partition is not None and partition.is_leader and not partition.is_recovering
-        if partition is not None and partition.is_leader and partition.is_recovering:
-            self._unclean_epochs[name] = partition.leader_epoch
         shard = self._shards.get(name)
         if shard is not None and not (
             is_led and shard.partition is partition and shard.leader_epoch == shard.partition.leader_epoch

@@ -47,10 +47,7 @@ class GroupCoordinator:
         self, config: BrokerConfig, hosted: HostedPartitions, encode: EncodeRecords, verify: VerifyTransaction | None
     ) -> None:
         def make(turn: Turn, loaded: Loaded) -> GroupShard:
-            shard = GroupShard(turn, loaded.partition, encode, config.properties, loaded.records, verify=verify)
-            if loaded.was_unclean:
-                shard.recover(turn, config.switches.group_recovery)
-            return shard
+            return GroupShard(turn, loaded.partition, encode, config.properties, loaded.records, verify=verify)
 
         self.shards = HostedShards(OFFSETS_TOPIC, config, hosted, make)
         self._gone: list[TopicPartition] = []

@@ -53,10 +53,6 @@ class JoinTimer(NamedTuple):
     group_id: str
 
 
-GENERATION_JUMP: Final = 1000
-"""Distance from the newest generation in a log that lost records to the next one."""
-
-
 class SyncTimer(NamedTuple):
     """The end of a rebalance's second half: whoever has not asked for its assignment by then is out."""
 
@@ -111,16 +107,6 @@ class Membership:
             for member in group.members.values():
                 self._start_session(turn, group, member)
             if len(group.members) > self._properties.group_max_size:
-                self._prepare_rebalance(turn, group)
-
-    def fence_generations(self, turn: Turn) -> None:
-        """Takes every group to a generation that none which is lost can have had, and has its members join again."""
-        for group in list(self.groups.values()):
-            if group.protocol_type is None:
-                continue
-            group.generation_id += GENERATION_JUMP
-            self._log.append(turn, (group.record(),), _ignore)
-            if group.members and group.may_rebalance:
                 self._prepare_rebalance(turn, group)
 
     def unload(self, turn: Turn) -> None:

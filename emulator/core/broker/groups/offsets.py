@@ -27,7 +27,13 @@ from laststand.emulator.core.group_messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from laststand.emulator.core.group_records import GroupRecord, GroupRemoved, OffsetCommitted, OffsetRemoved
+from laststand.emulator.core.group_records import (
+    GroupRecord,
+    GroupRemoved,
+    OffsetCommitted,
+    OffsetRemoved,
+    PositionsHeld,
+)
 from laststand.emulator.core.transaction_records import TransactionEnded
 from laststand.emulator.core.types import Offset, ProducerId, ProducerIdentity, TopicPartition
 
@@ -47,12 +53,16 @@ class OffsetTable:
 
     Those of a transaction are pending until its marker; then each counts unless a later record has set another
     meanwhile.
+
+    Attributes:
+        held_before: positions whose record is before this offset are told to nobody.
     """
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[TopicPartition, OffsetCommitted]] = {}
         self._log_offsets: dict[tuple[str, TopicPartition], Offset] = {}
         self._pending: dict[ProducerId, dict[tuple[str, TopicPartition], _Pending]] = {}
+        self.held_before: Offset | None = None
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, OffsetCommitted]:
         """Returns the positions of a group."""
@@ -81,6 +91,8 @@ class OffsetTable:
                     pending.pop((group_id, partition), None)
             case GroupRemoved(group_id=group_id):
                 self._groups.pop(group_id, None)
+            case PositionsHeld():
+                self.held_before = log_offset
             case TransactionEnded(producer_id=producer_id, marker=marker):
                 ended = self._pending.pop(producer_id, {})
                 if marker.result is TransactionResult.COMMIT:
@@ -124,11 +136,6 @@ class Offsets:
         self._retention_ms = retention_ms
         self.written = OffsetTable()
         self.committed = OffsetTable()
-        self._held_before: Offset | None = None
-
-    def hold(self) -> None:
-        """Answers no position that was committed before this call."""
-        self._held_before = self._log.end_offset
 
     def commit(self, turn: Turn, caller: Caller, request: OffsetCommitRequest) -> None:
         """Commits positions that their sender may commit; neither log nor former position is looked at."""
@@ -206,7 +213,7 @@ class Offsets:
 
     def _held(self, request: OffsetFetchRequest, found: OffsetFetchResponse) -> frozenset[TopicPartition]:
         """Returns the partitions whose position is not answered, as it may not be the last that was committed."""
-        held_before = self._held_before
+        held_before = self.written.held_before
         if held_before is None:
             return frozenset()
         known = tuple(offset.partition for offset in found.offsets)

@@ -45,7 +45,7 @@ from laststand.emulator.core.group_records import (
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.transaction_messages import AddPartitions
 from laststand.emulator.core.transaction_records import TransactionEnded
-from laststand.emulator.core.types import GroupRecovery, LeaderEpoch, ProducerIdentity, TopicPartition
+from laststand.emulator.core.types import LeaderEpoch, ProducerIdentity, TopicPartition
 
 
 class GroupShard:
@@ -108,15 +108,6 @@ class GroupShard:
                 self._committed_groups.discard(group_id)
             case _:
                 pass
-
-    def recover(self, turn: Turn, recovery: GroupRecovery) -> None:
-        """Mends what an unclean election may have lost (KIP-704)."""
-        if recovery is GroupRecovery.OFF:
-            return
-        self.membership.fence_generations(turn)
-        if recovery is GroupRecovery.HOLD:
-            self.offsets.hold()
-        self.log.settle(turn)
 
     # --- Time and the log -----------------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ from laststand.emulator.core.broker.replicas.producer_id_blocks import Allocated
 from laststand.emulator.core.broker.replicas.replica_manager import LogsState, ReplicaManager
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.broker.transactions.coordinator import TransactionCoordinator
+from laststand.emulator.core.broker.transactions.inquiry import TransactionInquiry
+from laststand.emulator.core.broker.transactions.recovery import LogMender
 from laststand.emulator.core.broker.transactions.verifier import Verifier
 from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
@@ -59,14 +61,23 @@ class Broker:
         self._stream = MetadataStream(self._image, self._controllers)
         verifier = Verifier(self._image)
         guard = verifier.guard(config.switches)
-        self._replicas = ReplicaManager(config, self._image, self._in_flight, guard, encode_records)
+        inquiry = TransactionInquiry(config, self._image)
+        mender = LogMender(config, inquiry, encode_records)
+        self._replicas = ReplicaManager(config, self._image, self._in_flight, guard, mender)
         self._hosted = self._replicas.hosted
         self._groups = GroupCoordinator(config, self._hosted, encode_records, guard)
         self._lifecycle = BrokerLifecycle(config, self._controllers)
         self._alter_partitions = AlterPartitionSender(config, self._controllers)
         self._producer_ids = ProducerIds(config, self._controllers)
         self._transactions = TransactionCoordinator(
-            config, self._hosted, self._groups, verifier, self._in_flight, encode_records, self._allocate_producer_id
+            config,
+            self._hosted,
+            self._groups,
+            verifier,
+            inquiry,
+            self._in_flight,
+            encode_records,
+            self._allocate_producer_id,
         )
         self._assignment = Assignment(
             config, self._hosted, self._replicas.fetchers, self._replicas.fetches, self._replicas.strays
@@ -172,6 +183,7 @@ class Broker:
             case inputs.LogRecovered():
                 self._replicas.handle_recovered(turn, incoming)
             case inputs.RecordsRead():
+                self._replicas.handle_read(turn, incoming)
                 self._groups.shards.handle_read(turn, incoming)
                 self._transactions.handle_read(turn, incoming)
             case inputs.SegmentsDeleted():

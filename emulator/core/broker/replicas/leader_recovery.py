@@ -2,47 +2,77 @@ r"""The recovery step of a leader that was elected uncleanly (KIP-704).
 
 One per partition that this broker leads while metadata says RECOVERING, and per leader epoch::
 
-    SCANNING --log read through, and the least duration over--> REPORTING --answer or metadata says RECOVERED--> (gone)
-         \___________________\__ another leader epoch, another leader, the partition gone __/
+    SCANNING --log read through, and the least duration over--> ENDING --open transactions ended-->
+        MENDING --what a coordinator's log needs is appended--> REPORTING --answer or metadata says RECOVERED--> (gone)
+    another leader epoch, another leader, the partition gone: (gone)
 
 SCANNING reads the log from its recovery point on and rebuilds what is known of producers; a bad batch ends the log.
-Transactions that are still open then are aborted: the end of one may have been lost with the records that the election
-lost, and its coordinator, which wrote that end, writes it no more (KAFKA-20716).
+ENDING ends the transactions that are still open then: the end of one may have been lost with the records that the
+election lost, and its coordinator, which wrote that end, writes it no more (KAFKA-20716).
+MENDING is for the logs of coordinators, which is read once more for that. What either appends is in the log before
+RECOVERED is proposed, so that whoever leads next has it, or begins again; it commits as all records do.
 REPORTING proposes the ISR of one with RECOVERED, and again after each refusal: an answer may be lost with the
 controller that gave it, or the queue may hold an older change. No request is served before the controller has committed
 it. A process that dies meanwhile finds RECOVERING in the metadata and begins again. Kafka has none of this: there the
 state is stored, and cleared by the leader's next AlterPartition.
 """
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Final, Protocol
 
 from laststand.emulator.core import effects, events, inputs
-from laststand.emulator.core.batch import Marker, TransactionResult
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.isr_changes import propose_recovered
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.coordinator_records import EncodeRecords
+from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodeRecords, LoadedRecord
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.transaction_records import TransactionEnded
-from laststand.emulator.core.types import LeaderEpoch, ProducerEpoch, TopicPartition
+from laststand.emulator.core.types import LeaderEpoch, TopicPartition
 
 RETRY_MS: Final = 100
 """Between checks whether RECOVERED has to be proposed again."""
 
 
-class _Recovery:
-    """One step under way: ``found`` once the log is read, ``is_reporting`` once it is over on this side."""
+class Mender(Protocol):
+    """Records for a log that may have lost some, so that coordinators, and who waits for them, can go on."""
 
-    __slots__ = ("found", "is_reporting", "leader_epoch", "partition", "started_ms")
+    encode: EncodeRecords
+
+    def find_ends(
+        self, turn: Turn, partition: Partition, done: Callable[[Turn, Sequence[TransactionEnded]], None]
+    ) -> None:
+        """Has ``done`` hear, now or later, how the transactions are to be ended that are open in a log."""
+
+    def needs_records(self, name: TopicPartition) -> bool:
+        """Returns whether ``missing`` has something to say of a partition."""
+
+    def missing(
+        self, name: TopicPartition, records: Sequence[LoadedRecord], *, now_ms: int
+    ) -> Sequence[CoordinatorRecord]:
+        """Returns the records, of one batch each, that the log of a coordinator needs."""
+
+
+class _Stage(Enum):
+    SCANNING = "scanning"
+    ENDING = "ending"
+    MENDING = "mending"
+    REPORTING = "reporting"
+
+
+class _Recovery:
+    """One step under way: ``found`` once the log is read."""
+
+    __slots__ = ("found", "leader_epoch", "partition", "stage", "started_ms")
 
     def __init__(self, partition: Partition, *, now_ms: int) -> None:
         self.partition = partition
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
         self.started_ms = now_ms
         self.found: inputs.LogRecovered | None = None
-        self.is_reporting = False
+        self.stage = _Stage.SCANNING
 
 
 class LeaderRecovery:
@@ -52,10 +82,10 @@ class LeaderRecovery:
         timers: when a least duration is over, or RECOVERED may have to be proposed again.
     """
 
-    def __init__(self, config: BrokerConfig, hosted: HostedPartitions, encode: EncodeRecords | None = None) -> None:
+    def __init__(self, config: BrokerConfig, hosted: HostedPartitions, mender: Mender | None = None) -> None:
         self._config = config
         self._hosted = hosted
-        self._encode = encode
+        self._mender = mender
         self._steps: dict[TopicPartition, _Recovery] = {}
         self.timers: TimerQueue[TopicPartition] = TimerQueue()
 
@@ -68,7 +98,7 @@ class LeaderRecovery:
                 self._forget(name)
         elif step is None or step.partition is not partition or step.leader_epoch != partition.leader_epoch:
             self._start(turn, partition)
-        elif step.is_reporting:
+        elif step.stage is _Stage.REPORTING:
             # Other metadata came, which ended the change that was under way.
             self._report(turn, step)
 
@@ -105,9 +135,9 @@ class LeaderRecovery:
         """Ends steps whose least duration is over, and proposes RECOVERED again where that is needed."""
         for name in self.timers.pop_due(now_ms=turn.now_ms):
             step = self._steps[name]
-            if step.is_reporting:
+            if step.stage is _Stage.REPORTING:
                 self._report(turn, step)
-            elif step.found is not None:
+            elif step.stage is _Stage.SCANNING and step.found is not None:
                 self._finish_if_due(turn, step, step.found)
 
     def _finish_if_due(self, turn: Turn, step: _Recovery, found: inputs.LogRecovered) -> None:
@@ -135,25 +165,50 @@ class LeaderRecovery:
                 duration_ms=turn.now_ms - step.started_ms,
             )
         )
-        if self._encode is not None and self._config.switches.recovery_aborts_transactions:
-            self._abort_transactions(turn, partition, self._encode)
-        step.is_reporting = True
-        self._report(turn, step)
+        if self._mender is None:
+            self._report(turn, step)
+        else:
+            self._end_transactions(turn, step, self._mender)
 
-    def _abort_transactions(self, turn: Turn, partition: Partition, encode: EncodeRecords) -> None:
-        """Ends what is open in the log: the markers may be lost, and then nobody would write them again.
+    def _end_transactions(self, turn: Turn, step: _Recovery, mender: Mender) -> None:
+        step.stage = _Stage.ENDING
 
-        They are appended in the new leader epoch, and commit as all records do. Their epochs are those of the
-        coordinator's own markers, so that a later marker of it is taken, and changes nothing.
-        """
-        raises_epoch = self._config.transaction_version >= 2
-        for producer_id, entry in partition.log.producers.entries():
-            if entry.transaction_first_offset is not None:
-                epoch = ProducerEpoch(entry.producer_epoch + raises_epoch)
-                marker = Marker(result=TransactionResult.ABORT, coordinator_epoch=max(entry.coordinator_epoch, 0))
-                ended = TransactionEnded(producer_id=producer_id, producer_epoch=epoch, marker=marker)
-                partition.append_own(turn, encode((ended,)))
+        def done(turn: Turn, ends: Sequence[TransactionEnded]) -> None:
+            if self._steps.get(step.partition.name) is step:
+                self._append(turn, step, mender, ends)
+                self._mend(turn, step, mender)
+
+        mender.find_ends(turn, step.partition, done)
+
+    def _mend(self, turn: Turn, step: _Recovery, mender: Mender) -> None:
+        name, log = step.partition.name, step.partition.log
+        if not mender.needs_records(name):
+            self._report(turn, step)
+            return
+        step.stage = _Stage.MENDING
+        size = log.size_between(log.log_start_offset, log.log_end_offset)
+        span = log.read(log.log_start_offset, upper_bound=log.log_end_offset, max_bytes=size)
+        turn.write(effects.ReadRecords(partition=name, leader_epoch=step.leader_epoch, span=span))
+
+    def handle_read(self, turn: Turn, read: inputs.RecordsRead) -> None:
+        """Takes the records of a coordinator's log, unless they were read for something else."""
+        step = self._steps.get(read.partition)
+        if (
+            step is not None
+            and step.stage is _Stage.MENDING
+            and step.leader_epoch == read.leader_epoch
+            and self._mender is not None
+        ):
+            missing = self._mender.missing(read.partition, read.records, now_ms=turn.now_ms)
+            self._append(turn, step, self._mender, missing)
+            self._report(turn, step)
+
+    @staticmethod
+    def _append(turn: Turn, step: _Recovery, mender: Mender, records: Sequence[CoordinatorRecord]) -> None:
+        for record in records:
+            step.partition.append_own(turn, mender.encode((record,)))
 
     def _report(self, turn: Turn, step: _Recovery) -> None:
+        step.stage = _Stage.REPORTING
         propose_recovered(turn, step.partition)
         self.timers.set(step.partition.name, at_ms=turn.now_ms + RETRY_MS)

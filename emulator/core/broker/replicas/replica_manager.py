@@ -16,7 +16,7 @@ from laststand.emulator.core.broker.replicas.delete_records import DeleteRecords
 from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.replicas.leader_recovery import LeaderRecovery
+from laststand.emulator.core.broker.replicas.leader_recovery import LeaderRecovery, Mender
 from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
 from laststand.emulator.core.broker.replicas.log_writer import follow_segments
 from laststand.emulator.core.broker.replicas.maintenance import Maintenance
@@ -25,7 +25,6 @@ from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offs
 from laststand.emulator.core.broker.replicas.replica_log_info import replica_log_info
 from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.describe import describe_topic_partitions
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import MetadataImage
@@ -58,7 +57,7 @@ class ReplicaManager:
         image: MetadataImage,
         in_flight: InFlightRequests,
         verify: VerifyTransaction | None = None,
-        encode: EncodeRecords | None = None,
+        mender: Mender | None = None,
     ) -> None:
         self._config = config
         self.logs_state = LogsState.UNTOUCHED
@@ -67,7 +66,7 @@ class ReplicaManager:
         self._produces = ProduceHandler(self.hosted, config.switches, verify)
         self.fetches = FetchHandler(config, self.hosted, self._produces)
         self._deletes = DeleteRecordsHandler(self.hosted)
-        self._recoveries = LeaderRecovery(config, self.hosted, encode)
+        self._recoveries = LeaderRecovery(config, self.hosted, mender)
         self.strays = StrayLogs(config)
         self._maintenance = Maintenance(config, self.hosted)
         self._timers: tuple[tuple[Timed, Callable[[Turn], None]], ...] = (
@@ -110,6 +109,10 @@ class ReplicaManager:
     def handle_recovered(self, turn: Turn, recovered: inputs.LogRecovered) -> None:
         """Goes on with the recovery of a leader that was elected uncleanly."""
         self._recoveries.handle_recovered(turn, recovered)
+
+    def handle_read(self, turn: Turn, read: inputs.RecordsRead) -> None:
+        """Goes on with the recovery of a leader of a coordinator's partition."""
+        self._recoveries.handle_read(turn, read)
 
     def handle_segments_deleted(self, turn: Turn, deleted: inputs.SegmentsDeleted) -> None:
         """Raises a log's start to where retention cut it."""

@@ -16,8 +16,10 @@ from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.transactions.inquiry import TransactionInquiry
 from laststand.emulator.core.broker.transactions.marker_writer import MarkerWriter
 from laststand.emulator.core.broker.transactions.markers import MarkerSender
+from laststand.emulator.core.broker.transactions.scan import OpenTransactionScans
 from laststand.emulator.core.broker.transactions.shard import (
     AllocateProducerId,
     TellOutcome,
@@ -36,14 +38,17 @@ from laststand.emulator.core.transaction_messages import (
     ListTransactionsRequest,
     ListTransactionsResponse,
     TransactionalIdRequest,
+    TransactionMarkers,
     TransactionRequest,
+    TransactionsOfProducersRequest,
+    TransactionsOfProducersResponse,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
 from laststand.emulator.core.transaction_records import TransactionEnded
-from laststand.emulator.core.types import BrokerId, RequestId, TopicPartition, TxnRecovery
+from laststand.emulator.core.types import BrokerId, RequestId, TopicPartition
 
-_BetweenBrokers: TypeAlias = WriteTxnMarkersRequest | AddPartitionsToTxnRequest
+_BetweenBrokers: TypeAlias = WriteTxnMarkersRequest | AddPartitionsToTxnRequest | TransactionsOfProducersRequest
 
 
 class _Own(NamedTuple):
@@ -56,6 +61,20 @@ class _Own(NamedTuple):
         self.sender.handle_response(turn, self.sender.broker_id, self.request, response)
 
 
+class _Scan(NamedTuple):
+    """A log in which this broker ends what no coordinator will end; takes the answer to the markers."""
+
+    scans: "OpenTransactionScans"
+    name: TopicPartition
+
+    def answer(self, turn: Turn, response: messages.Response) -> None:
+        is_written = isinstance(response, WriteTxnMarkersResponse) and not any(
+            error for outcome in response.markers for error in outcome.errors
+        )
+        if not is_written:
+            self.scans.retry(turn, self.name)
+
+
 class TransactionCoordinator:
     """Takes the requests of ``transaction_messages``, and sends those between brokers.
 
@@ -64,6 +83,7 @@ class TransactionCoordinator:
         hosted: its partitions.
         groups: coordinates groups, which have positions in transactions.
         verifier: of transactions.
+        inquiry: about transactions that are open in its logs.
         in_flight: its requests.
         encode: makes batches.
         allocate: of producer ids.
@@ -78,6 +98,7 @@ class TransactionCoordinator:
         hosted: HostedPartitions,
         groups: GroupCoordinator,
         verifier: Verifier,
+        inquiry: TransactionInquiry,
         in_flight: InFlightRequests,
         encode: EncodeRecords,
         allocate: AllocateProducerId,
@@ -90,23 +111,24 @@ class TransactionCoordinator:
         self._own: deque[_BetweenBrokers] = deque()
         self.is_used = False
         self._verifier = verifier
+        self._inquiry = inquiry
+        self._scans = OpenTransactionScans(config, hosted, inquiry, self._write_own)
         self._sender = MarkerSender(hosted.image)
         self._writer = MarkerWriter(hosted, encode, self._end_in_groups, timeout_ms=self._timeout_ms)
 
         def make(turn: Turn, loaded: Loaded) -> TransactionShard:
-            partition, records, was_unclean = loaded
-            shard = TransactionShard(
+            partition, records = loaded
+            return TransactionShard(
                 turn, partition, encode, config, records, allocate=allocate, send_markers=self._sender.send
             )
-            if was_unclean and config.switches.txn_recovery is TxnRecovery.ABORT_ONGOING:
-                shard.abort_ongoing(turn)
-            return shard
 
         self._shards = HostedShards(TRANSACTIONS_TOPIC, config, hosted, make, on_resigned=self._sender.forget)
         self._timed = (
             (self._writer.timers, self._writer.handle_timer),
             (self._sender.timers, self._sender.retry),
             (verifier.timers, verifier.handle_timer),
+            (inquiry.timers, inquiry.handle_timer),
+            (self._scans.timers, self._scans.handle_timer),
         )
 
     # --- Requests -------------------------------------------------------------------------------------------------
@@ -124,6 +146,8 @@ class TransactionCoordinator:
                 self._add_partitions(turn, caller, request)
             case ListTransactionsRequest():
                 caller.answer(turn, self._listed(turn))
+            case TransactionsOfProducersRequest():
+                caller.answer(turn, self._of_producers(request))
             case _:
                 self._route(turn, caller, request)
 
@@ -159,6 +183,18 @@ class TransactionCoordinator:
             else:
                 told(turn, refused_partitions(asked, shard))
 
+    def _of_producers(self, request: TransactionsOfProducersRequest) -> TransactionsOfProducersResponse:
+        shard = self._shards.of_partition(TopicPartition(TRANSACTIONS_TOPIC, request.partition))
+        if not isinstance(shard, TransactionShard):
+            return TransactionsOfProducersResponse(error=shard)
+        if shard.leader_epoch != request.leader_epoch:
+            return TransactionsOfProducersResponse(error=ErrorCode.NOT_COORDINATOR)
+        known = shard.of_producers(frozenset(request.producer_ids))
+        return TransactionsOfProducersResponse(error=ErrorCode.NONE, transactions=known)
+
+    def _write_own(self, turn: Turn, name: TopicPartition, markers: tuple[TransactionMarkers, ...]) -> None:
+        self._handle(turn, _Scan(self._scans, name), WriteTxnMarkersRequest(markers=markers))
+
     def _listed(self, turn: Turn) -> ListTransactionsResponse:
         if self._shards.is_loading:
             return ListTransactionsResponse(error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -178,7 +214,11 @@ class TransactionCoordinator:
     # --- Other brokers --------------------------------------------------------------------------------------------
 
     def _send_due(self, turn: Turn) -> bool:
-        due: list[tuple[BrokerId, _BetweenBrokers]] = [*self._sender.pop_due(), *self._verifier.pop_due()]
+        due: list[tuple[BrokerId, _BetweenBrokers]] = [
+            *self._sender.pop_due(),
+            *self._verifier.pop_due(),
+            *self._inquiry.pop_due(),
+        ]
         for broker_id, request in due:
             if broker_id == self.broker_id:
                 self._own.append(request)
@@ -195,6 +235,8 @@ class TransactionCoordinator:
                 self._sender.handle_response(turn, request, response)
             case AddPartitionsToTxnRequest(), AddPartitionsToTxnResponse():
                 self._verifier.handle_response(turn, broker_id, response)
+            case TransactionsOfProducersRequest(), TransactionsOfProducersResponse():
+                self._inquiry.handle_response(turn, request, response)
             case _:
                 return False
         return True
@@ -206,6 +248,8 @@ class TransactionCoordinator:
                 self._sender.handle_failure(turn, request)
             case AddPartitionsToTxnRequest():
                 self._verifier.handle_failure(turn, broker_id)
+            case TransactionsOfProducersRequest():
+                self._inquiry.handle_failure(request)
             case _:
                 return False
         return True
@@ -216,6 +260,8 @@ class TransactionCoordinator:
         """Takes note of new metadata: with an internal topic there is something to do."""
         topics = self._hosted.image.partition_counts
         self.is_used = self.is_used or TRANSACTIONS_TOPIC in topics or OFFSETS_TOPIC in topics
+        if self.is_used:
+            self._scans.note_coordinators()
 
     def handle_read(self, turn: Turn, read: inputs.RecordsRead) -> None:
         """Begins to coordinate a partition."""
@@ -243,6 +289,7 @@ class TransactionCoordinator:
             self._shards.settle(turn)
             self._groups.settle(turn)
             self._writer.settle(turn)
+            self._scans.settle(turn)
             if not self._send_due(turn) and not self._own:
                 return
             while self._own:

@@ -213,6 +213,27 @@ def prepared(
     )
 
 
+def aborted(
+    metadata: TransactionMetadata, *, raises_epoch: bool, has_failed: bool = False, now_ms: int
+) -> TransactionMetadata:
+    """Decides that an ongoing transaction is aborted without its producer, who is fenced by the next epoch.
+
+    Args:
+        metadata: of the transaction.
+        raises_epoch: as of ``prepared``; without, the epoch is raised to fence.
+        has_failed: as of ``fenced``.
+        now_ms: the time.
+
+    Raises:
+        TransitionError: there is no ongoing transaction, or no epoch left.
+    """
+    fence = fenced(metadata, has_failed=has_failed, now_ms=now_ms)
+    before = metadata
+    if not raises_epoch:
+        before = replace(metadata, producer_epoch=fence.producer_epoch, last_producer_epoch=fence.last_producer_epoch)
+    return prepared(before, TransactionResult.ABORT, raises_epoch=raises_epoch, now_ms=now_ms)
+
+
 def completed(metadata: TransactionMetadata, *, now_ms: int) -> TransactionMetadata:
     """Ends a transaction whose markers are written.
 

@@ -5,7 +5,7 @@ committed. Until then the id is pending, and almost everything about it is CONCU
 committed has its markers written, whoever coordinates by then; the id stays pending until they are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeAlias, assert_never
 
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from laststand.emulator.core.transaction_messages import (
     EndTxnResponse,
     InitTransactionRequest,
     InitTransactionResponse,
+    KnownTransaction,
     ListedTransaction,
     TransactionalIdRequest,
     TransactionalIdResponse,
@@ -111,7 +112,6 @@ class TransactionShard:
         self._allocate = allocate
         self._send_markers = send_markers
         self.has_resigned = False
-        self._doubtful: set[str] = set()
         self.log = CoordinatorLog(
             partition,
             encode,
@@ -161,8 +161,6 @@ class TransactionShard:
     def settle(self, turn: Turn) -> None:
         """Lets what is committed by now take effect."""
         self.log.settle(turn)
-        if self._doubtful and not self.partition.is_under_min_isr:
-            self._abort_doubtful(turn)
 
     def resign(self, turn: Turn) -> None:
         """Gives up everything: what was written may commit, and nobody hears of it."""
@@ -440,21 +438,21 @@ class TransactionShard:
         With version 1 the epoch is raised in memory first, and stays if the record fails.
         """
         try:
-            fence = transitions.fenced(
-                transaction.metadata, has_failed=transaction.has_failed_fence, now_ms=turn.now_ms
-            )
-            if not self._raises_epoch:
-                transaction.metadata = replace(
-                    transaction.metadata,
-                    producer_epoch=fence.producer_epoch,
-                    last_producer_epoch=fence.last_producer_epoch,
-                )
-            after = transitions.prepared(
-                transaction.metadata, TransactionResult.ABORT, raises_epoch=self._raises_epoch, now_ms=turn.now_ms
+            after = transitions.aborted(
+                transaction.metadata,
+                raises_epoch=self._raises_epoch,
+                has_failed=transaction.has_failed_fence,
+                now_ms=turn.now_ms,
             )
         except transitions.TransitionError:
             done(turn, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
+        if not self._raises_epoch:
+            transaction.metadata = replace(
+                transaction.metadata,
+                producer_epoch=after.producer_epoch,
+                last_producer_epoch=after.last_producer_epoch,
+            )
 
         def prepared(turn: Turn, error: ErrorCode) -> None:
             if error is not ErrorCode.NONE:
@@ -471,19 +469,6 @@ class TransactionShard:
             metadata = transaction.metadata
             is_late = metadata.start_ms is not None and metadata.start_ms + metadata.timeout_ms < turn.now_ms
             if is_late and metadata.state is TransactionState.ONGOING and transaction.pending is None:
-                self._abort(turn, transaction, lambda _turn, _error: None)
-
-    def abort_ongoing(self, turn: Turn) -> None:
-        """Aborts all ongoing transactions: at once, or as soon as the ISR has min ISR members."""
-        ongoing = TransactionState.ONGOING
-        self._doubtful = {name for name, each in self.transactions.items() if each.metadata.state is ongoing}
-        self.settle(turn)
-
-    def _abort_doubtful(self, turn: Turn) -> None:
-        doubtful, self._doubtful = self._doubtful, set()
-        for transactional_id in sorted(doubtful):
-            transaction = self.transactions.get(transactional_id)
-            if transaction is not None and transaction.metadata.state is TransactionState.ONGOING:
                 self._abort(turn, transaction, lambda _turn, _error: None)
 
     def note_markers(self, transaction: Transaction, written: frozenset[TopicPartition]) -> None:
@@ -536,6 +521,20 @@ class TransactionShard:
             timeout_ms=metadata.timeout_ms,
             start_ms=metadata.start_ms,
             partitions=tuple(sorted(metadata.partitions)),
+        )
+
+    def of_producers(self, producer_ids: Collection[ProducerId]) -> tuple[KnownTransaction, ...]:
+        """Returns what is known of producers, by id."""
+        return tuple(
+            KnownTransaction(
+                producer_id=metadata.producer_id,
+                producer_epoch=metadata.producer_epoch,
+                state=metadata.state,
+                client_version=metadata.client_version,
+            )
+            for _, transaction in sorted(self.transactions.items())
+            for metadata in (transaction.metadata,)
+            if metadata.producer_id in producer_ids
         )
 
     def listed(self, now_ms: int) -> list[ListedTransaction]:

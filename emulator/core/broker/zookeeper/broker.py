@@ -30,6 +30,8 @@ from laststand.emulator.core.broker.replicas.producer_id_blocks import Allocated
 from laststand.emulator.core.broker.replicas.replica_manager import ReplicaManager
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.broker.transactions.coordinator import TransactionCoordinator
+from laststand.emulator.core.broker.transactions.inquiry import TransactionInquiry
+from laststand.emulator.core.broker.transactions.recovery import LogMender
 from laststand.emulator.core.broker.transactions.verifier import Verifier
 from laststand.emulator.core.broker.zookeeper.control_fence import ControlFence
 from laststand.emulator.core.broker.zookeeper.control_requests import ControlRequests
@@ -99,7 +101,9 @@ class ZooKeeperBroker:
         self._in_flight = InFlightRequests()
         verifier = Verifier(self.cache.image)
         guard = verifier.guard(config.switches)
-        self._replicas = ReplicaManager(config, self.cache.image, self._in_flight, guard, encode_records)
+        inquiry = TransactionInquiry(config, self.cache.image)
+        mender = LogMender(config, inquiry, encode_records)
+        self._replicas = ReplicaManager(config, self.cache.image, self._in_flight, guard, mender)
         self._hosted = self._replicas.hosted
         self._groups = GroupCoordinator(config, self._hosted, encode_records, guard)
         self._configs = TopicConfigs()
@@ -118,7 +122,14 @@ class ZooKeeperBroker:
         )
         self._producer_ids = ZooKeeperProducerIds()
         self._transactions = TransactionCoordinator(
-            config, self._hosted, self._groups, verifier, self._in_flight, encode_records, self._allocate_producer_id
+            config,
+            self._hosted,
+            self._groups,
+            verifier,
+            inquiry,
+            self._in_flight,
+            encode_records,
+            self._allocate_producer_id,
         )
         self._zookeeper: ProgramQueue[IsrOutcome | _ConfigRead | _IdsAllocated] = ProgramQueue(
             first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
@@ -225,6 +236,7 @@ class ZooKeeperBroker:
             case inputs.LogRecovered():
                 self._replicas.handle_recovered(turn, incoming)
             case inputs.RecordsRead():
+                self._replicas.handle_read(turn, incoming)
                 self._groups.shards.handle_read(turn, incoming)
                 self._transactions.handle_read(turn, incoming)
             case inputs.SegmentsDeleted():

@@ -33,6 +33,7 @@ from laststand.emulator.core.types import (
     CauseId,
     ConfigResource,
     IncarnationId,
+    LeaderEpoch,
     MetadataOffset,
     NodeId,
     Offset,
@@ -118,6 +119,9 @@ REQUESTS: tuple[messages.Request, ...] = (
                 partitions=(TopicPartition("orders", 0),),
             ),
         )
+    ),
+    transactions.TransactionsOfProducersRequest(
+        partition=0, leader_epoch=LeaderEpoch(1), producer_ids=(ProducerId(1),)
     ),
     commit("orders"),
     groups.OffsetFetchRequest(group_id="shop", partitions=(TopicPartition("orders", 0),)),

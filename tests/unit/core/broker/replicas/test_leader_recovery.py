@@ -8,6 +8,8 @@ from laststand.emulator.core.broker.replicas.isr import Committed, PendingRecove
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer
 from laststand.emulator.core.broker.replicas.leader_recovery import RETRY_MS, LeaderRecovery
 from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.transactions.inquiry import TransactionInquiry
+from laststand.emulator.core.broker.transactions.recovery import LogMender
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.switches import ERAS, Switches
 from laststand.emulator.core.types import (
@@ -32,7 +34,8 @@ class Step:
         self.hosting = Hosting(records=5, switches=switches)
         properties = msgspec.structs.replace(self.hosting.config.properties, leader_recovery_min_ms=min_ms)
         config = msgspec.structs.replace(self.hosting.config, properties=properties)
-        self.recoveries = LeaderRecovery(config, self.hosting.hosted, ENCODE_RECORDS)
+        mender = LogMender(config, TransactionInquiry(config, self.hosting.image), ENCODE_RECORDS)
+        self.recoveries = LeaderRecovery(config, self.hosting.hosted, mender)
         self.partition = self.hosting.partition
         self.first_turn = self.lead()
 

@@ -1,0 +1,74 @@
+"""Records for logs whose leaders were elected uncleanly, about transactions and groups (KIP-704)."""
+
+from collections.abc import Iterator, Sequence
+
+from laststand.emulator.core.broker.groups.recovery import fences
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.transactions import metadata as transitions
+from laststand.emulator.core.broker.transactions.inquiry import Ended, TransactionInquiry
+from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodeRecords, LoadedRecord
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from laststand.emulator.core.transaction_records import TransactionMetadata, TransactionState
+from laststand.emulator.core.types import GroupRecovery, TopicPartition, TxnRecovery
+
+
+class LogMender:
+    """Decides by the switches what a log needs; as of ``leader_recovery.Mender``.
+
+    Attributes:
+        encode: makes batches.
+    """
+
+    def __init__(self, config: BrokerConfig, inquiry: TransactionInquiry, encode: EncodeRecords) -> None:
+        self._switches = config.switches
+        self._raises_epoch = config.transaction_version >= 2
+        self._inquiry = inquiry
+        self.encode = encode
+
+    def find_ends(self, turn: Turn, partition: Partition, done: Ended) -> None:
+        """Has ``done`` hear how the transactions are to be ended that are open in a log."""
+        if not self._switches.recovery_aborts_transactions:
+            done(turn, ())
+        elif self._switches.recovery_asks_coordinator:
+            self._inquiry.ask(turn, partition, done)
+        else:
+            done(turn, self._inquiry.guesses(partition))
+
+    def needs_records(self, name: TopicPartition) -> bool:
+        """Returns whether ``missing`` has something to say of a partition."""
+        if name.topic == TRANSACTIONS_TOPIC:
+            return self._switches.txn_recovery is TxnRecovery.ABORT_ONGOING
+        return name.topic == OFFSETS_TOPIC and self._switches.group_recovery is not GroupRecovery.OFF
+
+    def missing(
+        self, name: TopicPartition, records: Sequence[LoadedRecord], *, now_ms: int
+    ) -> Sequence[CoordinatorRecord]:
+        """Returns the records that the log of a coordinator needs."""
+        if name.topic == TRANSACTIONS_TOPIC:
+            return tuple(aborts(records, raises_epoch=self._raises_epoch, now_ms=now_ms))
+        return tuple(fences(records, self._switches.group_recovery, now_ms=now_ms))
+
+
+def aborts(records: Sequence[LoadedRecord], *, raises_epoch: bool, now_ms: int) -> Iterator[TransactionMetadata]:
+    """Yields the decisions that abort what looks ongoing: the decision may be what was lost.
+
+    Args:
+        records: of the log; the last one of an id counts.
+        raises_epoch: as of ``transitions.aborted``.
+        now_ms: the time.
+    """
+    latest: dict[str, TransactionMetadata] = {}
+    for record, _ in records:
+        match record:
+            case TransactionMetadata(transactional_id=transactional_id):
+                latest[transactional_id] = record
+            case _:
+                pass
+    for each in latest.values():
+        if each.state is TransactionState.ONGOING:
+            try:
+                yield transitions.aborted(each, raises_epoch=raises_epoch, now_ms=now_ms)
+            except transitions.TransitionError:
+                continue  # it has no epoch left (KAFKA-20090)

@@ -1,0 +1,100 @@
+"""Coordinators whose logs were elected uncleanly, what they forgot, and what becomes of it (KIP-704)."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from laststand.emulator.core import events
+from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
+from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import Simulation
+
+REGRESSIONS: Final = Path(__file__).parents[2] / "simulation" / "regressions"
+ORDERS: Final = TopicPartition("orders", 0)
+
+LOST: Final = """\
+cluster brokers=4 {switches}
+topic orders replicas=(3) min.insync.replicas=1
+topic __transaction_state replicas=(2,0,1) min.insync.replicas=2 unclean.leader.election.enable=true
+transact orders-0 records=1
+wait 300
+hold client->2 EndTxn request
+transact orders-0 records=1
+wait 100
+cut 1->2
+expire 1
+replace-disk 2
+replace-disk 0
+heal
+rejoin 1
+cut 2->1
+cut 0->1
+{told}
+start 2
+start 0
+wait 1000
+{kills}
+wait 1000
+heal
+start 1
+wait 3000
+"""
+"""Broker 1, which is behind and not in the ISR, is elected, and fails in the midst of its recovery."""
+
+
+@pytest.mark.parametrize(
+    ("told", "failing", "recoveries"),
+    [
+        pytest.param(
+            "hold 1->controller AlterPartition request",
+            "kill 1\nkill 2\nkill 0\nwait 100\nheal\nstart 1\nwait 1000\nstart 2\nstart 0",
+            2,
+            id="RECOVERED is not told",
+        ),
+        pytest.param("rejoin 1\nhold 1->3 WriteTxnMarkers request", "kill 1", 1, id="markers are not written"),
+    ],
+)
+def test_a_coordinator_that_fails_in_the_midst_of_its_recovery_begins_again_and_ends(
+    told: str, failing: str, recoveries: int
+) -> None:
+    simulation, journal = played(LOST.format(switches="", told=told, kills=failing))
+    started = [entry for entry in journal.entries if isinstance(entry.event, events.RecoveryStarted)]
+    assert len(started) == recoveries
+    assert last_end(simulation) is TransactionResult.ABORT
+    decisions = simulation.cluster.nodes[BrokerId(NodeId(1))].disk.logs[TopicPartition(TRANSACTIONS_TOPIC, 0)].batches
+    assert [batch.leader_epoch for batch in decisions][:6] == [0, 0, 0, 0, 0, 1], "the recovery decided, in its epoch"
+    assert simulation.findings() == ()
+
+
+def test_without_a_recovery_the_producer_goes_on_and_commits_what_may_have_been_decided_before() -> None:
+    simulation, _ = played(LOST.format(switches="txn_recovery=off", told="rejoin 1", kills="kill 1"))
+    assert last_end(simulation) is TransactionResult.COMMIT
+
+
+@pytest.mark.parametrize("story", ["t10-a-transactional-id-is-lost", "t12-a-partition-of-a-transaction-is-lost"])
+@pytest.mark.parametrize(("scan", "found"), [("on", set()), ("off", {"X5"})])
+def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_leader_that_asks(
+    story: str, scan: str, found: set[str]
+) -> None:
+    plan = parse_plan((REGRESSIONS / f"{story}.txt").read_text(encoding="utf-8"))
+    simulation = Simulation(msgspec.structs.replace(plan, era="kip-966", switches=(("txn_recovery_scan", scan),)))
+    simulation.play_plan()
+    assert {alarm.check_id for alarm in simulation.outcome().alarms if alarm.check_id[0] == "X"} == found
+
+
+def played(text: str) -> tuple[Simulation, Journal]:
+    journal = Journal()
+    simulation = Simulation(parse_plan(text), journal=journal)
+    simulation.play_plan()
+    return simulation, journal
+
+
+def last_end(simulation: Simulation) -> TransactionResult:
+    log: list[BatchDescriptor] = simulation.cluster.nodes[BrokerId(NodeId(3))].disk.logs[ORDERS].batches
+    *_, last = [batch.marker for batch in log if batch.marker is not None]
+    return last.result
