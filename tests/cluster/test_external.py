@@ -17,6 +17,7 @@ from laststand.emulator.cluster.hook_presets import PRESETS, preset
 from laststand.emulator.verification.judge_here import judge_here
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
+from tests.cluster.hook_program import hook_program
 from tests.cluster.settings import QUICK, patient_copy
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S
@@ -168,9 +169,11 @@ def test_a_hook_that_does_not_do_its_work_leaves_the_run_unknown(kill: str, reas
 def test_a_cluster_is_found_to_lose_the_records_that_it_knows_itself_to_have_lost(
     era: str, loses: str, tmp_path: Path
 ) -> None:
-    with StandingCluster(store=tmp_path / "store", kafka=True, settings=QUICK, era=era) as cluster:
+    with (
+        StandingCluster(store=tmp_path / "store", kafka=True, settings=QUICK, era=era) as cluster,
+        hook_program(tmp_path) as program,
+    ):
         hooks = tmp_path / "hooks.yaml"
-        program = f"{sys.executable} -m laststand.cli"
         hooks.write_text(HOOKS.format(laststand=program, cluster=cluster.directory))
         arguments = [
             "run",
@@ -199,10 +202,11 @@ def test_where_the_loss_is_determined_either_driver_counts_the_same(era: str, lo
     path = patient_copy(OF_A_KNOWN_LOSS, tmp_path)
     judged = {}
     settings = dict(load_scenario(path).properties)
-    with StandingCluster(store=tmp_path / "store", kafka=True, brokers=4, settings=settings, era=era) as cluster:
-        (tmp_path / "hooks.yaml").write_text(
-            STOP_AND_START.format(laststand=f"{sys.executable} -m laststand.cli", cluster=cluster.directory)
-        )
+    with (
+        StandingCluster(store=tmp_path / "store", kafka=True, brokers=4, settings=settings, era=era) as cluster,
+        hook_program(tmp_path) as program,
+    ):
+        (tmp_path / "hooks.yaml").write_text(STOP_AND_START.format(laststand=program, cluster=cluster.directory))
         external = ["--driver", "external", "--keep-topics", "--hooks", str(tmp_path / "hooks.yaml")]
         external += ["--bootstrap", cluster.bootstrap_servers]
         for driver, options in (("external", external), ("process", [])):

@@ -125,11 +125,22 @@ def laststand(*arguments: str, temporary: Path, python: str) -> subprocess.Compl
     )
 
 
-ONE_WORKER: Final = ("--conf", "spark.executor.memory=500m", "--conf", "spark.cores.max=1")
+def of_executors() -> Iterator[str]:
+    """Yields the options for executors that are small and start quickly, from the archive of Spark's classes.
+
+    A JVM takes an archive whose class path is the begin of its own.
+    """
+    yield from ("--conf", "spark.executor.memory=500m")
+    if archive := find_class_archive(find_java()):
+        yield from ("--conf", f"spark.executor.extraClassPath={class_path(_SPARK_HOME, Jars.NEEDED)}")
+        yield from ("--conf", f"spark.executor.extraJavaOptions={' '.join(archive.options_to_use())}")
+
+
+ONE_WORKER: Final = (*of_executors(), "--conf", "spark.cores.max=1")
 """An executor takes as much to start as a test's work; so there are two where the test is about that."""
 
 BOTH_WORKERS: Final = (
-    *("--conf", "spark.executor.memory=500m"),
+    *of_executors(),
     *("--conf", "spark.cores.max=2"),
     *("--conf", "spark.scheduler.minRegisteredResourcesRatio=1.0"),
     *("--conf", "spark.scheduler.maxRegisteredResourcesWaitingTime=60s"),
