@@ -282,6 +282,13 @@ WORKLOAD_KEYS: Final = (
         "take turns; each `abort_every`-th (0: none) is aborted, `rate` (10) of them per second. Needs a topic "
         "`__transaction_state`.",
     ),
+    (
+        "groups",
+        "list of mappings",
+        "none",
+        "Consumer groups, each with `group` (its name), `members` (how many are there from the start) and `kind` "
+        "(`dynamic` or `static`); steps `member` say what becomes of them. Needs a topic `__consumer_offsets`.",
+    ),
 )
 PRODUCER_KEYS: Final = (
     ("name", "lower-case letters, digits, `-`", "`producer-N`", "As steps and the history name it."),

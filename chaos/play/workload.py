@@ -8,6 +8,8 @@ from laststand.chaos.scenario.scenario import Scenario, TransactionsPlan
 from laststand.emulator.client.config import (
     ClientConfig,
     ConsumerConfig,
+    GroupConfig,
+    MembersConfig,
     ProducerConfig,
     TransactionPaceConfig,
     TransactionsConfig,
@@ -15,12 +17,13 @@ from laststand.emulator.client.config import (
 )
 from laststand.emulator.core.client.settings import (
     ConsumerSettings,
+    MemberSettings,
     ProducerSettings,
     consumer_settings,
     producer_settings,
 )
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.core.topic_names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.plan.fields import COMMITTED_READER, TRANSACTIONAL
 
@@ -50,6 +53,7 @@ def client_config(
         producers=producers_of(scenario),
         consumers=consumers_of(scenario),
         transactions=transactions_of(scenario, switches),
+        members=members_of(scenario),
         wire=wire,
         broker_numbers=dict(broker_numbers),
     )
@@ -101,6 +105,19 @@ def transactions_of(scenario: Scenario, switches: Switches) -> TransactionsConfi
             settings=ConsumerSettings(isolation_level="read_committed"),
         ),
         pace=None if scenario.transactions is None else _transaction_pace(scenario.transactions, partitions),
+    )
+
+
+def members_of(scenario: Scenario) -> MembersConfig | None:
+    """Returns the members of groups of a scenario that has a topic for what their coordinators know."""
+    if all(topic.name != OFFSETS_TOPIC for topic in scenario.topics):
+        return None
+    topics = sorted({partition.topic for partition in scenario.partitions if partition.topic not in INTERNAL_TOPICS})
+    groups = tuple(
+        GroupConfig(name=plan.name, members=plan.members, is_static=plan.is_static) for plan in scenario.groups
+    )
+    return MembersConfig(
+        topics=tuple(topics), settings=MemberSettings(request_timeout_ms=_REQUEST_TIMEOUT_MS), groups=groups
     )
 
 

@@ -11,6 +11,7 @@ from laststand.emulator.client.control import (
     ClientCounts,
     Command,
     Consume,
+    DoAsMember,
     ProduceBatch,
     ReadAll,
     Ready,
@@ -121,6 +122,16 @@ class ClientLink:
             ClientLostError: the process is gone.
         """
         self._send(Consume(source=action.source, into=action.into, is_commit=action.end is actions.End.COMMIT))
+
+    def do_as_member(self, action: actions.Member) -> None:
+        """Has a member of a group do something.
+
+        Raises:
+            ClientLostError: the process is gone.
+        """
+        self._send(
+            DoAsMember(group=action.group, number=action.number, does=action.does.value, is_static=action.is_static)
+        )
 
     async def stop_work(self, *, timeout_ms: int) -> WorkStopped:
         """Stops them, and waits until every operation has its outcome.

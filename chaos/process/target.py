@@ -149,6 +149,9 @@ class ProcessTarget:
         if isinstance(action, actions.Consume):
             self.client.consume(action)
             return actions.effective("sent")
+        if isinstance(action, actions.Member):
+            self.client.do_as_member(action)
+            return actions.effective("sent")
         links = self.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()

@@ -89,6 +89,15 @@ class TransactionsPlan:
     rate: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupPlan:
+    """A consumer group that has ``members`` members from the start; they read all topics but internal ones."""
+
+    name: str
+    members: int
+    is_static: bool
+
+
 class VerdictName(Enum):
     """The three verdicts, and two of them at once."""
 
@@ -245,6 +254,7 @@ class Scenario:
     kafka_clients: tuple[str, ...] = ()
     applications: tuple[tuple[str, str], ...] = ()
     transactions: TransactionsPlan | None = None
+    groups: tuple[GroupPlan, ...] = ()
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

@@ -19,6 +19,7 @@ from laststand.chaos.scenario.scenario import (
     ConsumerPlan,
     Ending,
     Expectation,
+    GroupPlan,
     MissedStep,
     ProducerPlan,
     Protocol,
@@ -39,10 +40,10 @@ from laststand.emulator.core.eras import ALL_ERAS, changes, era_label, era_rules
 from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.properties import node_properties
-from laststand.emulator.core.topic_names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, parse_ibps
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.fields import milliseconds, read_enum
+from laststand.emulator.plan.fields import GROUP_NAME, milliseconds, read_enum
 from laststand.emulator.plan.names import Names, read_controllers
 from laststand.emulator.plan.nodes import check_kafka_clients
 from laststand.emulator.plan.overrides import parse_overrides
@@ -67,6 +68,7 @@ DEFAULT_TRANSACTION_RATE: Final = 10
 KAFKA_CLIENTS: Final = "kafka_clients"
 """Key of the clients of Kafka that have links of their own."""
 
+_MEMBER_KINDS: Final = tuple(kind.value for kind in actions.MemberKind)
 _PRODUCER_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
 
 _WITH: Final = " with "
@@ -137,7 +139,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         kafka_clients, applications = ((), ()) if clients_cursor is None else _kafka_clients(clients_cursor)
         properties = () if node_cursor is None else _node_properties(node_cursor)
         topics = _topics(top.required("topics"), brokers)
-        producers, consumers, transactions = _workload(top.required("workload"), topics)
+        producers, consumers, transactions, groups = _workload(top.required("workload"), topics)
         names = Names(
             brokers=brokers,
             controllers=controllers,
@@ -183,6 +185,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             kafka_clients=kafka_clients,
             applications=applications,
             transactions=transactions,
+            groups=groups,
         )
 
 
@@ -293,16 +296,34 @@ def _workload(
     tuple[tuple[ProducerPlan, Cursor | None], ...],
     tuple[tuple[ConsumerPlan, Cursor | None], ...],
     TransactionsPlan | None,
+    tuple[GroupPlan, ...],
 ]:
     """Returns producers and consumers still without topics, since steps make some, and where theirs are listed."""
     with cursor.fields() as fields:
         producers, consumers = fields.required("producers"), fields.optional("consumers")
-        transactions = fields.optional("transactions")
+        transactions, groups = fields.optional("transactions"), fields.optional("groups")
     return (
         _producers(producers),
         () if consumers is None else tuple(map(_consumer, consumers.items())),
         None if transactions is None else _transactions(transactions, topics),
+        () if groups is None else _groups(groups, topics),
     )
+
+
+def _groups(cursor: Cursor, topics: Sequence[PlannedTopic]) -> tuple[GroupPlan, ...]:
+    if all(topic.name != OFFSETS_TOPIC for topic in topics):
+        cursor.fail(f"groups need a topic {OFFSETS_TOPIC}")
+    plans: list[GroupPlan] = []
+    for item in cursor.items():
+        with item.fields() as fields:
+            name, members, kind = fields.required("group"), fields.required("members"), fields.optional("kind")
+        if GROUP_NAME.fullmatch(name.text()) is None:
+            name.fail("expected a group: letters, digits, '.', '_' and '-'")
+        if name.text() in (other.name for other in plans):
+            name.fail(f"group {name.text()!r} is there twice")
+        is_static = kind is not None and kind.choice(_MEMBER_KINDS) == actions.MemberKind.STATIC.value
+        plans.append(GroupPlan(name=name.text(), members=members.integer(low=1, high=100), is_static=is_static))
+    return tuple(plans)
 
 
 def _transactions(cursor: Cursor, topics: Sequence[PlannedTopic]) -> TransactionsPlan:

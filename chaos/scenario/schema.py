@@ -58,6 +58,7 @@ def scenario_schema() -> Schema:
                         "producers": _list(_producer()),
                         "consumers": _list(_consumer()),
                         "transactions": _transactions(),
+                        "groups": _list(_group()),
                     },
                     required=("producers",),
                 ),
@@ -112,6 +113,15 @@ def _transactions() -> Schema:
         "rate": _whole(1, 50),
     }
     return _mapping(known, required=("partitions", "size"))
+
+
+def _group() -> Schema:
+    known = {
+        "group": _TEXT,
+        "members": _whole(1, 100),
+        "kind": _enum(each.value for each in actions.MemberKind),
+    }
+    return _mapping(known, required=("group", "members"))
 
 
 def _expectation() -> Schema:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from laststand.chaos.play.workload import consumers_of, producers_of, transactions_of
+from laststand.chaos.play.workload import consumers_of, members_of, producers_of, transactions_of
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.emulator.client.config import final_consumer
 from laststand.emulator.client.control import ClientCounts
@@ -110,6 +110,15 @@ class SimulatedClients:
                 self._cluster.clients.add_consumer(consumer.name, Phase.LIVE, consumer.settings, consumer.partitions)
             )
 
+        members = members_of(self._scenario)
+        if members is None:
+            return
+        for group in members.groups:
+            for number in range(group.members):
+                self._cluster.clients.add_member(
+                    group.name, number, is_static=group.is_static, topics=members.topics, settings=members.settings
+                )
+
     def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
         """Has a producer send a batch."""
         node, pace = next(each for each in self._producers if each[0].name == producer)
@@ -148,6 +157,8 @@ class SimulatedClients:
             self._cluster.clients.abandon(self._transactional)
         for consumer in self._consumers:
             self._cluster.clients.abandon(consumer)
+        for member in self._cluster.clients.members.values():
+            self._cluster.clients.abandon(member)
         self._producers.clear()
         self._consumers.clear()
 

@@ -47,7 +47,10 @@ _MODULES: Final = (
     "chaos/__init__.py",
     "emulator/__init__.py",
     "emulator/user_files.py",
-    *(f"emulator/client/{name}.py" for name in ("__init__", "admin_error", "config", "control", "counters", "pace")),
+    *(
+        f"emulator/client/{name}.py"
+        for name in ("__init__", "admin_error", "config", "control", "counters", "members", "pace")
+    ),
     *(f"emulator/rpc/{name}.py" for name in ("__init__", "interception", "json_codec")),
     *(f"emulator/kafka/{name}.py" for name in ("__init__", "api_names")),
     "emulator/verification/__init__.py",

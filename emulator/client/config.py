@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from laststand.emulator.core.client.settings import ConsumerSettings, MemberSettings, ProducerSettings
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.types import BrokerId, TopicPartition
 
@@ -81,6 +81,27 @@ class TransactionsConfig(msgspec.Struct, frozen=True, kw_only=True):
     pace: TransactionPaceConfig | None = None
 
 
+class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Members of a consumer group that are there from the start."""
+
+    name: str
+    members: int
+    is_static: bool = False
+
+
+class MembersConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """All members of consumer groups.
+
+    Attributes:
+        topics: that they subscribe to.
+        groups: that have members from the start.
+    """
+
+    topics: tuple[str, ...]
+    settings: MemberSettings
+    groups: tuple[GroupConfig, ...] = ()
+
+
 class Wire(Enum):
     """The protocol that nodes speak."""
 
@@ -115,6 +136,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     producers: tuple[ProducerConfig, ...]
     consumers: tuple[ConsumerConfig, ...]
     transactions: TransactionsConfig | None = None
+    members: MembersConfig | None = None
     wire: Wire = Wire.GRPC
     broker_numbers: dict[int, int] = {}
 

@@ -1,12 +1,13 @@
 """The protocol between the harness and the client process: one JSON line per message, over a loopback connection.
 
 The client dials the harness, sends the cluster's token on a line, then ``Ready``, and waits. ``StartWork`` brings
-addresses and starts producers and consumers; ``ProduceBatch``, ``Transact`` and ``Consume`` have one do something;
-``StopWork`` lets them finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers
-``AllRead``; the end of the connection ends the process. ``ClientCounts`` comes by itself, whenever a count changed.
+addresses and starts producers and consumers; ``ProduceBatch``, ``Transact``, ``Consume`` and ``DoAsMember`` have one
+do something; ``StopWork`` lets them finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh
+consumers and answers ``AllRead``; the end of the connection ends the process. ``ClientCounts`` comes by itself,
+whenever a count changed.
 """
 
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -47,6 +48,15 @@ class Consume(_Line, frozen=True, kw_only=True):
     source: Source
     into: TopicPartition | None
     is_commit: bool
+
+
+class DoAsMember(_Line, frozen=True, kw_only=True):
+    """Have a member of a group do something; fields and ``does`` as of ``plan.actions.Member``."""
+
+    group: str
+    number: int
+    does: Literal["join", "leave", "die", "pause", "go-on"]
+    is_static: bool
 
 
 class StopWork(_Line, frozen=True, kw_only=True):
@@ -110,7 +120,7 @@ class AllRead(_Line, frozen=True, kw_only=True):
     errors: dict[str, str]
 
 
-Command: TypeAlias = StartWork | ProduceBatch | Transact | Consume | StopWork | ReadAll
+Command: TypeAlias = StartWork | ProduceBatch | Transact | Consume | DoAsMember | StopWork | ReadAll
 Report: TypeAlias = Ready | ClientCounts | WorkStopped | AllRead
 
 _ENCODER: Final = msgspec.json.Encoder()

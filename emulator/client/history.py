@@ -19,6 +19,7 @@ from laststand.emulator.core.client.history_lines import (
     committed_read_line,
     final_read_line,
     group_commit_line,
+    group_member_line,
     group_read_line,
     poll_line,
     send_line,
@@ -29,6 +30,7 @@ from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
     GroupCommitRecorded,
+    GroupMemberRecorded,
     GroupReadRecorded,
     PollRecorded,
     SendRecorded,
@@ -130,6 +132,10 @@ class History:
     def add_group_commit(self, recorded: GroupCommitRecorded, *, process: str) -> None:
         """Adds a line about a position that was to be committed."""
         self._add(group_commit_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
+
+    def add_group_member(self, recorded: GroupMemberRecorded, *, process: str) -> None:
+        """Adds a line about a member of a group."""
+        self._add(group_member_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
 
     def add_group_position(self, position: GroupPosition, *, process: str) -> None:
         """Adds a line about a position of a consumer group."""

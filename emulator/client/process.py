@@ -5,12 +5,14 @@ import logging
 import signal
 from typing import Final, assert_never
 
+from laststand.emulator.client.belonging import RunningMember
 from laststand.emulator.client.config import ClientConfig, ConsumerConfig, final_consumer
 from laststand.emulator.client.consuming import RunningConsumer
 from laststand.emulator.client.control import (
     AllRead,
     Command,
     Consume,
+    DoAsMember,
     ProduceBatch,
     ReadAll,
     Ready,
@@ -24,6 +26,7 @@ from laststand.emulator.client.control import (
 )
 from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.history import History
+from laststand.emulator.client.members import MemberMaker
 from laststand.emulator.client.producing import RunningProducer
 from laststand.emulator.client.shell import Links
 from laststand.emulator.client.transacting import RunningTransactionalProducer
@@ -54,6 +57,9 @@ class ClientProcess:
         self._producers: list[RunningProducer] = []
         self._transactional: list[RunningTransactionalProducer] = []
         self._consumers: list[RunningConsumer] = []
+        self._members: dict[tuple[str, int], RunningMember] = {}
+        self._member_maker = MemberMaker(config.brokers)
+        self._links_at_work: Links | None = None
         self._work: list[asyncio.Task[None]] = []
         self._harness: asyncio.StreamWriter
 
@@ -93,6 +99,8 @@ class ClientProcess:
                 result = TransactionResult.COMMIT if is_commit else TransactionResult.ABORT
                 for transactional in self._transactional:
                     transactional.consume(source, into=into, result=result)
+            case DoAsMember():
+                await self._do_as_member(command)
             case StopWork(timeout_ms=timeout_ms):
                 abandoned = await self._stop_work(timeout_ms=timeout_ms)
                 self._send(self._counters.counts())
@@ -117,7 +125,7 @@ class ClientProcess:
         )
 
     def _start_work(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> None:
-        links = self._links(addresses, tasks)
+        links = self._links_at_work = self._links(addresses, tasks)
         for producer_config in self._config.producers:
             producer = RunningProducer(
                 config=producer_config,
@@ -147,6 +155,38 @@ class ClientProcess:
             consumer = self._consumer(consumer_config, Phase.LIVE, links)
             self._consumers.append(consumer)
             consumer.start()
+        for group in () if self._config.members is None else self._config.members.groups:
+            for number in range(group.members):
+                self._join(group.name, number, is_static=group.is_static)
+
+    def _join(self, group_id: str, number: int, *, is_static: bool) -> None:
+        members, links = self._config.members, self._links_at_work
+        if members is None or links is None:
+            return
+        name, process = self._member_maker.make(
+            group_id, number, is_static=is_static, topics=members.topics, settings=members.settings
+        )
+        member = self._members[group_id, number] = RunningMember(name, process, links=links, history=self._history)
+        member.start()
+
+    async def _do_as_member(self, command: DoAsMember) -> None:
+        member = self._members.get((command.group, command.number))
+        if member is not None and member.is_over:
+            await member.stop()
+            member = None
+        if command.does == "join" and member is None:
+            self._join(command.group, command.number, is_static=command.is_static)
+        if member is None:
+            return
+        match command.does:
+            case "leave":
+                member.leave()
+            case "die":
+                await member.stop()
+            case "pause" | "go-on":
+                member.pause(is_paused=command.does == "pause")
+            case _:
+                pass
 
     def _consumer(self, config: ConsumerConfig, phase: Phase, links: Links) -> RunningConsumer:
         return RunningConsumer(
@@ -166,9 +206,12 @@ class ClientProcess:
         await asyncio.gather(*(each.finish(timeout_ms=timeout_ms) for each in self._transactional))
         for consumer in self._consumers:
             await consumer.stop()
+        for member in self._members.values():
+            await member.stop()
         self._producers.clear()
         self._transactional.clear()
         self._consumers.clear()
+        self._members.clear()
         return sum(abandoned)
 
     async def _read_all(self, command: ReadAll, tasks: asyncio.TaskGroup) -> dict[str, str]:

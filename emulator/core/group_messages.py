@@ -1,8 +1,8 @@
 """Requests to the coordinator of a group, with Kafka's names; part of ``messages.Request`` and ``messages.Response``.
 
-Clients of Kafka ask them in the process of the broker; this project's own clients have only OffsetCommit and
-OffsetFetch, which therefore have a form on the wire, too. Group ids, member ids and instance ids are the client's text;
-``""`` is the member id of a client that has none yet.
+Clients of Kafka ask them in the process of the broker; what this project's own clients ask has a form on the wire, too:
+JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit and OffsetFetch. Group ids, member ids and instance ids are
+the client's text; ``""`` is the member id of a client that has none yet.
 """
 
 from typing import TypeAlias

@@ -234,6 +234,8 @@ class GroupReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
         position: where it began: elsewhere by ``auto.offset.reset`` only.
         next_position: the position to be committed.
         batches: that it was given, without markers and without what it was told to be aborted.
+        member_id: of the member that read them; empty where the group has none.
+        generation_id: that the member was in.
     """
 
     index: int
@@ -249,13 +251,15 @@ class GroupReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
     position: Offset
     next_position: Offset
     batches: tuple[PolledBatch, ...] = ()
+    member_id: str = ""
+    generation_id: int = -1
 
 
 class GroupCommitOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_commit"):
     """A position that a group was to commit, by itself or with the transaction of the same operation.
 
     ``ok`` says that a coordinator took it: for good, or for the case that its transaction is committed. ``info`` says
-    that it may have. A line for its outcome only.
+    that it may have. A line for its outcome only; ``member_id`` and ``generation_id`` as of ``GroupReadOperation``.
     """
 
     index: int
@@ -268,6 +272,51 @@ class GroupCommitOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field=
     partition: int
     offset: Offset
     error: str | None = None
+    member_id: str = ""
+    generation_id: int = -1
+
+
+class MemberStep(Enum):
+    """A step of a member of a group, by its own word."""
+
+    JOINING = "joining"
+    """It asks to join, and gives up what it had."""
+
+    ASSIGNED = "assigned"
+    """It has its partitions."""
+
+    EXPIRED = "expired"
+    """By its own clock its session is over, or its coordinator said so; it gives up what it had."""
+
+    LEFT = "left"
+    """It asks to leave, or another has its place."""
+
+    DIED = "died"
+    """It is gone, and told nobody."""
+
+
+class GroupMemberOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_member"):
+    """A member of a group has reached a step: it owns the partitions of ``assigned`` until its next line.
+
+    Attributes:
+        process: the member.
+        member_id: as its coordinator gave it; empty for one that has none yet.
+        instance_id: of a static member.
+        generation_id: that it is in, or was last; -1 before the first.
+        partitions: that it was assigned.
+        overdue_ms: how long ago that was, where it notices late.
+    """
+
+    index: int
+    time_ns: int
+    process: str
+    group_id: str
+    step: MemberStep
+    member_id: str
+    instance_id: str | None
+    generation_id: int
+    partitions: tuple[str, ...] = ()
+    overdue_ms: int = 0
 
 
 class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="committed_read"):
@@ -333,6 +382,7 @@ Operation: TypeAlias = (
     | CommittedReadOperation
     | GroupReadOperation
     | GroupCommitOperation
+    | GroupMemberOperation
     | GroupPositionOperation
 )
 """The operations of clients."""

@@ -339,6 +339,11 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "R3": _rule("In a log the coordinator epochs of the markers of one producer id do not fall."),
         "R5": _rule("In a log the epoch of a producer id does not fall, neither of its records nor of its markers."),
+        "R7": _outcome(
+            "The generations of a group do not fall: a member that asks to join comes into none before one that "
+            "another was in already, once the group has committed a position."
+        ),
+        "R8": _outcome("Two members of one generation of a group never own a partition at the same time."),
         "M1": _rule(
             "An ISR contains replicas only, has no member in common with the ELR, and a leader is a member of it.",
             only_of=ClusterKind.KRAFT,

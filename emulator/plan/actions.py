@@ -339,6 +339,53 @@ class Consume(OfWorkload, frozen=True, kw_only=True, tag="consume"):
         return Source(group_id=self.group, partition=self.partition, records=self.records, reset=self.reset)
 
 
+class MemberDoes(Enum):
+    """An act of a member of a group."""
+
+    JOIN = "join"
+    """A process starts, and joins."""
+
+    LEAVE = "leave"
+    """It asks to leave, and ends; a static member ends without a word."""
+
+    DIE = "die"
+    """It ends, and tells nobody."""
+
+    PAUSE = "pause"
+    """It is stopped, with what it has."""
+
+    GO_ON = "go-on"
+
+
+class MemberKind(Enum):
+    """The kind of a member: a static one keeps its place when its process is started again (KIP-345)."""
+
+    DYNAMIC = "dynamic"
+    STATIC = "static"
+
+
+@action_spec(
+    "member group=readers number=1 does=join kind=static",
+    "A member of a consumer group does something: `join` starts a process that joins, reads the partitions that it is "
+    "assigned, commits its positions and joins again whenever it has to; `leave` ends it with a word, `die` without, "
+    "`pause` stops it until `go-on`. A member of `kind=static` has an instance id.",
+)
+class Member(_Action, frozen=True, kw_only=True, tag="member"):
+    """Start, stop or end a member of a consumer group; it subscribes to all topics but internal ones."""
+
+    group: Annotated[str, field.GroupOption("group", help="The consumer group.")]
+    number: Annotated[int, field.Whole("number", help="Which member.", low=0, high=10_000)]
+    does: Annotated[MemberDoes, field.Choice("does", MemberDoes, help="What it does.")]
+    kind: Annotated[MemberKind, field.Choice("kind", MemberKind, help="How it joins.", default=MemberKind.DYNAMIC)] = (
+        MemberKind.DYNAMIC
+    )
+
+    @property
+    def is_static(self) -> bool:
+        """It has an instance id."""
+        return self.kind is MemberKind.STATIC
+
+
 # --- Processes and disks ------------------------------------------------------------------------------------------
 
 
@@ -1165,6 +1212,7 @@ _AnyAction: TypeAlias = (
     | Produce
     | Transact
     | Consume
+    | Member
     | Draw
     | DeposeController
     | ProcessAction[NodeT_co]

@@ -47,7 +47,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
 _DURATIONS: Final = "a number and ms, s or min, such as 30 s"
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "min": 60_000}
 _ARROW: Final = re.compile(r"(.+?)\s*(?:->|→)\s*(.+)")
-_GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+GROUP_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _RELEASE: Final = re.compile(r"\d+\.\d+\.\d+")
 _INT_MAX: Final = 2**31 - 1
 
@@ -810,7 +810,7 @@ class GroupOption(_Scalar[str]):
 
     def value_at(self, cursor: Cursor, names: Names) -> str:
         text = cursor.text()
-        if not _GROUP.fullmatch(text):
+        if not GROUP_NAME.fullmatch(text):
             cursor.fail("expected a group: letters, digits, '.', '_' and '-'")
         return text
 
@@ -818,7 +818,7 @@ class GroupOption(_Scalar[str]):
         return word
 
     def problems(self, value: str, names: Names) -> Iterator[str]:
-        if not _GROUP.fullmatch(value):
+        if not GROUP_NAME.fullmatch(value):
             yield "expected a group: letters, digits, '.', '_' and '-'"
 
 

@@ -56,6 +56,10 @@ UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
         transaction_messages.TransactionsOfProducersRequest,
         group_messages.OffsetCommitRequest,
         group_messages.OffsetFetchRequest,
+        group_messages.JoinGroupRequest,
+        group_messages.SyncGroupRequest,
+        group_messages.HeartbeatRequest,
+        group_messages.LeaveGroupRequest,
     ),
     ZOOKEEPER_BROKER_SERVICE: (
         control_messages.LeaderAndIsrRequest,

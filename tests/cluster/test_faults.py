@@ -107,6 +107,7 @@ def test_every_action_that_processes_have_has_an_executor() -> None:
         actions.Produce,
         actions.Transact,
         actions.Consume,
+        actions.Member,
         *(kind for kind in actions.ACTION_SPECS if issubclass(kind, actions.AdminAction)),
     }
     offered = {kind for kind, row in actions.ACTION_SPECS.items() if row.is_on_processes}

@@ -73,4 +73,5 @@ def test_the_scenario_has_every_action_of_containers() -> None:
         kind for kind in offered if issubclass(kind, actions.AdminAction | actions.Grant | actions.Revoke)
     }  # the same requests on every driver
     of_zookeeper = {actions.ExpireSession, actions.DeposeController}
-    assert offered - administration - of_zookeeper - {actions.Produce, actions.Transact, actions.Consume} <= done
+    of_clients = {actions.Produce, actions.Transact, actions.Consume, actions.Member}
+    assert offered - administration - of_zookeeper - of_clients <= done

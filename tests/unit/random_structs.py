@@ -12,6 +12,13 @@ from laststand.emulator.core.types import ProducerIdentity, TopicPartition
 
 NUMBERS = st.integers(min_value=0, max_value=2**31 - 1)
 TEXTS = st.text(max_size=8)
+_PLAIN: dict[type, st.SearchStrategy[object]] = {
+    int: NUMBERS,
+    str: TEXTS,
+    bytes: st.binary(max_size=8),
+    bool: st.booleans(),
+    float: st.floats(allow_nan=False),
+}
 _SINGLES = {types.NoneType: None, UnsetType: UNSET}
 
 
@@ -37,7 +44,7 @@ def values(annotation: object) -> st.SearchStrategy[object]:
         return st.builds(ProducerIdentity, NUMBERS, NUMBERS)
     if issubclass(annotation, msgspec.Struct):
         return structs(annotation)
-    return {int: NUMBERS, str: TEXTS, bool: st.booleans(), float: st.floats(allow_nan=False)}[annotation]
+    return _PLAIN[annotation]
 
 
 def structs(struct: type[msgspec.Struct], *without: str) -> st.SearchStrategy[typing.Any]:

@@ -19,7 +19,7 @@ from crc32c import crc32c
 
 from laststand.emulator.core import events as e
 from laststand.emulator.core.eras import era_rules, rule_texts
-from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.history import MemberStep, OperationType
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.switches import Switches, switch_texts
 from laststand.emulator.core.types import (
@@ -904,6 +904,48 @@ class RunBuilder:
         if batches:
             outcome = {"f": "group_commit", "type": commit.value, "topic": "orders", "partition": 0}
             self.record({**place, **outcome, "offset": next_position, "error": None})
+
+    def member(
+        self,
+        process: str,
+        step: MemberStep,
+        *,
+        generation: int = -1,
+        partitions: tuple[str, ...] = (),
+        overdue_ms: int = 0,
+    ) -> None:
+        """A member of the group ``readers`` reaches a step."""
+        self.record(
+            {
+                "f": "group_member",
+                "process": process,
+                "group_id": "readers",
+                "step": step.value,
+                "member_id": process,
+                "instance_id": None,
+                "generation_id": generation,
+                "partitions": list(partitions),
+                "overdue_ms": overdue_ms,
+            }
+        )
+
+    def member_commits(self, process: str, generation: int, offset: int) -> None:
+        """A member of the group ``readers`` commits a position of ``orders``."""
+        self.record(
+            {
+                "f": "group_commit",
+                "type": "ok",
+                "process": process,
+                "operation_id": f"{process}:{len(self.history)}",
+                "group_id": "readers",
+                "topic": "orders",
+                "partition": 0,
+                "offset": offset,
+                "error": None,
+                "member_id": process,
+                "generation_id": generation,
+            }
+        )
 
     def group_position(
         self,

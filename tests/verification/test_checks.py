@@ -11,7 +11,7 @@ from crc32c import crc32c
 
 from docs.generate import EVIDENCE, FINDINGS
 from laststand.emulator.core import events as e
-from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.history import MemberStep, OperationType
 from laststand.emulator.core.promises import PROMISES
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -2250,6 +2250,38 @@ def group_goes_on(
     return run.finish()
 
 
+def members_follow(
+    path: Path,
+    *,
+    generation: int = 2,
+    stays: bool = False,
+    overdue_ms: int = 0,
+    partitions: tuple[str, ...] = ("orders-0",),
+) -> Path:
+    """A member reads and commits in generation 2, and another one takes over.
+
+    Args:
+        path: of the run.
+        generation: that the other is in.
+        stays: the first does not notice.
+        overdue_ms: how late it notices.
+        partitions: that the other is assigned.
+    """
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send(records=3)
+    run.member("readers-0", MemberStep.JOINING)
+    run.member("readers-0", MemberStep.ASSIGNED, generation=2, partitions=("orders-0",))
+    run.member_commits("readers-0", 2, 3)
+    if not stays:
+        run.member("readers-0", MemberStep.EXPIRED, generation=2, overdue_ms=overdue_ms)
+    run.member("readers-1", MemberStep.JOINING)
+    run.member("readers-1", MemberStep.ASSIGNED, generation=generation, partitions=partitions)
+    run.settle()
+    return run.finish()
+
+
 def group_goes_on_in_other_records(path: Path) -> Path:
     """A group is given one of two batches that were acknowledged in the same place, and goes on behind it."""
     run = RunBuilder(path)
@@ -2463,6 +2495,8 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
         lambda path: group_goes_on(path, committed=3, position=3, in_transactions=("abort", "commit")),
         frozenset({"X8"}),
     ),
+    "generation falls": (partial(members_follow, generation=1), frozenset({"R7"})),
+    "two owners": (partial(members_follow, stays=True), frozenset({"R8"})),
     "aborted, and read": (
         lambda path: transaction_in_two_partitions(path, commits=(False, False), result="abort"),
         frozenset({"X1"}),
@@ -2773,6 +2807,8 @@ REDUNDANT: Mapping[str, Redundancy] = {
 """Checks that no run can break alone, because each of their violations is one of another check, too."""
 
 HOLDS: Mapping[str, Build] = {
+    "a member takes over from another": partial(members_follow, generation=3),
+    "members share a generation": partial(members_follow, stays=True, partitions=("orders-1",)),
     "group goes on": lambda path: group_goes_on(path, committed=3, position=3),
     "group goes on behind deleted records": group_goes_on_behind_deleted_records,
     "group begins the next topic": group_begins_the_next_topic,
@@ -2898,7 +2934,7 @@ HOLDS: Mapping[str, Build] = {
 
 
 _OF_A_QUORUM = frozenset(f"Q{number}" for number in range(1, 7))
-_OF_TRANSACTIONS = frozenset({"R3"} | {f"X{number}" for number in range(1, 11)})
+_OF_TRANSACTIONS = frozenset({"R3", "R7", "R8"} | {f"X{number}" for number in range(1, 11)})
 
 NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing happens": (

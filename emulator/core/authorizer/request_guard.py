@@ -31,6 +31,13 @@ _TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _OF_TRANSACTIONS: Final = (transaction_messages.InitTransactionRequest, transaction_messages.EndTxnRequest)
 _OF_PRODUCERS: Final = (messages.ProduceRequest, group_messages.OffsetCommitRequest)
 _OF_GROUPS: Final = (group_messages.OffsetCommitRequest, group_messages.OffsetFetchRequest)
+_OF_MEMBERS: Final = (
+    group_messages.JoinGroupRequest,
+    group_messages.SyncGroupRequest,
+    group_messages.HeartbeatRequest,
+    group_messages.LeaveGroupRequest,
+)
+_ANSWERED_WHOLE: Final = (Subject.CLUSTER, Subject.TRANSACTIONAL_ID, Subject.MEMBERSHIP)
 _DESCRIPTIONS: Final = (messages.MetadataRequest, messages.DescribeTopicPartitionsRequest)
 _LISTS: Final = ("partitions", "topics", "resources")
 """Names of the lists that a request asks about, and its answer has outcomes of, one by one."""
@@ -109,6 +116,9 @@ class RequestGuard:
         if isinstance(request, _OF_GROUPS):
             error = self._group_error(asked, request, requirement)
             return received if error is None else Refused(refusal(request, error))
+        if isinstance(request, _OF_MEMBERS):
+            is_met = self._is_allowed(asked, requirement.operation, Resource(ResourceType.GROUP, request.group_id))
+            return received if is_met else Refused(refusal(request, ErrorCode.GROUP_AUTHORIZATION_FAILED))
         if isinstance(request, _OF_TRANSACTIONS):
             named = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
             is_met = self._is_allowed(asked, requirement.operation, named)
@@ -293,7 +303,7 @@ def refusal(request: messages.Request, error: ErrorCode) -> messages.Response:
             return admin_messages.DescribeFeaturesResponse(error=error)
         case admin_messages.DescribeClusterRequest():
             return admin_messages.DescribeClusterResponse(error=error)
-        case _ if REQUIREMENTS[type(request)].subject in (Subject.CLUSTER, Subject.TRANSACTIONAL_ID):
+        case _ if REQUIREMENTS[type(request)].subject in _ANSWERED_WHOLE:
             return _response(request, error=error)
         case _:
             field, asked = _entries_of(request)

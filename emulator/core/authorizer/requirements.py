@@ -21,6 +21,7 @@ class Subject(Enum):
     TRANSACTIONAL_ID = "its transactional id"
     CONFIGURED = "each topic, or the cluster for a broker"
     GROUP = "its group, and each topic"
+    MEMBERSHIP = "its group"
 
 
 class Requirement(NamedTuple):
@@ -43,6 +44,7 @@ class Requirement(NamedTuple):
 
 _INTER_BROKER: Final = Requirement(AclOperation.CLUSTER_ACTION)
 _WRITE_TRANSACTION: Final = Requirement(AclOperation.WRITE, Subject.TRANSACTIONAL_ID)
+_MEMBERSHIP: Final = Requirement(AclOperation.READ, Subject.MEMBERSHIP)
 _ALTER_CLUSTER: Final = Requirement(AclOperation.ALTER)
 _DESCRIBE_CLUSTER: Final = Requirement(AclOperation.DESCRIBE)
 _DESCRIBE_TOPICS: Final = Requirement(AclOperation.DESCRIBE, Subject.TOPICS)
@@ -60,6 +62,10 @@ REQUIREMENTS: Final[Mapping[type[Message], Requirement]] = {
     transaction_messages.TransactionsOfProducersRequest: _INTER_BROKER,
     group_messages.OffsetCommitRequest: Requirement(AclOperation.READ, Subject.GROUP),
     group_messages.OffsetFetchRequest: Requirement(AclOperation.DESCRIBE, Subject.GROUP),
+    group_messages.JoinGroupRequest: _MEMBERSHIP,
+    group_messages.SyncGroupRequest: _MEMBERSHIP,
+    group_messages.HeartbeatRequest: _MEMBERSHIP,
+    group_messages.LeaveGroupRequest: _MEMBERSHIP,
     messages.ProduceRequest: Requirement(AclOperation.WRITE, Subject.TOPICS),
     messages.FetchRequest: Requirement(AclOperation.READ, Subject.TOPICS, of_followers=AclOperation.CLUSTER_ACTION),
     messages.ListOffsetsRequest: _DESCRIBE_TOPICS,

@@ -35,13 +35,18 @@ class _State(Enum):
 class GroupReading:
     """The input of one operation.
 
+    Args:
+        source: where it comes from.
+        position: where it begins, if that is known already: the member that reads has committed it.
+        is_one_answer: it takes what the first fetch with records brings, and waits for no more.
+
     Attributes:
         source: where it comes from.
         next_position: behind all that was read.
         batches: that were read, of committed records only.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, position: Offset | None = None, *, is_one_answer: bool = False) -> None:
         self.source = source
         self.next_position = Offset(0)
         self.batches: list[PolledBatch] = []
@@ -50,6 +55,10 @@ class GroupReading:
         self._position = Offset(0)
         self._topic_id: TopicId | None = None
         self._node: BrokerId | None = None
+        self._is_one_answer = is_one_answer
+        if position is not None:
+            self._committed = position
+            self._begin(position)
 
     @property
     def is_over(self) -> bool:
@@ -134,12 +143,14 @@ class GroupReading:
                 self.next_position = Offset(batch.last_offset + 1)
                 self._state = _State.OVER
                 break
+        if self._is_one_answer and self.batches:
+            self._state = _State.OVER
         return error
 
     # --- History --------------------------------------------------------------------------------------------------
 
-    def recorded(self, operation_id: CauseId) -> GroupReadRecorded:
-        """Returns the record of what was read."""
+    def recorded(self, operation_id: CauseId, *, member_id: str = "", generation_id: int = -1) -> GroupReadRecorded:
+        """Returns the record of what was read, by a member if the group has some."""
         assert self._node is not None, "a fetch was answered"
         return GroupReadRecorded(
             operation_id=operation_id,
@@ -151,4 +162,6 @@ class GroupReading:
             position=self._position,
             next_position=self.next_position,
             batches=tuple(self.batches),
+            member_id=member_id,
+            generation_id=generation_id,
         )

@@ -8,6 +8,7 @@ from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
     GroupCommitRecorded,
+    GroupMemberRecorded,
     GroupReadRecorded,
     PollRecorded,
     SendRecorded,
@@ -18,6 +19,7 @@ from laststand.emulator.core.history import (
     CommittedReadOperation,
     FinalReadOperation,
     GroupCommitOperation,
+    GroupMemberOperation,
     GroupReadOperation,
     PollOperation,
     SendOperation,
@@ -150,6 +152,24 @@ def group_read_line(recorded: GroupReadRecorded, *, index: int, time_ns: int, pr
         position=recorded.position,
         next_position=recorded.next_position,
         batches=recorded.batches,
+        member_id=recorded.member_id,
+        generation_id=recorded.generation_id,
+    )
+
+
+def group_member_line(recorded: GroupMemberRecorded, *, index: int, time_ns: int, process: str) -> GroupMemberOperation:
+    """Returns the line about a member of a group."""
+    return GroupMemberOperation(
+        index=index,
+        time_ns=time_ns,
+        process=process,
+        group_id=recorded.group_id,
+        step=recorded.step,
+        member_id=recorded.member_id,
+        instance_id=recorded.instance_id,
+        generation_id=recorded.generation_id,
+        partitions=tuple(map(str, recorded.partitions)),
+        overdue_ms=recorded.overdue_ms,
     )
 
 
@@ -166,4 +186,6 @@ def group_commit_line(recorded: GroupCommitRecorded, *, index: int, time_ns: int
         partition=recorded.partition.partition,
         offset=recorded.offset,
         error=recorded.error,
+        member_id=recorded.member_id,
+        generation_id=recorded.generation_id,
     )

@@ -73,6 +73,30 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.isolation_level == "read_committed"
 
 
+class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """One member of a consumer group. Times are ms; as of ``ConsumerSettings`` where that has them.
+
+    Sessions are as long as Kafka's were until 3.0 (KIP-735), and a rebalance waits less for a member that has gone, so
+    that what becomes of it is seen sooner.
+
+    Attributes:
+        session_timeout_ms: after which a coordinator that hears nothing takes a member to be gone.
+        heartbeat_interval_ms: how often it is told.
+        rebalance_timeout_ms: how long a rebalance waits for a member (``max.poll.interval.ms``).
+        auto_offset_reset: where to begin without a position.
+        records: that are read, and committed, at most at a time, in whole batches (``max.poll.records``).
+    """
+
+    session_timeout_ms: _Milliseconds = 10_000
+    heartbeat_interval_ms: _Milliseconds = 3_000
+    rebalance_timeout_ms: _Milliseconds = 60_000
+    auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
+    records: int = 500
+    request_timeout_ms: _Milliseconds = 30_000
+    retry_backoff_ms: _Milliseconds = 100
+    metadata_max_age_ms: _Milliseconds = 300_000
+
+
 _SHARED: Final = dotted("request_timeout_ms", "retry_backoff_ms", "metadata_max_age_ms")
 _PRODUCER: Final = PropertyReader(
     ProducerSettings,

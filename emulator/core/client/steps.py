@@ -12,7 +12,7 @@ import msgspec
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
 from laststand.emulator.core.client.settings import OffsetReset
-from laststand.emulator.core.history import Attempt, OperationType, PolledBatch
+from laststand.emulator.core.history import Attempt, MemberStep, OperationType, PolledBatch
 from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,
@@ -99,6 +99,10 @@ class ConsumptionOffered(inputs.NodeInput, frozen=True, kw_only=True):
     """Records to read, and a position to commit behind them; ``cause_id`` is the operation's id."""
 
     source: Source
+
+
+class LeaveOffered(inputs.NodeInput, frozen=True, kw_only=True):
+    """A member of a group is to leave it."""
 
 
 class Abandoned(inputs.NodeInput, frozen=True, kw_only=True):
@@ -192,6 +196,20 @@ class GroupReadRecorded(effects.Effect, frozen=True, kw_only=True):
     position: Offset
     next_position: Offset
     batches: tuple[PolledBatch, ...]
+    member_id: str = ""
+    generation_id: int = -1
+
+
+class GroupMemberRecorded(effects.Effect, frozen=True, kw_only=True):
+    """A line of the history about a member of a group: see ``GroupMemberOperation`` for the fields."""
+
+    group_id: str
+    step: MemberStep
+    member_id: str
+    instance_id: str | None
+    generation_id: int
+    partitions: tuple[TopicPartition, ...] = ()
+    overdue_ms: int = 0
 
 
 class GroupCommitRecorded(effects.Effect, frozen=True, kw_only=True):
@@ -203,6 +221,8 @@ class GroupCommitRecorded(effects.Effect, frozen=True, kw_only=True):
     partition: TopicPartition
     offset: Offset
     error: str | None = None
+    member_id: str = ""
+    generation_id: int = -1
 
 
 class CommittedReadRecorded(effects.Effect, frozen=True, kw_only=True):
@@ -242,3 +262,15 @@ ConsumerInput: TypeAlias = (
     inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | RecordsReceived | Abandoned
 )
 ConsumerEffect: TypeAlias = effects.SendRequest | PollRecorded | CommittedReadRecorded | FinalReadRecorded
+
+MemberInput: TypeAlias = (
+    inputs.Started
+    | inputs.TimerFired
+    | inputs.ResponseReceived
+    | inputs.RequestFailed
+    | RecordsReceived
+    | LeaveOffered
+    | Abandoned
+)
+MemberRecord: TypeAlias = GroupMemberRecorded | GroupReadRecorded | GroupCommitRecorded
+MemberEffect: TypeAlias = effects.SendRequest | MemberRecord

@@ -8,7 +8,8 @@ ran, or an open link to a running node.
 from typing import Final, assert_never
 
 from laststand.emulator.core import events
-from laststand.emulator.core.topic_names import INTERNAL_TOPICS
+from laststand.emulator.core.client.settings import MemberSettings
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
@@ -72,6 +73,8 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return _produce(cluster, action)
         case actions.Consume():
             return _consume(cluster, action)
+        case actions.Member():
+            return _member(cluster, action)
         case actions.Transact():
             return _transact(cluster, action)
         case actions.Kill(nodes=nodes):
@@ -204,6 +207,36 @@ def _consume(cluster: SimulatedCluster, action: actions.Consume) -> actions.Outc
             producer, (action.into,), records=action.records, result=action.end.result, source=action.source
         )
     return actions.effective(f"offered as {offered}")
+
+
+def _member(cluster: SimulatedCluster, action: actions.Member) -> actions.Outcome:
+    clients, does = cluster.clients, action.does
+    node = clients.running_member(action.group, action.number)
+    if does is actions.MemberDoes.JOIN:
+        if node is not None:
+            return actions.no_op(f"{node.name} runs")
+        topics = tuple(sorted(topic for topic in cluster.image.topics if topic not in INTERNAL_TOPICS))
+        if OFFSETS_TOPIC not in cluster.image.topics or not topics:
+            return actions.no_op(f"there is no topic {OFFSETS_TOPIC}, or none to read")
+        node = clients.add_member(
+            action.group, action.number, is_static=action.is_static, topics=topics, settings=MemberSettings()
+        )
+        return actions.effective(f"{node.name} joins")
+    if node is None:
+        return actions.no_op(f"member {action.number} of {action.group} does not run")
+    is_paused = node.process.is_paused
+    match does:
+        case actions.MemberDoes.DIE:
+            clients.abandon(node)
+        case actions.MemberDoes.GO_ON if is_paused:
+            clients.pause(node, is_paused=False)
+        case actions.MemberDoes.PAUSE if not is_paused:
+            clients.pause(node, is_paused=True)
+        case actions.MemberDoes.LEAVE if not is_paused:
+            clients.have_leave(node)
+        case _:
+            return actions.no_op(f"{node.name} is {'paused' if is_paused else 'not paused'}")
+    return actions.effective(f"{node.name}: {does.value}")
 
 
 def _draw(cluster: SimulatedCluster, number: int) -> actions.Outcome:

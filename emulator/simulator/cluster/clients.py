@@ -2,19 +2,32 @@
 
 from collections.abc import Callable, Mapping
 
+from laststand.emulator.client.members import MemberMaker
 from laststand.emulator.core import admin_messages, inputs, messages
 from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.producer import Producer
-from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
-from laststand.emulator.core.client.steps import Abandoned, RecordsOffered, Source, TransactionOffered
+from laststand.emulator.core.client.settings import ConsumerSettings, MemberSettings, ProducerSettings
+from laststand.emulator.core.client.steps import (
+    Abandoned,
+    LeaveOffered,
+    RecordsOffered,
+    Source,
+    TransactionOffered,
+)
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.network.wire import Wire
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
-from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode, StepNode, TransactionalProducerNode
+from laststand.emulator.simulator.nodes.nodes import (
+    ConsumerNode,
+    MemberNode,
+    ProducerNode,
+    StepNode,
+    TransactionalProducerNode,
+)
 
 
 class ClientSet:
@@ -33,6 +46,7 @@ class ClientSet:
         transactional: transactional producers, by name.
         producer_acks: each producer's acks, by name.
         consumers: in the order in which they were started.
+        members: of groups, the process of each number that started last.
     """
 
     def __init__(
@@ -50,6 +64,8 @@ class ClientSet:
         self.transactional: dict[str, TransactionalProducerNode] = {}
         self.producer_acks: dict[str, Acks] = {}
         self.consumers: list[ConsumerNode] = []
+        self.members: dict[tuple[str, int], MemberNode] = {}
+        self._member_maker = MemberMaker(bootstrap)
         self._bootstrap = bootstrap
         self._wire = wire
         self._batches = batches
@@ -200,7 +216,32 @@ class ClientSet:
         self._step(node, inputs.Started(cause_id=CauseId(name)))
         return node
 
-    def abandon(self, node: ProducerNode | TransactionalProducerNode | ConsumerNode) -> None:
+    # --- Members of groups ------------------------------------------------------------------------------------------
+
+    def running_member(self, group_id: str, number: int) -> MemberNode | None:
+        """Returns a member of a group whose process runs."""
+        node = self.members.get((group_id, number))
+        return None if node is None or node.core is None or node.process.member.is_over else node
+
+    def add_member(
+        self, group_id: str, number: int, *, is_static: bool, topics: tuple[str, ...], settings: MemberSettings
+    ) -> MemberNode:
+        """Starts a process that joins a group."""
+        name, process = self._member_maker.make(group_id, number, is_static=is_static, topics=topics, settings=settings)
+        node = self.members[group_id, number] = MemberNode(name, process, self._batches)
+        self._step(node, inputs.Started(cause_id=CauseId(name)))
+        return node
+
+    def have_leave(self, node: MemberNode) -> None:
+        """Has a member leave its group."""
+        self._step(node, LeaveOffered(cause_id=CauseId(node.name)))
+
+    def pause(self, node: MemberNode, *, is_paused: bool) -> None:
+        """Stops a member, or has it go on with all that waits."""
+        node.process.is_paused = is_paused
+        self._step(node, inputs.TimerFired(cause_id=CauseId(node.name)))
+
+    def abandon(self, node: ProducerNode | TransactionalProducerNode | ConsumerNode | MemberNode) -> None:
         """Ends a client's work: what is unfinished is given up."""
         abandoned = Abandoned(cause_id=CauseId(node.name))
         match node:
@@ -209,5 +250,8 @@ class ClientSet:
             case TransactionalProducerNode():
                 self._step(node, abandoned)
             case ConsumerNode():
+                self._step(node, abandoned)
+            case MemberNode(process=process):
+                process.is_paused = False
                 self._step(node, abandoned)
         node.end()

@@ -14,6 +14,7 @@ from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
     GroupCommitRecorded,
+    GroupMemberRecorded,
     GroupReadRecorded,
     PollRecorded,
     SendRecorded,
@@ -58,6 +59,7 @@ from laststand.emulator.simulator.nodes.nodes import (
     ConsumerNode,
     ControllerNode,
     InputT,
+    MemberNode,
     MetadataNode,
     Node,
     ProducerNode,
@@ -449,7 +451,7 @@ class SimulatedCluster:
             case effects.RecordEvent(event=event):
                 self.event_log.write(node, event)
             case effects.SendRequest():
-                if isinstance(node, ConsumerNode | TransactionalProducerNode):
+                if isinstance(node, ConsumerNode | TransactionalProducerNode | MemberNode):
                     node.fetches.note_request(effect)
                 self.wire.ask(NodeAsker(node, self._step), effect)
             case effects.SendResponse():
@@ -467,8 +469,9 @@ class SimulatedCluster:
                 | CommittedReadRecorded()
                 | GroupReadRecorded()
                 | GroupCommitRecorded()
+                | GroupMemberRecorded()
             ):
-                assert isinstance(node, ProducerNode | TransactionalProducerNode | ConsumerNode)
+                assert isinstance(node, ProducerNode | TransactionalProducerNode | ConsumerNode | MemberNode)
                 self._observer.recorded(node.name, effect, now_ms=self.queue.now_ms)
             case effects.CloseConnection(request_id=request_id):
                 self.wire.close(request_id)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
+from laststand.emulator.client.members import MemberProcess
 from laststand.emulator.client.pace import TransactionMaker
 from laststand.emulator.core import effects, events, inputs, messages, records
 from laststand.emulator.core.broker.kraft.broker import Broker
@@ -14,6 +15,7 @@ from laststand.emulator.core.client.consumer import Consumer
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.steps import (
     ConsumerInput,
+    MemberInput,
     ProducerInput,
     RecordsReceived,
     TransactionalProducerInput,
@@ -353,6 +355,21 @@ class TransactionalProducerNode(Node[TransactionalProducerInput]):
         self.fetches = Fetches(batches, is_committed_only=True)
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> TransactionalProducerInput:
+        """Returns a fetch's answer with the records that it holds."""
+        return self.fetches.to_input(outcome)
+
+
+class MemberNode(Node[MemberInput]):
+    """A member of a group, of the client process."""
+
+    def __init__(self, name: str, process: MemberProcess, batches: BatchRegistry) -> None:
+        super().__init__(CLIENT)
+        self.name = name
+        self.process = process
+        self.core = process
+        self.fetches = Fetches(batches, is_committed_only=True)
+
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> MemberInput:
         """Returns a fetch's answer with the records that it holds."""
         return self.fetches.to_input(outcome)
 

@@ -6,12 +6,15 @@ from laststand.emulator.core import events
 from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
+    GroupMemberRecorded,
     PollRecorded,
     TransactionalProducerRecord,
 )
 from laststand.emulator.core.types import NodeId
 
-ClientRecord: TypeAlias = TransactionalProducerRecord | PollRecorded | FinalReadRecorded | CommittedReadRecorded
+ClientRecord: TypeAlias = (
+    TransactionalProducerRecord | GroupMemberRecorded | PollRecorded | FinalReadRecorded | CommittedReadRecorded
+)
 """A record of a client in the history."""
 
 

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from laststand.emulator.core import effects
+from laststand.emulator.core.coordinator_partitions import partition_of
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
@@ -19,6 +21,7 @@ from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 from laststand.emulator.simulator.oracle.leader_rules import LeaderRules
 from laststand.emulator.simulator.oracle.logs import LogChecks
 from laststand.emulator.simulator.oracle.losses import LossLedger
+from laststand.emulator.simulator.oracle.memberships import MembershipChecks
 from laststand.emulator.simulator.oracle.metadata import MetadataChecks
 from laststand.emulator.simulator.oracle.promptness import Promptness
 from laststand.emulator.simulator.oracle.resumed_readers import ResumedReaders
@@ -60,6 +63,7 @@ class Checks:
         self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies, self.losses)
         self.clients = ClientChecks(self.alarm_log, self.truths)
         self.transactions = TransactionChecks(self.alarm_log, self.truths)
+        self.memberships = MembershipChecks(self._report_group)
         self.resumed_readers = ResumedReaders(self.alarm_log)
         self.controller = ControllerRules(self.alarm_log)
         self.metadata = MetadataChecks(self.alarm_log)
@@ -74,6 +78,11 @@ class Checks:
         for checks in (self.durability, self.controller, self.metadata, self.leaders, self.logs):
             checks.attach(cluster)
         self.promptness.attach(cluster, self.configuration)
+
+    def _report_group(self, check_id: str, group_id: str, sentence: str) -> None:
+        count = self.cluster.image.partition_counts.get(OFFSETS_TOPIC, 1)
+        name = partition_of(group_id, OFFSETS_TOPIC, count)
+        self.alarm_log.report(check_id, name, sentence, guarantee=self.transactions.guarantee(name))
 
     def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
         """A broker answers a request: which one concerns no check of a KRaft cluster."""

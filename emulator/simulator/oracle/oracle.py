@@ -17,6 +17,7 @@ from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
     GroupCommitRecorded,
+    GroupMemberRecorded,
     GroupReadRecorded,
     PollRecorded,
     SendRecorded,
@@ -124,6 +125,12 @@ class Oracle:
                 truth = self.truths[record.partition]
                 for batch in record.batches:
                     truth.expose(batch, moment=self.alarm_log.moment, leader_epoch=record.leader_epoch)
+            case GroupMemberRecorded():
+                self.checks.memberships.stepped(client, record, now_ms=now_ms)
+            case GroupCommitRecorded() if record.member_id:
+                self.checks.memberships.committed(record)
+            case GroupReadRecorded() if record.member_id:
+                pass  # its group's positions are judged by who commits them
             case GroupReadRecorded():
                 self.checks.transactions.read_for_group(record)
             case GroupCommitRecorded():
@@ -258,6 +265,7 @@ class Oracle:
             self.checks.durability.check_last_leader(name, self.checks.durability.serving_leader(name))
             self.checks.resumed_readers.check(name, state.topic_id, self.truths[name])
         self.checks.transactions.check(self._last_logs())
+        self.checks.memberships.check()
         self._cluster.judge_metadata()
         self.scan()
 

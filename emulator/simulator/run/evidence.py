@@ -24,6 +24,7 @@ from laststand.emulator.core.client.history_lines import (
     committed_read_line,
     final_read_line,
     group_commit_line,
+    group_member_line,
     group_read_line,
     poll_line,
     send_line,
@@ -35,6 +36,7 @@ from laststand.emulator.core.client.steps import (
     CommittedReadRecorded,
     FinalReadRecorded,
     GroupCommitRecorded,
+    GroupMemberRecorded,
     GroupReadRecorded,
     PollRecorded,
     SendRecorded,
@@ -192,6 +194,8 @@ def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Ope
             return group_read_line(record, index=index, time_ns=time_ns, process=client)
         case GroupCommitRecorded():
             return group_commit_line(record, index=index, time_ns=time_ns, process=client)
+        case GroupMemberRecorded():
+            return group_member_line(record, index=index, time_ns=time_ns, process=client)
 
 
 def _write_log(path: Path, log: StoredLog, by_crc: Mapping[int, bytes]) -> None:

@@ -358,6 +358,8 @@ class Simulation:
             cluster.clients.abandon(producer)
         for transactional in cluster.clients.transactional.values():
             cluster.clients.abandon(transactional)
+        for member in cluster.clients.members.values():
+            cluster.clients.abandon(member)
         for consumer in cluster.clients.consumers:
             cluster.clients.abandon(consumer)
         final = cluster.clients.add_consumer(

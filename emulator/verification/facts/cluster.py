@@ -18,6 +18,7 @@ from laststand.emulator.core.history import GroupPositionOperation
 from laststand.emulator.core.types import ClusterKind, NodeRole, Witness, ZnodeWrite
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
+from laststand.emulator.verification.facts.memberships import Memberships
 from laststand.emulator.verification.facts.quorum import Quorum, VoterLog
 from laststand.emulator.verification.facts.transactions import TransactionFacts
 from laststand.emulator.verification.tables.events import EventTable
@@ -87,6 +88,7 @@ class ClusterFacts:
         node_directories: nodes that left a directory.
         is_history_whole: whether every line of the clients' histories was read.
         transactions: of its clients.
+        memberships: of members of groups.
         group_positions: positions of consumer groups that clients committed, or were given.
         voter_logs: metadata logs of several controllers on disk, by node.
     """
@@ -97,6 +99,7 @@ class ClusterFacts:
         self.node_directories: set[int] = set()
         self.is_history_whole = True
         self.transactions = TransactionFacts()
+        self.memberships = Memberships()
         self.group_positions: list[GroupPositionOperation] = []
         self.voter_logs: dict[int, VoterLog] = {}
 

@@ -19,6 +19,7 @@ from laststand.emulator.core.history import (
     CommittedReadOperation,
     FinalReadOperation,
     GroupCommitOperation,
+    GroupMemberOperation,
     GroupPositionOperation,
     GroupReadOperation,
     HistoryLine,
@@ -238,6 +239,12 @@ class LineReader:
                 self._facts.cluster.transactions.operations[operation.operation_id] = operation
             case CommittedReadOperation():
                 self._facts.cluster.transactions.reads.append(operation)
+            case GroupMemberOperation():
+                self._facts.cluster.memberships.lines.append(operation)
+            case GroupReadOperation() if operation.member_id:
+                self._facts.cluster.memberships.reads.append(operation)
+            case GroupCommitOperation() if operation.member_id:
+                self._facts.cluster.memberships.commits.append(operation)
             case GroupReadOperation():
                 self._facts.cluster.transactions.group_reads.append(operation)
             case GroupCommitOperation():

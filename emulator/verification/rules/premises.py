@@ -3,13 +3,14 @@
 A check without its premise would find nothing whatever happened, so that its ``ok`` would prove nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from laststand.emulator.core import events
-from laststand.emulator.core.history import FinalReadOperation, OperationType
+from laststand.emulator.core.history import FinalReadOperation, MemberStep, OperationType
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.answered_positions import positions_after_commits
 from laststand.emulator.verification.facts.cluster import ClusterFacts
@@ -74,6 +75,9 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.READ_COMMITTED
     if any(True for _ in positions_after_commits(cluster)):
         yield Premise.POSITION_KEPT
+    assigned = Counter(line.group_id for line in cluster.memberships.lines if line.step is MemberStep.ASSIGNED)
+    if any(count > 1 for count in assigned.values()):
+        yield Premise.ASSIGNED_TWICE
     registrations = [registration.event for registration in cluster.registrations]
     if len(registrations) > 1:
         yield Premise.TWO_REGISTRATIONS

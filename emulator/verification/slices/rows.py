@@ -10,6 +10,7 @@ from laststand.emulator.core.history import (
     CommittedReadOperation,
     FinalReadOperation,
     GroupCommitOperation,
+    GroupMemberOperation,
     GroupPositionOperation,
     GroupReadOperation,
     HistoryLine,
@@ -97,6 +98,7 @@ class SliceTables:
                     | CommittedReadOperation()
                     | GroupReadOperation()
                     | GroupCommitOperation()
+                    | GroupMemberOperation()
                 ):
                     raise ValueError("transactions are of several partitions, which one process has to judge together")
                 case GroupPositionOperation():

@@ -19,7 +19,7 @@ ROOT: Final = Path(__file__).parents[3]
 DEEP: Final = 20_000
 LINE_MAX: Final = 600
 
-EVERY_ACTION: Final = "wait, produce, transact, consume, kill"
+EVERY_ACTION: Final = "wait, produce, transact, consume, member, kill"
 """Of the list of all actions, with which a plan's first strange line is refused."""
 
 PLAN: Final = """\

@@ -165,7 +165,10 @@ def test_names_of_clients_are_words_that_mean_nothing_else(names: tuple[str, ...
     ("text", "complaint"),
     [
         ("- kill", "plan:1: expected a mapping, found a list"),
-        ("kill: {node: 1}\nstart: {node: 1}", "plan:1: a step is one of wait, produce, transact, consume, kill"),
+        (
+            "kill: {node: 1}\nstart: {node: 1}",
+            "plan:1: a step is one of wait, produce, transact, consume, member, kill",
+        ),
         ("kil: {node: 1}", "plan:1: kil: there is no such step or fault, allowed: wait,"),
         ("kil: {node: 1}", "did you mean 'kill'?"),
         ("kill: 1", "plan:1: kill: 1 alone says too little, write kill: {node: 1}"),

@@ -84,7 +84,14 @@ def test_every_request_between_nodes_has_an_api() -> None:
         transaction_messages.ListTransactionsRequest,
     }
 
-    of_clients_of_kafka -= {group_messages.OffsetCommitRequest, group_messages.OffsetFetchRequest}
+    of_clients_of_kafka -= {
+        group_messages.OffsetCommitRequest,
+        group_messages.OffsetFetchRequest,
+        group_messages.JoinGroupRequest,
+        group_messages.SyncGroupRequest,
+        group_messages.HeartbeatRequest,
+        group_messages.LeaveGroupRequest,
+    }
 
     sent = set(typing.get_args(messages.Request)) - of_clients_of_kafka
     assert unary | {messages.ProduceRequest, messages.FetchRequest} == sent

@@ -1,0 +1,637 @@
+r"""A member of a classic group: joins, reads what it is assigned, commits its positions, and joins again when it must.
+
+::
+
+    (no id) --MEMBER_ID_REQUIRED--> JOINING -> SYNCING -> READING --told to, or session over--> JOINING
+                                                               \--asked to--> LEAVING -> OVER
+
+One request is out at a time beside heartbeats and metadata: JoinGroup, SyncGroup (from the leader with everybody's
+assignments), then for each partition in turn OffsetFetch once, Fetch, and OffsetCommit with member and generation.
+Before it joins it gives up what it had (the eager protocol); what it has read and not committed is read again.
+
+Errors are as Kafka's client takes them: UNKNOWN_MEMBER_ID takes the member's id away, ILLEGAL_GENERATION and
+REBALANCE_IN_PROGRESS do not, and FENCED_INSTANCE_ID ends it, as another has its place. Unlike Kafka's, it does not go
+on once its session is over by its own clock: it joins again.
+"""
+
+from collections import deque
+from enum import Enum
+from typing import Final, assert_never
+
+from laststand.emulator.core import effects, inputs, messages
+from laststand.emulator.core.client.group_reading import GroupReading
+from laststand.emulator.core.client.metadata import ClientMetadata
+from laststand.emulator.core.client.range_assignor import (
+    RANGE,
+    Subscriber,
+    assign_ranges,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from laststand.emulator.core.client.settings import MemberSettings
+from laststand.emulator.core.client.steps import (
+    Abandoned,
+    GroupCommitRecorded,
+    GroupMemberRecorded,
+    LeaveOffered,
+    MemberEffect,
+    MemberInput,
+    RecordsReceived,
+    Source,
+)
+from laststand.emulator.core.coordinator_partitions import partition_of
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.group_messages import (
+    CommittedOffset,
+    GroupProtocol,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinedMember,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    LeavingMember,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from laststand.emulator.core.group_records import CONSUMER_PROTOCOL
+from laststand.emulator.core.history import MemberStep, OperationType
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.topic_names import OFFSETS_TOPIC
+from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
+
+_METADATA: Final = "metadata"
+_RETRY: Final = "retry"
+_HEARTBEAT: Final = "heartbeat"
+_SESSION: Final = "session"
+
+_JOIN_VERSION: Final = 9
+_OFFSET_COMMIT_VERSION: Final = 9
+
+_SEEK_COORDINATOR: Final = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
+_AGAIN: Final = frozenset({*_SEEK_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+_REJOIN: Final = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID})
+_FATAL: Final = frozenset(
+    {
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+    }
+)
+"""Answers after which a member does not try again."""
+
+
+class _State(Enum):
+    JOINING = "joining"
+    SYNCING = "syncing"
+    READING = "reading"
+    LEAVING = "leaving"
+    OVER = "over"
+
+
+class _Read:
+    """A reading of a partition, whose position is committed next."""
+
+    def __init__(self, operation_id: CauseId, reading: GroupReading) -> None:
+        self.operation_id = operation_id
+        self.reading = reading
+        self.may_be_committed = False
+
+
+class GroupMember:
+    """State machine of one member.
+
+    Args:
+        name: the member's, in the history and as a client; no other process of the run has it.
+        group_id: of the group.
+        settings: of the member.
+        bootstrap: any of them is asked for metadata.
+        topics: that it subscribes to.
+        instance_id: of a static member (KIP-345).
+
+    Attributes:
+        metadata: what it knows of the cluster.
+        member_id: as the coordinator gave it; empty if it has none.
+        generation_id: that it is in, or was last; -1 before the first.
+        assigned: the partitions that it owns now.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        group_id: str,
+        settings: MemberSettings,
+        bootstrap: tuple[BrokerId, ...],
+        topics: tuple[str, ...],
+        instance_id: str | None = None,
+    ) -> None:
+        self.metadata = ClientMetadata(bootstrap=bootstrap)
+        self.member_id = ""
+        self.generation_id = -1
+        self.assigned: tuple[TopicPartition, ...] = ()
+        self._name = name
+        self._group_id = group_id
+        self._settings = settings
+        self._topics = topics
+        self._instance_id = instance_id
+        self._state = _State.JOINING
+        self._ids_drawn = 0
+        self._operations = 0
+        self._protocol_name: str | None = None
+        self._joined: tuple[JoinedMember, ...] = ()
+        self._positions: dict[TopicPartition, Offset] = {}
+        self._turns: deque[TopicPartition] = deque()
+        self._read: _Read | None = None
+        self._has_to_join = False
+        self._asked: dict[CorrelationId, tuple[messages.Request, BrokerId, int]] = {}
+        self._work: CorrelationId | None = None
+        self._heartbeat: CorrelationId | None = None
+        self._next_correlation = 0
+        self._alive_ms = 0
+        self._timers: TimerQueue[str] = TimerQueue()
+        self._retry_at_ms = 0
+        self._metadata_not_before_ms = 0
+        self._effects: list[MemberEffect] = []
+
+    @property
+    def is_over(self) -> bool:
+        """It has left, or may not try again."""
+        return self._state is _State.OVER
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due, or ``None``."""
+        return self._timers.earliest_ms
+
+    def step(self, incoming: MemberInput, *, now_ms: int) -> list[MemberEffect]:
+        """Takes in one thing that happened and returns what to do about it, in order."""
+        self._look_at_session(now_ms)
+        match incoming:
+            case inputs.Started():
+                self._want_metadata(now_ms)
+            case inputs.ResponseReceived():
+                self._answered(incoming, now_ms)
+            case RecordsReceived(correlation_id=correlation_id):
+                if self._take(correlation_id) is not None and self._read is not None:
+                    self._went_on(self._read, self._read.reading.fetched(incoming), now_ms)
+            case inputs.RequestFailed(correlation_id=correlation_id):
+                self._unanswered(correlation_id, now_ms)
+            case inputs.TimerFired():
+                if _METADATA in self._timers.pop_due(now_ms=now_ms):
+                    self._want_metadata(now_ms)
+            case LeaveOffered():
+                self._leave()
+            case Abandoned():
+                self._end(MemberStep.DIED)
+            case _:
+                assert_never(incoming)
+        self._pump(now_ms)
+        effects, self._effects = self._effects, []
+        return effects
+
+    # --- What is next ---------------------------------------------------------------------------------------------
+
+    def _pump(self, now_ms: int) -> None:
+        """Sends the next request, unless one is out or has to wait."""
+        if self._state is _State.OVER:
+            return
+        self._send_heartbeat(now_ms)
+        if self._work is not None:
+            return
+        if now_ms < self._retry_at_ms:
+            self._timers.set(_RETRY, at_ms=self._retry_at_ms)
+            return
+        match self._state:
+            case _State.JOINING:
+                self._join(now_ms)
+            case _State.SYNCING:
+                self._ask_coordinator(self._sync_request(), now_ms)
+            case _State.READING:
+                self._go_on_reading(now_ms)
+            case _State.LEAVING:
+                self._ask_coordinator(self._leave_request(), now_ms)
+            case _:
+                assert_never(self._state)
+
+    def _go_on_reading(self, now_ms: int) -> None:
+        read = self._read
+        if read is not None and read.reading.is_over:
+            self._ask_coordinator(self._commit_request(read), now_ms)
+            return
+        if self._has_to_join:
+            self._give_up()
+            self._join(now_ms)
+            return
+        if not self._turns:
+            return
+        if read is None:
+            partition = self._turns[0]
+            self._turns.rotate(-1)
+            source = Source(
+                group_id=self._group_id,
+                partition=partition,
+                records=self._settings.records,
+                reset=self._settings.auto_offset_reset,
+            )
+            operation_id = CauseId(f"{self._name}:read:{self._operations}")
+            self._operations += 1
+            read = self._read = _Read(
+                operation_id, GroupReading(source, self._positions.get(partition), is_one_answer=True)
+            )
+        self._send_reading(read, now_ms)
+
+    def _send_reading(self, read: _Read, now_ms: int) -> None:
+        reading = read.reading
+        if reading.wants_position:
+            self._ask_coordinator(reading.position_request(), now_ms)
+            return
+        leadership = self.metadata.leader_of(reading.source.partition)
+        if leadership is None or leadership.leader is None:
+            self._pass_on(now_ms)
+            return
+        self._work = self._send(leadership.leader, reading.request(leadership.leader, leadership), now_ms)
+
+    def _pass_on(self, now_ms: int) -> None:
+        """Has the next partition's turn come, as this one cannot be read now."""
+        self._read = None
+        self._retry(now_ms, wants_metadata=True)
+
+    def _send_heartbeat(self, now_ms: int) -> None:
+        if self._state is not _State.READING or self._heartbeat is not None or self._has_to_join:
+            return
+        if self._timers.is_set(_HEARTBEAT):
+            return
+        coordinator = self._coordinator()
+        self._timers.set(_HEARTBEAT, at_ms=now_ms + self._settings.heartbeat_interval_ms)
+        if coordinator is None:
+            self._want_metadata(now_ms)
+            return
+        request = HeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            instance_id=self._instance_id,
+            generation_id=self.generation_id,
+        )
+        self._heartbeat = self._send(coordinator, request, now_ms)
+
+    # --- Requests -------------------------------------------------------------------------------------------------
+
+    def _join(self, now_ms: int) -> None:
+        if self._coordinator() is not None:
+            self._record_step(MemberStep.JOINING)
+        self._ask_coordinator(self._join_request(), now_ms)
+
+    def _join_request(self) -> JoinGroupRequest:
+        self._ids_drawn += 1
+        settings = self._settings
+        return JoinGroupRequest(
+            api_version=_JOIN_VERSION,
+            group_id=self._group_id,
+            member_id=self.member_id,
+            drawn_member_id=f"{self._name}-{self._ids_drawn}",
+            instance_id=self._instance_id,
+            client_id=self._name,
+            client_host="/client",
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.rebalance_timeout_ms,
+            protocol_type=CONSUMER_PROTOCOL,
+            protocols=(GroupProtocol(name=RANGE, metadata=encode_subscription(self._topics), topics=self._topics),),
+        )
+
+    def _sync_request(self) -> SyncGroupRequest:
+        """Returns the question for the own assignment; ``_joined`` is everybody, if this member leads the group."""
+        subscribers = [
+            Subscriber(member.member_id, member.instance_id, decode_subscription(member.metadata))
+            for member in self._joined
+        ]
+        assigned = assign_ranges(subscribers, self.metadata.partition_counts)
+        return SyncGroupRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            instance_id=self._instance_id,
+            generation_id=self.generation_id,
+            protocol_type=CONSUMER_PROTOCOL,
+            protocol_name=self._protocol_name,
+            assignments=tuple((member_id, encode_assignment(names)) for member_id, names in assigned.items()),
+        )
+
+    def _leave_request(self) -> LeaveGroupRequest:
+        leaving = LeavingMember(member_id=self.member_id, instance_id=self._instance_id)
+        return LeaveGroupRequest(group_id=self._group_id, members=(leaving,))
+
+    def _commit_request(self, read: _Read) -> OffsetCommitRequest:
+        reading = read.reading
+        offset = CommittedOffset(
+            partition=reading.source.partition,
+            offset=reading.next_position,
+            leader_epoch=reading.batches[-1].leader_epoch,
+        )
+        return OffsetCommitRequest(
+            api_version=_OFFSET_COMMIT_VERSION,
+            group_id=self._group_id,
+            member_id=self.member_id,
+            instance_id=self._instance_id,
+            generation_id=self.generation_id,
+            offsets=(offset,),
+        )
+
+    def _coordinator(self) -> BrokerId | None:
+        count = self.metadata.partition_counts.get(OFFSETS_TOPIC, 0)
+        leadership = self.metadata.leader_of(partition_of(self._group_id, OFFSETS_TOPIC, count)) if count else None
+        return None if leadership is None else leadership.leader
+
+    def _ask_coordinator(self, request: messages.Request, now_ms: int) -> None:
+        coordinator = self._coordinator()
+        if coordinator is None:
+            self._retry(now_ms, wants_metadata=True)
+        else:
+            self._work = self._send(coordinator, request, now_ms)
+
+    def _send(self, destination: BrokerId, request: messages.Request, now_ms: int) -> CorrelationId:
+        self._next_correlation += 1
+        correlation_id = CorrelationId(self._next_correlation)
+        self._asked[correlation_id] = (request, destination, now_ms)
+        # A join is answered when everybody has joined, and a sync when the leader has assigned.
+        is_of_rebalance = isinstance(request, JoinGroupRequest | SyncGroupRequest)
+        waits_ms = self._settings.rebalance_timeout_ms if is_of_rebalance else 0
+        self._effects.append(
+            effects.SendRequest(
+                destination=NodeId(destination),
+                correlation_id=correlation_id,
+                request=request,
+                timeout_ms=self._settings.request_timeout_ms + waits_ms,
+                cause_id=CauseId(self._name) if self._read is None else self._read.operation_id,
+            )
+        )
+        return correlation_id
+
+    # --- Answers --------------------------------------------------------------------------------------------------
+
+    def _take(self, correlation_id: CorrelationId) -> tuple[messages.Request, BrokerId, int] | None:
+        """Returns the request that was answered; ``None`` if nobody waits for its answer any more."""
+        asked = self._asked.pop(correlation_id)
+        if isinstance(asked[0], messages.MetadataRequest):
+            return asked
+        if correlation_id == self._heartbeat:
+            self._heartbeat = None
+            return asked
+        if correlation_id == self._work:
+            self._work = None
+            return asked
+        return None
+
+    def _answered(self, incoming: inputs.ResponseReceived, now_ms: int) -> None:
+        taken = self._take(incoming.correlation_id)
+        if taken is None or self._state is _State.OVER:
+            return
+        _, _, sent_ms = taken
+        match incoming.response:
+            case messages.MetadataResponse() as response:
+                self._learn(response, now_ms)
+            case JoinGroupResponse() as response:
+                self._join_answered(response, sent_ms, now_ms)
+            case SyncGroupResponse() as response:
+                self._sync_answered(response, sent_ms, now_ms)
+            case HeartbeatResponse(error=error):
+                self._heartbeat_answered(error, sent_ms, now_ms)
+            case LeaveGroupResponse(error=error):
+                if error in _AGAIN:
+                    self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+                else:
+                    self._state = _State.OVER
+            case OffsetFetchResponse() as response if self._read is not None:
+                self._went_on(self._read, self._read.reading.positioned(response), now_ms)
+            case messages.ListOffsetsResponse(partitions=partitions) if self._read is not None:
+                self._went_on(self._read, self._read.reading.listed(partitions[0]), now_ms)
+            case OffsetCommitResponse(errors=errors) if self._read is not None:
+                self._commit_answered(self._read, errors[0], now_ms)
+            case other:
+                raise InvariantError(f"a member was answered {other!r}")
+
+    def _join_answered(self, response: JoinGroupResponse, sent_ms: int, now_ms: int) -> None:
+        error = response.error
+        if error is ErrorCode.NONE:
+            self.member_id, self.generation_id = response.member_id, response.generation_id
+            self._protocol_name = response.protocol_name
+            leads = response.leader == response.member_id and not response.skip_assignment
+            self._joined = response.members if leads else ()
+            self._alive_ms = max(sent_ms, self._alive_ms)
+            self._state = _State.SYNCING
+        elif error is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = response.member_id
+        elif error in _FATAL:
+            self._end(MemberStep.LEFT)
+        else:
+            if error is ErrorCode.UNKNOWN_MEMBER_ID:
+                self.member_id = ""
+            self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+
+    def _sync_answered(self, response: SyncGroupResponse, sent_ms: int, now_ms: int) -> None:
+        error = response.error
+        if error is not ErrorCode.NONE:
+            self._join_again(error, now_ms)
+            return
+        self.assigned = decode_assignment(response.assignment)
+        self._positions.clear()
+        self._turns = deque(self.assigned)
+        self._has_to_join = False
+        self._state = _State.READING
+        self._lives(sent_ms)
+        self._timers.set(_HEARTBEAT, at_ms=now_ms + self._settings.heartbeat_interval_ms)
+        self._record_step(MemberStep.ASSIGNED)
+
+    def _heartbeat_answered(self, error: ErrorCode, sent_ms: int, now_ms: int) -> None:
+        if self._state is not _State.READING:
+            return
+        if error is ErrorCode.NONE:
+            self._lives(sent_ms)
+        elif error is ErrorCode.REBALANCE_IN_PROGRESS:
+            self._lives(sent_ms)
+            self._has_to_join = True
+        elif error in _AGAIN:
+            self._want_metadata(now_ms)
+            self._timers.set(_HEARTBEAT, at_ms=now_ms + self._settings.retry_backoff_ms)
+        else:
+            self._join_again(error, now_ms)
+
+    def _commit_answered(self, read: _Read, error: ErrorCode, now_ms: int) -> None:
+        if error in _AGAIN:
+            read.may_be_committed |= error in _SEEK_COORDINATOR
+            self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+            return
+        is_ok = error is ErrorCode.NONE
+        failed = OperationType.INFO if read.may_be_committed else OperationType.FAIL
+        self._record_commit(read, OperationType.OK if is_ok else failed, None if is_ok else error.name)
+        self._read = None
+        if is_ok:
+            self._positions[read.reading.source.partition] = read.reading.next_position
+        elif error in _REJOIN or error in _FATAL:
+            self._join_again(error, now_ms)
+        else:
+            self._positions.pop(read.reading.source.partition, None)
+            self._retry(now_ms)
+
+    def _went_on(self, read: _Read, error: ErrorCode, now_ms: int) -> None:
+        """Goes on after an answer to a reading."""
+        partition = read.reading.source.partition
+        if error in _AGAIN:
+            self._retry(now_ms, wants_metadata=True)
+        elif error is not ErrorCode.NONE:
+            self._positions.pop(partition, None)
+            if error is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._pass_on(now_ms)
+        elif read.reading.is_over:
+            if read.reading.batches:
+                self._effects.append(
+                    read.reading.recorded(read.operation_id, member_id=self.member_id, generation_id=self.generation_id)
+                )
+            else:
+                self._positions[partition] = read.reading.next_position
+                self._read = None
+
+    def _unanswered(self, correlation_id: CorrelationId, now_ms: int) -> None:
+        taken = self._take(correlation_id)
+        if taken is None or self._state is _State.OVER:
+            return
+        request, broker, _ = taken
+        self.metadata.broker_failed(broker, now_ms=now_ms)
+        match request:
+            case messages.MetadataRequest():
+                self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
+                self._timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
+                return
+            case HeartbeatRequest():
+                self._want_metadata(now_ms)
+                self._timers.set(_HEARTBEAT, at_ms=now_ms + self._settings.retry_backoff_ms)
+                return
+            case OffsetCommitRequest() if self._read is not None:
+                self._read.may_be_committed = True
+            case SyncGroupRequest():
+                self._state = _State.JOINING
+            case messages.FetchRequest() | messages.ListOffsetsRequest():
+                self._pass_on(now_ms)
+                return
+            case _:
+                pass
+        self._retry(now_ms, wants_metadata=True)
+
+    # --- Membership -----------------------------------------------------------------------------------------------
+
+    def _lives(self, sent_ms: int) -> None:
+        """The coordinator has renewed the session, no earlier than it was asked to."""
+        self._alive_ms = max(sent_ms, self._alive_ms)
+        self._timers.set(_SESSION, at_ms=self._alive_ms + self._settings.session_timeout_ms)
+
+    def _look_at_session(self, now_ms: int) -> None:
+        overdue_ms = now_ms - self._alive_ms - self._settings.session_timeout_ms
+        if self._state is _State.READING and overdue_ms >= 0:
+            self._record_step(MemberStep.EXPIRED, overdue_ms=overdue_ms)
+            self._give_up()
+
+    def _join_again(self, error: ErrorCode, now_ms: int) -> None:
+        """Takes an answer that says that the member is not, or no more, in a generation."""
+        if error in _FATAL:
+            self._end(MemberStep.LEFT)
+            return
+        if self._state is _State.READING:
+            self._record_step(MemberStep.EXPIRED)
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id = ""
+        self._give_up()
+        if error is not ErrorCode.REBALANCE_IN_PROGRESS:
+            self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+
+    def _give_up(self) -> None:
+        """Gives up what the member has, and joins next; nobody waits for the answers that are still to come."""
+        if self._read is not None and self._read.reading.is_over:
+            is_asked = self._work is not None or self._read.may_be_committed
+            self._record_commit(self._read, OperationType.INFO if is_asked else OperationType.FAIL, "GIVEN_UP")
+        self._read = None
+        self.assigned = ()
+        self._turns.clear()
+        self._work = self._heartbeat = None
+        self._timers.cancel(_SESSION)
+        self._timers.cancel(_HEARTBEAT)
+        self._has_to_join = False
+        self._state = _State.JOINING
+
+    def _leave(self) -> None:
+        if self._state in (_State.LEAVING, _State.OVER):
+            return
+        if not self.member_id or self._instance_id is not None:
+            self._end(MemberStep.LEFT)  # static members stay away without a word
+            return
+        self._record_step(MemberStep.LEFT)
+        self._give_up()
+        self._state = _State.LEAVING
+
+    def _end(self, step: MemberStep) -> None:
+        if self._state is _State.OVER:
+            return
+        if self._state is not _State.LEAVING:
+            self._record_step(step)
+        self._give_up()
+        self._state = _State.OVER
+        for key in (_METADATA, _RETRY):
+            self._timers.cancel(key)
+
+    # --- Metadata and waiting -------------------------------------------------------------------------------------
+
+    def _retry(self, now_ms: int, *, wants_metadata: bool = False) -> None:
+        self._retry_at_ms = now_ms + self._settings.retry_backoff_ms
+        self._timers.set(_RETRY, at_ms=self._retry_at_ms)
+        if wants_metadata:
+            self._want_metadata(now_ms)
+
+    def _want_metadata(self, now_ms: int) -> None:
+        if any(isinstance(request, messages.MetadataRequest) for request, _, _ in self._asked.values()):
+            return
+        if now_ms < self._metadata_not_before_ms:
+            self._timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
+            return
+        broker = self.metadata.next_broker(now_ms=now_ms)
+        self._send(broker, messages.MetadataRequest(topics=(*self._topics, OFFSETS_TOPIC)), now_ms)
+
+    def _learn(self, response: messages.MetadataResponse, now_ms: int) -> None:
+        self.metadata.learn(response)
+        self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
+        self._timers.set(_METADATA, at_ms=now_ms + self._settings.metadata_max_age_ms)
+        self._retry_at_ms = now_ms
+
+    # --- History --------------------------------------------------------------------------------------------------
+
+    def _record_step(self, step: MemberStep, *, overdue_ms: int = 0) -> None:
+        self._effects.append(
+            GroupMemberRecorded(
+                group_id=self._group_id,
+                step=step,
+                member_id=self.member_id,
+                instance_id=self._instance_id,
+                generation_id=self.generation_id,
+                partitions=self.assigned if step is MemberStep.ASSIGNED else (),
+                overdue_ms=overdue_ms,
+            )
+        )
+
+    def _record_commit(self, read: _Read, type_: OperationType, error: str | None) -> None:
+        self._effects.append(
+            GroupCommitRecorded(
+                type=type_,
+                operation_id=read.operation_id,
+                group_id=self._group_id,
+                partition=read.reading.source.partition,
+                offset=read.reading.next_position,
+                error=error,
+                member_id=self.member_id,
+                generation_id=self.generation_id,
+            )
+        )

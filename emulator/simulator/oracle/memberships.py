@@ -1,0 +1,82 @@
+"""Checks of members of groups, by what they saw of their membership: R7, R8."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from laststand.emulator.core.client.steps import GroupCommitRecorded, GroupMemberRecorded
+from laststand.emulator.core.history import MemberStep, OperationType
+from laststand.emulator.core.types import TopicPartition
+
+Report = Callable[[str, str, str], None]
+"""Takes a check, a group, and what is wrong."""
+
+
+class _Tenure(NamedTuple):
+    """The time in which a member had an assignment; ``until_ms`` is ``None`` while it has it."""
+
+    client: str
+    record: GroupMemberRecorded
+    since_ms: int
+    until_ms: int | None = None
+
+    def overlaps(self, other: "_Tenure") -> bool:
+        has_begun = other.until_ms is None or self.since_ms < other.until_ms
+        return has_begun and (self.until_ms is None or other.since_ms < self.until_ms)
+
+
+class MembershipChecks:
+    """Checks of one run's members."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._tenures: dict[str, list[_Tenure]] = {}
+        self._current: dict[str, _Tenure] = {}
+        self._newest: dict[str, _Tenure] = {}
+        self._newest_when_asked: dict[str, _Tenure | None] = {}
+        self._groups_with_positions: set[str] = set()
+        self._had_positions: dict[str, bool] = {}
+
+    def committed(self, record: GroupCommitRecorded) -> None:
+        """A member's position has its outcome."""
+        if record.type is OperationType.OK:
+            self._groups_with_positions.add(record.group_id)
+
+    def stepped(self, client: str, record: GroupMemberRecorded, *, now_ms: int) -> None:
+        """A member has reached a step: R7 where it is assigned something."""
+        current = self._current.pop(client, None)
+        if current is not None:
+            ended = current._replace(until_ms=now_ms - record.overdue_ms)
+            self._tenures.setdefault(record.group_id, []).append(ended)
+        if record.step is MemberStep.JOINING:
+            self._newest_when_asked[client] = self._newest.get(record.group_id)
+            self._had_positions[client] = record.group_id in self._groups_with_positions
+        if record.step is not MemberStep.ASSIGNED:
+            return
+        tenure = self._current[client] = _Tenure(client, record, now_ms)
+        before = self._newest_when_asked.get(client)
+        if before is not None and before.record.generation_id > record.generation_id and self._had_positions[client]:
+            sentence = f"{client} joined generation {record.generation_id} of {record.group_id} after {before.client}"
+            self._report("R7", record.group_id, f"{sentence} was in {before.record.generation_id}")
+        newest = self._newest.get(record.group_id)
+        if newest is None or newest.record.generation_id <= record.generation_id:
+            self._newest[record.group_id] = tenure
+
+    def check(self) -> None:
+        """R8, once all is over."""
+        for client in list(self._current):
+            tenure = self._current.pop(client)
+            self._tenures.setdefault(tenure.record.group_id, []).append(tenure)
+        for group_id, tenures in self._tenures.items():
+            for number, one in enumerate(tenures):
+                for other in tenures[number + 1 :]:
+                    self._check_pair(group_id, one, other)
+
+    def _check_pair(self, group_id: str, one: _Tenure, other: _Tenure) -> None:
+        mine, theirs = one.record, other.record
+        is_same = (mine.instance_id or mine.member_id) == (theirs.instance_id or theirs.member_id)
+        if is_same or mine.generation_id != theirs.generation_id or not one.overlaps(other):
+            return
+        both: list[TopicPartition] = sorted({*mine.partitions} & {*theirs.partitions})
+        if both:
+            clients = " and ".join(sorted((one.client, other.client)))
+            self._report("R8", group_id, f"{clients} both own {both[0]} in generation {mine.generation_id}")
