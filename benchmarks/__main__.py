@@ -10,6 +10,7 @@ from benchmarks import (
     console,
     event_writing,
     failover,
+    group,
     identity,
     kafka,
     listener,
@@ -44,6 +45,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "partitions": partitions.measure,
     "tap": tap.measure,
     "transactions": transactions.measure,
+    "group": group.measure,
 }
 """Benchmarks that can be asked for by name, in the order in which all of them run."""
 

@@ -11,7 +11,14 @@ from typing import Final
 
 from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import EmulatorError, TransportError
-from laststand.emulator.core.group_messages import OffsetCommitRequest, OffsetFetchRequest
+from laststand.emulator.core.group_messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
 from laststand.emulator.core.transaction_messages import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -28,6 +35,12 @@ from laststand.emulator.kafka.client_calls import (
     produce_call,
 )
 from laststand.emulator.kafka.connection import KafkaConnection, Login
+from laststand.emulator.kafka.membership_calls import (
+    heartbeat_call,
+    join_group_call,
+    leave_group_call,
+    sync_group_call,
+)
 from laststand.emulator.kafka.transaction_calls import (
     add_partitions_call,
     end_txn_call,
@@ -157,6 +170,14 @@ class KafkaOutbound:
                 return offset_commit_call(request)
             case OffsetFetchRequest():
                 return offset_fetch_call(request)
+            case JoinGroupRequest():
+                return join_group_call(request)
+            case SyncGroupRequest():
+                return sync_group_call(request)
+            case HeartbeatRequest():
+                return heartbeat_call(request)
+            case LeaveGroupRequest():
+                return leave_group_call(request)
             case _:
                 raise TypeError(f"clients do not send {type(request).__name__}")
 

@@ -54,16 +54,12 @@ KAFKA_APIS: Final = (
     "DescribeTransactions",
     "FindCoordinator",
     "GetTelemetrySubscriptions",
-    "Heartbeat",
-    "JoinGroup",
-    "LeaveGroup",
     "ListConfigResources",
     "ListGroups",
     "ListTransactions",
     "OffsetDelete",
     "SaslAuthenticate",
     "SaslHandshake",
-    "SyncGroup",
     "TxnOffsetCommit",
 )
 """Messages that only clients of Kafka exchange with brokers."""
