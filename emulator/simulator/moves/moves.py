@@ -12,6 +12,7 @@ from laststand.emulator.simulator.moves.administrators import ADMINISTRATOR_MOVE
 from laststand.emulator.simulator.moves.cluster_view import Move
 from laststand.emulator.simulator.moves.eras import ERA_MOVES
 from laststand.emulator.simulator.moves.late_metadata import LATE_METADATA_MOVES
+from laststand.emulator.simulator.moves.members import MEMBER_MOVES
 from laststand.emulator.simulator.moves.network import NETWORK_MOVES
 from laststand.emulator.simulator.moves.processes import PROCESS_MOVES
 from laststand.emulator.simulator.moves.progress import PROGRESS_MOVES
@@ -35,6 +36,7 @@ MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         **UNCLEAN_RACES,
         **QUORUM_MOVES,
         **TRANSACTION_MOVES,
+        **MEMBER_MOVES,
         **ZOOKEEPER_MOVES,
     }
 )
