@@ -62,6 +62,7 @@ PROFILE_NAMES: Final = (
     "transactions",
     "transactions-restarts",
     "groups",
+    "members",
     "mixed",
     "mixed-crashes",
     "segments",

@@ -212,6 +212,8 @@ def entries_for(requirement: Requirement) -> tuple[AccessControlEntry, ...]:
     if requirement.subject is Subject.GROUP:
         of_group = allowed(requirement.operation, "shop", ResourceType.GROUP)
         return of_group, allowed(requirement.operation, "orders", ResourceType.TOPIC)
+    if requirement.subject is Subject.MEMBERSHIP:
+        return (allowed(requirement.operation, "shop", ResourceType.GROUP),)
     return (entry_for(requirement),)
 
 
