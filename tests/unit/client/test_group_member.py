@@ -44,6 +44,7 @@ from laststand.emulator.core.types import (
     LeaderEpoch,
     NodeId,
     Offset,
+    RequestFailure,
     TopicId,
     TopicPartition,
 )
@@ -77,7 +78,7 @@ class Played:
             instance_id=instance_id,
         )
         self.now_ms = 1_000
-        self.out: dict[type[messages.Request], effects.SendRequest] = {}
+        self.out: dict[type, effects.SendRequest] = {}
         self.recorded: list[MemberEffect] = []
         self.step(inputs.Started(cause_id=CAUSE))
         self.learn({"orders": 2, OFFSETS_TOPIC: 1})
@@ -117,13 +118,13 @@ class Played:
         assert isinstance(request, kind)
         return request
 
-    def answer(self, kind: type[messages.Request], response: messages.Response) -> None:
+    def answer(self, kind: type, response: messages.Response) -> None:
         correlation_id = self.out.pop(kind).correlation_id
         self.step(inputs.ResponseReceived(cause_id=CAUSE, correlation_id=correlation_id, response=response))
 
-    def fail(self, kind: type[messages.Request]) -> None:
+    def fail(self, kind: type) -> None:
         correlation_id = self.out.pop(kind).correlation_id
-        failure = inputs.RequestFailure.TIMED_OUT
+        failure = RequestFailure.TIMED_OUT
         self.step(inputs.RequestFailed(cause_id=CAUSE, correlation_id=correlation_id, failure=failure))
 
     def wait(self, duration_ms: int) -> None:
