@@ -152,7 +152,11 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("txn_recovery_scan", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("txn_recovery", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("group_recovery", "hold"): Harmless(scenario="-", why="schedules have no groups"),
-        ("group_recovery", "off"): Harmless(scenario="-", why="schedules have no groups"),
+        ("group_recovery", "off"): Harmless(
+            scenario="T29",
+            why="no record is lost; a partition has two owners until the next heartbeat of one of them",
+            evidence="t29-a-generation-that-is-given-twice.txt",
+        ),
         ("partition_verification", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("epoch_per_transaction", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("clear_elr_on_min_isr_change", "always"): Harmless(
