@@ -76,7 +76,7 @@ async def running_kafka(kafka: KafkaProgram) -> AsyncIterator[KafkaCluster]:
             toxiproxy=None,
         )
         witness, changed = NodeWitness(layout), asyncio.Event()
-        metadata = KafkaMetadata(layout, witness=witness, on_change=changed.set)
+        metadata = KafkaMetadata(layout, witness=witness, has_ledgers=False, on_change=changed.set)
         async with _cluster(layout, kafka, witness) as cluster:
             following = asyncio.create_task(metadata.run())
             starting = asyncio.create_task(cluster.start())

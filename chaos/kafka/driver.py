@@ -26,7 +26,6 @@ from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPI
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka.message_proxy import MessageProxy
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.interception import Interceptor
 
 _PARTITION_COUNTS: Final = {
@@ -41,11 +40,16 @@ class KafkaDriver(ProcessDriver):
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
         self._witness = NodeWitness(order.layout)
         self._messages = LinkMessages(
-            proxied_links(order.scenario), make_proxy=_proxy, record=self._witness.intercepted
+            proxied_links(order.scenario), make_proxy=self._proxy, record=self._witness.intercepted
         )
         super().__init__(order, logger=logger, on_problem=on_problem)
         self.wire = Wire.KAFKA_WITH_LOGIN if order.layout.has_authorizer else Wire.KAFKA
-        self._metadata = KafkaMetadata(order.layout, witness=self._witness, on_change=self._changes.change)
+        self._metadata = KafkaMetadata(
+            order.layout,
+            witness=self._witness,
+            has_ledgers=order.scenario.has_power_losses,
+            on_change=self._changes.change,
+        )
 
     def _make_cluster(self) -> ProcessCluster:
         if self._order.kafka is None:
@@ -87,6 +91,16 @@ class KafkaDriver(ProcessDriver):
         self._metadata.read()
         self._witness.ended(node_id, incarnation, end.cause)
 
+    def _proxy(self, link: Link[NodeId], target_address: str, interceptor: Callable[[], Interceptor]) -> MessageProxy:
+        return MessageProxy(
+            source=link.source,
+            target=link.target,
+            target_address=target_address,
+            is_to_controller=link.target in self._order.layout.controller_ids,
+            is_from_controller=link.source in self._order.layout.controller_ids,
+            interceptor=interceptor,
+        )
+
 
 def _coordinator_properties(scenario: Scenario) -> dict[str, str]:
     """Returns the properties by which brokers know how many partitions the scenario's topics of coordinators have.
@@ -95,13 +109,3 @@ def _coordinator_properties(scenario: Scenario) -> dict[str, str]:
     """
     counts = {topic.name: len(topic.replicas) for topic in scenario.topics}
     return {name: str(counts[topic]) for topic, name in _PARTITION_COUNTS.items() if topic in counts}
-
-
-def _proxy(link: Link[NodeId], target_address: str, interceptor: Callable[[], Interceptor]) -> MessageProxy:
-    return MessageProxy(
-        source=link.source,
-        target=link.target,
-        target_address=target_address,
-        is_to_controller=link.target == CONTROLLER,
-        interceptor=interceptor,
-    )

@@ -1,4 +1,4 @@
-"""The harness's view of what Kafka's controller committed: its metadata log, read from its disk."""
+"""The harness's view of what Kafka's controllers committed: their metadata logs, read from their disks."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,25 +7,35 @@ from typing import Final
 from laststand.chaos.kafka.witness import NodeWitness
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.types import MetadataOffset
+from laststand.emulator.core.types import MetadataOffset, NodeId
 from laststand.emulator.kafka.metadata_log import METADATA_LOG, MetadataLogReader
+from laststand.emulator.kafka.quorum_logs import QuorumLogs
 
 _LOOK_INTERVAL_S: Final = 0.02
 """A file in another process's hands changes without a word."""
 
 
 class KafkaMetadata:
-    """Follows the log until cancelled; see ``CommittedMetadata``.
+    """Follows the logs until cancelled; see ``CommittedMetadata``.
 
     Args:
         layout: of the cluster.
-        witness: is called with every batch.
-        on_change: called when there was one.
-
+        witness: is called with what is new.
+        has_ledgers: whether it is recorded what nodes sync, so that only that counts.
+        on_change: called when something was committed.
     """
 
-    def __init__(self, layout: ClusterLayout, *, witness: NodeWitness, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, layout: ClusterLayout, *, witness: NodeWitness, has_ledgers: bool, on_change: Callable[[], None]
+    ) -> None:
+        several = layout.controller_ids if len(layout.controller_ids) > 1 else ()
+        self._layout = layout
         self._reader = MetadataLogReader(layout.data_directory(layout.controller_id) / METADATA_LOG)
+        self._quorum = QuorumLogs(
+            {node_id: layout.data_directory(node_id) / METADATA_LOG for node_id in several},
+            ledgers={node_id: layout.ledger_directory(node_id) for node_id in several if has_ledgers},
+            voters=self._voters,
+        )
         self._witness = witness
         self._on_change = on_change
 
@@ -51,9 +61,38 @@ class KafkaMetadata:
 
     def read(self) -> None:
         """Takes in what was written since the last call, and what brokers printed."""
+        self._witness.quorum.look()
+        is_changed = self._read_quorum() if len(self._layout.controller_ids) > 1 else self._read_log()
+        self._witness.poll()
+        if is_changed:
+            self._on_change()
+
+    def _read_log(self) -> bool:
         batches = self._reader.read_new()
         for batch in batches:
             self._witness.committed(batch)
-        self._witness.poll()
-        if batches:
-            self._on_change()
+        return bool(batches)
+
+    def _read_quorum(self) -> bool:
+        before = self._quorum.committed
+        news = self._quorum.read_new()
+        if news is None:
+            return False
+        for batch in news.elected:
+            self._witness.quorum.elected(batch)
+        if news.kept < len(before):
+            self._witness.forget([batch.content for batch in before[: news.kept]])
+        for batch in news.committed:
+            self._witness.committed(batch.content)
+        if news.committed:
+            self._witness.quorum.committed_up_to(news.committed[-1])
+        return bool(news.committed)
+
+    def _voters(self) -> tuple[NodeId, ...]:
+        """Returns the controllers whose disks are voters; any disk of a static voter is one."""
+        layout = self._layout
+        return tuple(
+            node_id
+            for node_id in layout.controller_ids
+            if not layout.has_directory_ids or self._witness.quorum.has_first_disk(node_id)
+        )

@@ -1,7 +1,7 @@
 """Kafka's processes as a target: those of our own nodes, but for how nodes are asked."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -13,6 +13,7 @@ from laststand.chaos.process.faults import execute
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.proxied_messages import ProxiedMessageFaults
 from laststand.chaos.process.target import ProcessTarget
+from laststand.emulator.client.active_controller import ActiveController
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.cluster.link_messages import LinkMessages
 from laststand.emulator.cluster.process_cluster import ProcessCluster
@@ -26,6 +27,9 @@ from laststand.emulator.rpc.certificates import HARNESS
 _ANSWERS_WITHIN_S: Final = 30.0
 """A controller that has just started answers later than it listens."""
 
+_NEXT_AFTER_S: Final = 2.0
+"""One of several controllers that does not answer for so long is passed over."""
+
 _ASK_AGAIN_S: Final = 0.2
 
 
@@ -33,16 +37,17 @@ class KafkaTarget(ProcessTarget):
     """Kafka's processes and their clients; each method does what ``Target`` says."""
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:
-        """Asks at the controller's own port (KIP-919), again while nobody listens there.
+        """Asks at the controller's own port (KIP-919), again while nobody listens there; of several the active one.
 
         Raises:
             AdminError: it did not answer in time.
         """
-        return await self._ask_node(self.cluster.layout.controller_id, request)
+        layout = self.cluster.layout
+        return await ActiveController(self._ask_node, layout.controller_ids).ask(layout.controller_id, request)
 
     async def _ask_node(self, node_id: NodeId, request: messages.Request) -> messages.Response:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _ANSWERS_WITHIN_S
+        deadline = loop.time() + (_NEXT_AFTER_S if self._has_others(node_id) else _ANSWERS_WITHIN_S)
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
@@ -57,12 +62,25 @@ class KafkaTarget(ProcessTarget):
         address = self.cluster.direct_addresses()[node_id]
         login = Login(HARNESS, self.cluster.token.text) if self.cluster.layout.has_authorizer else None
         async with connected(address, login) as connection:
-            if isinstance(request, admin_messages.DescribeClusterRequest):
-                return self._described(fetched_ends(await connection.ask(quorum_request(), QUORUM_RESPONSE)))
-            return await ask_admin(connection, request)
+            is_description = isinstance(request, admin_messages.DescribeClusterRequest)
+            if not is_description and not self._has_others(node_id):
+                return await ask_admin(connection, request)
+            ends = fetched_ends(await connection.ask(quorum_request(), QUORUM_RESPONSE))
+            if not ends and self._has_others(node_id):
+                raise AdminError(
+                    api="DescribeQuorum", error=ErrorCode.NOT_CONTROLLER, reason=f"controller {node_id} does not lead"
+                )
+            return self._described(ends, node_id) if is_description else await ask_admin(connection, request)
 
-    def _described(self, ends: dict[NodeId, MetadataOffset]) -> admin_messages.DescribeClusterResponse:
-        """Returns the cluster by its metadata log, and by where each broker's copy of that ends."""
+    def _has_others(self, node_id: NodeId) -> bool:
+        """Returns whether a node is one of several controllers."""
+        several = self.cluster.layout.controller_ids
+        return len(several) > 1 and node_id in several
+
+    def _described(
+        self, ends: Mapping[NodeId, MetadataOffset], controller_id: NodeId
+    ) -> admin_messages.DescribeClusterResponse:
+        """Returns the cluster by its metadata log, and by where each broker's copy ends, which the active one knows."""
         cluster, image = self.cluster, self.image
         brokers = tuple(
             admin_messages.DescribedBroker(
@@ -78,7 +96,7 @@ class KafkaTarget(ProcessTarget):
         return admin_messages.DescribeClusterResponse(
             error=ErrorCode.NONE,
             cluster_id=cluster.cluster_id,
-            controller_id=cluster.layout.controller_id,
+            controller_id=controller_id,
             metadata_end_offset=image.next_offset,
             brokers=brokers,
         )

@@ -1,9 +1,10 @@
 """Writes the event files of Kafka's nodes: what can be seen of them from outside.
 
-A controller's events are its metadata log. Of a broker the ends of its processes are known, the broker epoch that it
-leaves in its log directory when it stops in order, and what it prints about its roles and about cuts of its logs; not
-what it appends, nor how high watermarks move. Each file says who wrote it, so that no check takes what is absent for
-something that did not happen.
+A controller's events are its metadata log; those of several are what they have committed, in the file of whoever leads
+then, with what ``quorum_witness.py`` sees of their elections. Of a broker the ends of its processes are known, the
+broker epoch that it leaves in its log directory when it stops in order, and what it prints about its roles and about
+cuts of its logs; not what it appends, nor how high watermarks move. Each file says who wrote it, so that no check takes
+what is absent for something that did not happen.
 """
 
 import time
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from laststand.chaos.kafka.causes import Causes
+from laststand.chaos.kafka.quorum_witness import QuorumWitness
 from laststand.emulator.cluster.child import EndCause
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.core import events, records
@@ -48,17 +50,13 @@ class NodeWitness:
 
     Attributes:
         image: fold of the metadata log, as far as it was received.
+        quorum: what is seen of several controllers.
     """
 
     def __init__(self, layout: ClusterLayout) -> None:
         self.image = MetadataImage()
         self._layout = layout
-        self._view = ClusterView(
-            image=self.image,
-            properties=node_properties(dict(layout.properties)),
-            switches=layout.switches,
-            node_id=layout.controller_id,
-        )
+        self._view = self._view_of(self.image)
         self._files: dict[NodeId, EventWriter] = {}
         self._rules: dict[NodeId, Switches] = {}
         self._registered: set[NodeId] = set()
@@ -66,6 +64,15 @@ class NodeWitness:
         self._printed: dict[NodeId, BrokerLogReader] = {}
         self._stopping: set[NodeId] = set()
         self._previous_epochs: dict[BrokerId, BrokerEpoch] = {}
+        self.quorum = QuorumWitness(layout, record=self._record)
+
+    def _view_of(self, image: MetadataImage) -> ClusterView:
+        return ClusterView(
+            image=image,
+            properties=node_properties(dict(self._layout.properties)),
+            switches=self._layout.switches,
+            node_id=self._layout.controller_id,
+        )
 
     def started(self, node_id: NodeId, incarnation: int, own_rules: Switches | None = None) -> None:
         """A node's process is about to start; what the last one left in its log directory is still there.
@@ -81,8 +88,9 @@ class NodeWitness:
         self._registered.discard(node_id)
         self._early[node_id] = []
         self._stopping.discard(node_id)
-        if node_id == self._layout.controller_id:
-            self._name(node_id, IncarnationId(f"controller-{incarnation}"))
+        if node_id in self._layout.controller_ids:
+            self.quorum.started(node_id)
+            self._name(node_id, IncarnationId(f"controller-{node_id}-{incarnation}"))
             return
         self._printed[node_id] = BrokerLogReader(self._layout.node_log(node_id), cause_id=_CAUSE)
         if (epoch := self._epoch_on_disk(node_id)) is not None:
@@ -106,7 +114,7 @@ class NodeWitness:
             self._name(node_id, IncarnationId(f"unregistered-{node_id}-{incarnation}"))
             del self._files[node_id]
         if cause is EndCause.STOPPED:
-            epoch = None if node_id == self._layout.controller_id else self._epoch_on_disk(node_id)
+            epoch = None if node_id in self._layout.controller_ids else self._epoch_on_disk(node_id)
             if epoch is not None:
                 file.add(
                     events.BrokerStateChanged(
@@ -127,6 +135,7 @@ class NodeWitness:
         """Writes events for the lines that brokers printed since the last call."""
         for node_id in self._printed:
             self._read_printed(node_id)
+        self.quorum.poll()
 
     def _read_printed(self, node_id: NodeId) -> None:
         if node_id in self._printed:
@@ -150,7 +159,7 @@ class NodeWitness:
         Raises:
             InvariantError: the batch does not follow on the last one.
         """
-        file = self._files.get(self._layout.controller_id)
+        file = self._file_of_controller()
         causes = Causes(batch.records, view=self._view, previous_epochs=self._previous_epochs, stopping=self._stopping)
         for place, record in enumerate(batch.records):
             offset = MetadataOffset(batch.base_offset + place)
@@ -159,6 +168,23 @@ class NodeWitness:
                     file.add(event)
         if file is not None:
             file.flush()
+
+    def _file_of_controller(self) -> EventWriter | None:
+        """Returns the file of whoever leads the controllers, or of another one that runs."""
+        leader, *others = sorted(self._layout.controller_ids, key=lambda node_id: node_id != self.quorum.leader_id)
+        return next((file for each in (leader, *others) if (file := self._files.get(each)) is not None), None)
+
+    def forget(self, kept: Sequence[CommittedBatch]) -> None:
+        """Goes back to these batches: the quorum has forgotten what it had committed after them."""
+        self.image = MetadataImage()
+        self._view = self._view_of(self.image)
+        for batch in kept:
+            for offset, record in enumerate(batch.records, batch.base_offset):
+                if isinstance(record, OtherRecord):
+                    self.image.skip(offset=MetadataOffset(offset))
+                else:
+                    self.image.replay(record, offset=MetadataOffset(offset))
+        self.image.pop_delta()
 
     def _replay(
         self, record: records.Record | OtherRecord, offset: MetadataOffset, causes: Causes
@@ -194,7 +220,7 @@ class NodeWitness:
         if file is None or node_id in self._registered:
             return
         self._registered.add(node_id)
-        is_controller = node_id == self._layout.controller_id
+        is_controller = node_id in self._layout.controller_ids
         file.add(
             events.NodeStarted(
                 cause_id=_CAUSE,

@@ -4,6 +4,7 @@ from typing import Final
 
 from laststand.chaos.scenario.scenario import Bound, Expectation, VerdictName
 from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.verification.rules.check import Premise
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.verdict.report import CheckStatus, Expected, Verdict, VerdictReport, expected_of
 
@@ -48,7 +49,8 @@ def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
         for check in report.checks
         if check.kind is PromiseKind.OUTCOME and check.status is CheckStatus.VIOLATED
     }
-    silent = [check_id for check_id in expected.checks if check_id not in fired]
+    unseen = {check.check_id for check in report.checks if check.not_asked_because == Premise.OWN_WORD.value}
+    silent = [check_id for check_id in expected.checks if check_id not in fired | unseen]
     if silent:
         misses.append(f"{', '.join(silent)} did not fire")
     if expected.lost is not None and not expected.lost.holds(report.lost_records):

@@ -94,10 +94,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused += _timed_flushes(scenario, properties)
     if (no_tls := tls_refusal(dict(properties), driver)) is not None:
         refused.append(f"security.inter.broker.protocol: {no_tls}")
-    if scenario.controllers > 1 and driver not in (DriverName.SIMULATOR, DriverName.PROCESS, DriverName.DOCKER):
-        refused.append(
-            f"controllers: {scenario.controllers} of them play only with --driver process, docker or simulator"
-        )
+    if scenario.controllers > 1 and driver is DriverName.EXTERNAL:
+        refused.append(f"controllers: {scenario.controllers} of them do not play on a cluster that somebody else runs")
     if (no_voters := voters_refusal(dict(properties), scenario.controllers)) is not None:
         refused.append(f"controllers: {no_voters}")
     if scenario.kafka_clients and driver not in (DriverName.PROCESS, DriverName.DOCKER):

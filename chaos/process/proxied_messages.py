@@ -9,16 +9,17 @@ from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import NodeRef
+from laststand.emulator.plan.nodes import ActiveController, FollowingController, NodeRef
 from laststand.emulator.rpc.interception import InterceptionOrder, InterceptionReport
 
 
 def proxied_links(scenario: Scenario) -> frozenset[Link[NodeId]]:
-    """Returns the links to whose messages a scenario does something; a role may be any broker."""
-    brokers = scenario.broker_ids
+    """Returns the links to whose messages a scenario does something; a role may be any broker, or any controller."""
 
     def nodes(end: NodeRef) -> tuple[NodeId, ...]:
-        return (NodeId(end),) if isinstance(end, int) else brokers
+        if isinstance(end, ActiveController | FollowingController):
+            return scenario.controller_ids
+        return (NodeId(end),) if isinstance(end, int) else scenario.broker_ids
 
     return frozenset(
         Link(source, target)

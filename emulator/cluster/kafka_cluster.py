@@ -7,7 +7,8 @@ that the node advertises::
     broker 0:  node-1 = 127.0.1.1    proxy of 0->1 at 127.0.1.1:P   -> broker 1 at 127.0.0.1:P
     broker 2:  node-1 = 127.0.3.1    proxy of 2->1 at 127.0.3.1:P   -> broker 1 at 127.0.0.1:P
 
-The controller advertises such a name, too: otherwise brokers would learn its own port, and pass the proxies by.
+Controllers advertise such a name, too: otherwise others would learn their own ports, and pass the proxies by. Several
+of them are static voters, or where the rules have directory ids, voters by node and directory (``kraft.version`` 1).
 
 With an authorizer, everybody proves by SASL/PLAIN that it is the principal that it is on our own processes: by a name,
 and the cluster's token as its password, which nodes read from the token's own file (KIP-421).
@@ -16,7 +17,8 @@ and the cluster's token as its password, which nodes read from the token's own f
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -34,10 +36,14 @@ from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.sync_shim import sync_shim_environment
 from laststand.emulator.core.broker.kraft.lifecycle import rack_of
+from laststand.emulator.core.quorum.settings import initial_directory_id
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, Voter, VoterSet
 from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.core.uuid_text import uuid_text
+from laststand.emulator.kafka.first_checkpoint import FIRST_CHECKPOINT, first_checkpoint
+from laststand.emulator.kafka.metadata_log import METADATA_LOG
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.rpc.certificates import HARNESS
@@ -210,6 +216,13 @@ class KafkaCluster(ProcessCluster):
         program = self._own_programs.get(node_id)
         return None if program is None else self._rules_of(program)
 
+    async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
+        """Starts the first of several controllers before all others, which elect it: scenarios name it by its id."""
+        if len(self.layout.controller_ids) > 1:
+            await super()._start_together(node_ids[:1])
+            node_ids = node_ids[1:]
+        await super()._start_together(node_ids)
+
     async def start_node(self, node_id: NodeId) -> int:
         """Starts a node; what is done to messages, other than a counted number of them, goes on."""
         self._messages.starting(node_id, self.interceptions.get(node_id, ()))
@@ -244,18 +257,24 @@ class KafkaCluster(ProcessCluster):
 
     def _configure(self, node_id: NodeId, incarnation: int) -> tuple[str, ...]:
         directory = self.layout.node_directory(node_id)
-        self._format(node_id, self.layout.data_directory(node_id))
+        self._format(node_id, self.layout.data_directory(node_id), is_first=incarnation == 0)
         hosts, properties = directory / "hosts", directory / f"server-{incarnation}.properties"
         hosts.write_text(self._hosts(node_id), encoding="utf-8")
         _write_properties(properties, self._properties(node_id))
         return f"-Djdk.net.hosts.file={hosts}", "kafka.Kafka", str(properties)
 
-    def _format(self, node_id: NodeId, data: Path) -> None:
+    def _format(self, node_id: NodeId, data: Path, *, is_first: bool) -> None:
         if (data / META_PROPERTIES).exists():
             return
-        is_controller = node_id == self.layout.controller_id
+        is_controller = node_id in self.layout.controller_ids
         template = self._kafka.distribution.formatted(elr=self.layout.switches.elr) if is_controller else None
-        format_log_directory(data, template=template, node_id=node_id, cluster_id=self.cluster_id)
+        is_voter = is_controller and is_first and self.layout.has_directory_ids
+        directory_id = initial_directory_id(self.cluster_id, node_id) if is_voter else None
+        format_log_directory(
+            data, template=template, node_id=node_id, cluster_id=self.cluster_id, directory_id=directory_id
+        )
+        if is_voter:
+            name_voters(data, self._voters())
         if self._keeps_ledgers:
             count_as_durable(str(data), ledger_folder=str(self.layout.ledger_directory(node_id)))
 
@@ -266,16 +285,16 @@ class KafkaCluster(ProcessCluster):
         return "\n".join([f"{LOOPBACK} localhost {os.uname().nodename}", *lines]) + "\n"
 
     def _properties(self, node_id: NodeId) -> dict[str, str]:
-        controller = self.layout.controller_id
+        is_controller = node_id in self.layout.controller_ids
         has_login = self.layout.has_authorizer
         protocol = "SASL_PLAINTEXT" if has_login else "PLAINTEXT"
-        role, listener = ("controller", "CONTROLLER") if node_id == controller else ("broker", protocol)
+        role, listener = ("controller", "CONTROLLER") if is_controller else ("broker", protocol)
         ports = self.ports()
         given = {name: value for name, value in self.layout.properties if name not in _OURS}
         if _CHECKPOINT_INTERVAL in given:
             given |= dict.fromkeys(_OF_LOG_STARTS, given[_CHECKPOINT_INTERVAL])
         racks = dict(self.layout.properties).get("broker.rack")
-        if racks is not None and node_id != controller:
+        if racks is not None and not is_controller:
             given["broker.rack"] = rack_of(BrokerId(node_id), racks)
         return {
             **_FIXED,
@@ -287,8 +306,25 @@ class KafkaCluster(ProcessCluster):
             "log.dirs": str(self.layout.data_directory(node_id)),
             "listeners": f"{listener}://{LOOPBACK}:{ports[node_id]}",
             "advertised.listeners": f"{listener}://{_host_name(node_id)}:{ports[node_id]}",
-            "controller.quorum.voters": f"{controller}@{_host_name(controller)}:{ports[controller]}",
+            **self._quorum_properties(),
         }
+
+    def _quorum_properties(self) -> dict[str, str]:
+        voters = self._voters().voters
+        if self.layout.has_directory_ids:
+            return {"controller.quorum.bootstrap.servers": ",".join(voter.listener for voter in voters)}
+        named = ",".join(f"{voter.key.node_id}@{voter.listener}" for voter in voters)
+        return {"controller.quorum.voters": named}
+
+    def _voters(self) -> VoterSet:
+        ports = self.ports()
+        return VoterSet.of(
+            Voter(
+                key=ReplicaKey(node_id, initial_directory_id(self.cluster_id, node_id)),
+                listener=f"{_host_name(node_id)}:{ports[node_id]}",
+            )
+            for node_id in self.layout.controller_ids
+        )
 
     def _login(self, node_id: NodeId) -> dict[str, str]:
         """Returns the properties by which a node logs in at others, and knows them, their clients and the harness."""
@@ -309,7 +345,14 @@ class KafkaCluster(ProcessCluster):
         }
 
 
-def format_log_directory(data: Path, *, template: Path | None, node_id: NodeId, cluster_id: str) -> None:
+def format_log_directory(
+    data: Path,
+    *,
+    template: Path | None,
+    node_id: NodeId,
+    cluster_id: str,
+    directory_id: DirectoryId | None = None,
+) -> None:
     """Makes a log directory as Kafka's ``StorageTool`` does.
 
     Args:
@@ -317,13 +360,23 @@ def format_log_directory(data: Path, *, template: Path | None, node_id: NodeId, 
         template: one that is formatted, of which all but its identity is taken; ``None`` for a broker's.
         node_id: whose it becomes.
         cluster_id: of which cluster.
+        directory_id: its identity; drawn if not given.
     """
     if template is not None:
         shutil.copytree(template, data, dirs_exist_ok=True, ignore=shutil.ignore_patterns(META_PROPERTIES))
     data.mkdir(parents=True, exist_ok=True)
-    directory_id = uuid_text(secrets.token_bytes(16))
-    meta = {"version": "1", "cluster.id": cluster_id, "node.id": node_id, "directory.id": directory_id}
+    drawn = directory_id or uuid_text(secrets.token_bytes(16))
+    meta = {"version": "1", "cluster.id": cluster_id, "node.id": node_id, "directory.id": drawn}
     _write_properties(data / META_PROPERTIES, meta)
+
+
+def name_voters(data: Path, voters: VoterSet) -> None:
+    """Has a formatted log directory begin with these voters, who are nodes and directories."""
+    path = data / METADATA_LOG / FIRST_CHECKPOINT
+    path.parent.mkdir(exist_ok=True)
+    bootstrap = path.read_bytes() if path.exists() else b""
+    path.unlink(missing_ok=True)
+    path.write_bytes(first_checkpoint(voters, bootstrap=bootstrap, timestamp_ms=time.time_ns() // 1_000_000))
 
 
 def _write_properties(path: Path, values: Mapping[str, object]) -> None:

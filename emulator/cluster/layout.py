@@ -67,6 +67,11 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return self.controller_ids[0]
 
     @property
+    def has_directory_ids(self) -> bool:
+        """Several controllers are voters by node and directory (KIP-853); by node alone where they are static."""
+        return len(self.controller_ids) > 1 and self.switches.directory_ids
+
+    @property
     def kind(self) -> ClusterKind:
         """The owner of the cluster's metadata: the controller, or a ZooKeeper server in its place."""
         return self.switches.kind

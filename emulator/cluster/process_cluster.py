@@ -6,7 +6,7 @@ interpretation are up to the caller.
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -165,8 +165,11 @@ class ProcessCluster:
         """
         if self.layout.toxiproxy is not None and self.toxiproxy is None:
             await self.start_proxies(self.layout.toxiproxy)
+        await self._start_together(self.layout.node_ids)
+
+    async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for node_id in self.layout.node_ids:
+            for node_id in node_ids:
                 if self.is_running(node_id):
                     self._note_running(node_id)
                 else:

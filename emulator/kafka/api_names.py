@@ -35,14 +35,28 @@ API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
 )
 """The APIs that nodes and clients call on each other, by name."""
 
+QUORUM_API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "FetchMetadata": API_KEYS[FETCH],
+        "Vote": 52,
+        "BeginQuorumEpoch": 53,
+        "EndQuorumEpoch": 54,
+        "FetchSnapshot": 59,
+    }
+)
+"""The APIs that controllers call on each other, by name."""
+
 _NAMES: Final = {key: name for name, key in API_KEYS.items()}
+_QUORUM_NAMES: Final = {key: name for name, key in QUORUM_API_KEYS.items()}
 
 
-def message_name(api_key: int, *, is_to_controller: bool) -> str:
+def message_name(api_key: int, *, is_to_controller: bool, is_from_controller: bool = False) -> str:
     """Returns the name of an API's messages in plans; the number of one that plans do not name.
 
-    A broker follows the metadata log by fetching from the controller, which here is the metadata stream.
+    A broker follows the metadata log by fetching from a controller, which here is the metadata stream.
     """
+    if is_from_controller:
+        return _QUORUM_NAMES.get(api_key, str(api_key))
     if is_to_controller and api_key == API_KEYS[FETCH]:
         return STREAM_API
     return _NAMES.get(api_key, str(api_key))

@@ -38,7 +38,8 @@ class MessageProxy(FrameProxy):
         source: who dials.
         target: who is dialled.
         target_address: ``host:port`` of the target.
-        is_to_controller: whether that is the controller.
+        is_to_controller: whether that is a controller.
+        is_from_controller: whether ``source`` is one.
         interceptor: returns what interferes with the target's messages now.
     """
 
@@ -49,12 +50,14 @@ class MessageProxy(FrameProxy):
         target: NodeId,
         target_address: str,
         is_to_controller: bool,
+        is_from_controller: bool = False,
         interceptor: Callable[[], Interceptor],
     ) -> None:
         super().__init__(target_address)
         self._source = source
         self._target = target
         self._is_to_controller = is_to_controller
+        self._is_from_controller = is_from_controller
         self._interceptor = interceptor
 
     def connection(self, dialler: asyncio.StreamWriter, node: asyncio.StreamWriter) -> FrameConnection:
@@ -62,7 +65,11 @@ class MessageProxy(FrameProxy):
         return _Connection(self._send, dialler=dialler, node=node)
 
     def _send(self, exchange: "_Exchange", way: Way, deliver: Callable[[], None]) -> None:
-        api = message_name(exchange.api_key, is_to_controller=self._is_to_controller)
+        api = message_name(
+            exchange.api_key,
+            is_to_controller=self._is_to_controller,
+            is_from_controller=self._is_from_controller,
+        )
         cause_id = CauseId(f"kafka-{self._source}-{self._target}-{exchange.correlation_id}")
         self._interceptor().send(self._source, api, way, cause_id, deliver)
 

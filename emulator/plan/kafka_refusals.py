@@ -5,20 +5,28 @@ from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core import admin_messages
-from laststand.emulator.kafka.api_names import API_KEYS, FETCH
+from laststand.emulator.kafka.api_names import API_KEYS, FETCH, QUORUM_API_KEYS
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, SYNC, Channel
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef
+from laststand.emulator.plan.nodes import (
+    CLIENT,
+    CONTROLLER_COUNTS,
+    ActiveController,
+    FollowingController,
+    NodeRef,
+    controller_ids,
+)
 
 _DISK: Final = "Kafka's processes use the machine's disk as it is"
 _CLOCK: Final = "Kafka's processes have the machine's clock"
 _API: Final = "Kafka's nodes and clients do not call this API"
-_CONTROLLER_DIALS: Final = "Kafka's controller calls nobody"
+_CONTROLLER_DIALS: Final = "Kafka's controllers call each other, and no broker"
 _FETCHED_METADATA: Final = f"what brokers fetch from the controller is {STREAM}"
 _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the controller"
 _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
 NO_TLS: Final = "Kafka's nodes speak no TLS here"
+_CONTROLLERS: Final = controller_ids(CONTROLLER_COUNTS[-1])
 _ENDS_ITSELF: Final = "a broker of Kafka ends itself when its fetch of metadata is refused"
 _ERA: Final = "a release of Apache Kafka has the rules that it has; kafka beside era names another one"
 _ELECTION: Final = "Kafka has no such election"
@@ -59,7 +67,7 @@ def refused_kind(kind: type) -> str | None:
 
 def _ends_brokers(action: actions.Revoke[NodeRef]) -> bool:
     """Returns whether brokers lose what they need to fetch metadata (``KafkaRaftClient.handleTopLevelError``)."""
-    if action.topic is not None or set(action.nodes) <= {CLIENT, CONTROLLER}:
+    if action.topic is not None or set(action.nodes) <= {CLIENT, *_CONTROLLERS}:
         return False
     return action.operation in (actions.GrantedOperation.CLUSTER_ACTION, actions.GrantedOperation.ALL)
 
@@ -67,11 +75,16 @@ def _ends_brokers(action: actions.Revoke[NodeRef]) -> bool:
 def _refused_messages(channel: Channel[NodeRef]) -> str | None:
     if channel.api == SYNC:
         return None
-    if channel.source == CONTROLLER:
-        return _CONTROLLER_DIALS
-    is_to_controller = channel.target == CONTROLLER
+    is_to_controller = _is_controller(channel.target)
+    if _is_controller(channel.source):
+        dialled = _CONTROLLER_DIALS if not is_to_controller else _API
+        return None if is_to_controller and channel.api in QUORUM_API_KEYS else dialled
     if channel.api == STREAM:
         return None if is_to_controller else _NO_STREAM
     if channel.api == FETCH and is_to_controller:
         return _FETCHED_METADATA
     return None if channel.api in API_KEYS else _API
+
+
+def _is_controller(node: NodeRef) -> bool:
+    return isinstance(node, ActiveController | FollowingController) or node in _CONTROLLERS

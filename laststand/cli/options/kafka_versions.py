@@ -7,8 +7,8 @@ from laststand.cli.program.user_error import UserError
 from laststand.emulator.cluster.kafka_distribution import KafkaProgram
 from laststand.emulator.core.switches import is_switch
 
-_OFF_OR_ON: Final = "elr"
-"""The one switch that Kafka has, too: whether its feature is finalized at first."""
+_CHOICES: Final = ("elr", "directory_ids")
+"""The switches that Kafka has, too: whether a feature is finalized at first, and whether voters are static."""
 
 
 def era_on_kafka(kafka: KafkaProgram, eras: Sequence[str], settings: Sequence[str], *, is_alone: bool) -> str:
@@ -32,6 +32,8 @@ def era_on_kafka(kafka: KafkaProgram, eras: Sequence[str], settings: Sequence[st
         raise UserError(f"--era {others[0]}: Kafka {distribution.version} is judged as {era}")
     for setting in settings:
         name = setting.partition("=")[0]
-        if is_switch(name) and name != _OFF_OR_ON:
-            raise UserError(f"--set {setting}: Kafka's rules cannot be chosen; allowed: {_OFF_OR_ON}, and properties")
+        if is_switch(name) and name not in _CHOICES:
+            raise UserError(
+                f"--set {setting}: Kafka's rules cannot be chosen; allowed: {', '.join(_CHOICES)}, and properties"
+            )
     return era

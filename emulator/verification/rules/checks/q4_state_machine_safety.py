@@ -27,6 +27,6 @@ CHECK = ClusterCheck(
     name="StateMachineSafety",
     source="KIP-595; Raft, figure 3",
     needs=frozenset({Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.VOTERS_LOGS, Premise.QUORUM_DISKS}),
+    premises=frozenset({Premise.VOTERS_LOGS, Premise.QUORUM_DISKS, Premise.OWN_WORD}),
     find=_find,
 )

@@ -43,6 +43,6 @@ CHECK = ClusterCheck(
     name="MetadataStays",
     source="KIP-595; Raft, figure 3",
     needs=frozenset({Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.QUORUM, Premise.LAST_LEADERS_LOG, Premise.QUORUM_DISKS}),
+    premises=frozenset({Premise.QUORUM, Premise.LAST_LEADERS_LOG, Premise.QUORUM_DISKS, Premise.OWN_WORD}),
     find=_find,
 )

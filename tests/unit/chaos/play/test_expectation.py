@@ -8,6 +8,7 @@ import pytest
 from laststand.chaos.play.expectation import compare
 from laststand.chaos.scenario.scenario import Bound, Expectation, VerdictName
 from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.verification.rules.check import Premise
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.verdict.availability import PartitionAvailability, WorkloadAvailability
 from laststand.emulator.verification.verdict.report import (
@@ -184,3 +185,9 @@ def test_a_rule_check_that_fires_is_not_the_outcome_check_that_was_expected() ->
     outcome, misses = compare(found, expected(VerdictName.VIOLATION, checks=("M8",)))
     assert outcome is Expected.MISSED
     assert misses == ("M8 did not fire",)
+
+
+def test_a_check_that_cannot_be_asked_of_apache_kafka_need_not_fire() -> None:
+    unseen = msgspec.structs.replace(check("Q5", CheckStatus.NOT_ASKED), not_asked_because=Premise.OWN_WORD.value)
+    found = report(Verdict.VIOLATION, checks=(D1, unseen))
+    assert compare(found, expected(VerdictName.VIOLATION, checks=("D1", "Q5"))) == (Expected.MET, ())
