@@ -13,6 +13,7 @@ import numpy as np
 
 from laststand.emulator.core import events
 from laststand.emulator.live.curves import HeldCurve, RisingCurve
+from laststand.emulator.verification.facts.copies import Taking, end_after
 from laststand.emulator.verification.facts.partition import ACKS_ALL
 from laststand.emulator.verification.story.cluster import time_us
 from laststand.emulator.verification.story.held_logs import cut_by
@@ -29,7 +30,6 @@ from laststand.emulator.verification.story.run import (
 from laststand.emulator.verification.tables.columns import NONE
 from laststand.emulator.verification.tables.integers import Ints
 from laststand.emulator.verification.tables.timeline import EventPlace
-from laststand.emulator.verification.verdict.copies import Taking, end_after
 
 _PAUSES_MAX: Final = 200
 

@@ -11,9 +11,9 @@ from laststand.emulator.report.lanes import why
 from laststand.emulator.report.numbers import number
 from laststand.emulator.report.picture import Box, PartitionPicture
 from laststand.emulator.report.words import NodeNames, members
+from laststand.emulator.verification.facts.losses import CopyFate
 from laststand.emulator.verification.story.run import Cause, Cut, StateChange
 from laststand.emulator.verification.tables.timeline import EventPlace
-from laststand.emulator.verification.verdict.loss_report import CopyFate
 
 EDGES_MAX: Final = 400
 """Edges of a picture that a page lists; where there are more, those between are left out."""

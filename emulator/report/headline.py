@@ -13,9 +13,9 @@ from laststand.emulator.report.strays import strays
 from laststand.emulator.report.unread import leader_without
 from laststand.emulator.report.words import ACKS_ALL, brokers, capitalized, seconds
 from laststand.emulator.report.worst_moment import fewest_copies
-from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.facts.losses import CopyFate, LossClass
 from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory
-from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstLacking, Loss
+from laststand.emulator.verification.verdict.loss_report import FirstLacking, Loss
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 
 _LEFT: Final = {

@@ -15,8 +15,9 @@ from laststand.emulator.report.strays import strays
 from laststand.emulator.report.unread import LeaderWithout, leader_without
 from laststand.emulator.report.words import brokers, election_words, members
 from laststand.emulator.report.worst_moment import fewest_copies
+from laststand.emulator.verification.facts.losses import CopyFate
 from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory, StateChange
-from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstLacking, Loss
+from laststand.emulator.verification.verdict.loss_report import FirstLacking, Loss
 from laststand.emulator.verification.verdict.report import VerdictReport
 
 STEPS_MAX: Final = 9

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from laststand.emulator.core import events
 from laststand.emulator.report.spans import changes_until
+from laststand.emulator.verification.facts.losses import CopyFate
 from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory, StateChange
-from laststand.emulator.verification.verdict.loss_report import CopyFate, Loss
+from laststand.emulator.verification.verdict.loss_report import Loss
 
 
 class UndoneCut(NamedTuple):

@@ -26,10 +26,10 @@ from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.core.types import ClusterKind
+from laststand.emulator.verification.facts.losses import CopyFate
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.story.run import RunStory
 from laststand.emulator.verification.story.story_file import read_story
-from laststand.emulator.verification.verdict.loss_report import CopyFate
 from laststand.emulator.verification.verdict.report import CheckStatus, Expected, Verdict, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 from tests.library import Library

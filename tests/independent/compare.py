@@ -5,18 +5,18 @@
 
 Each schedule is drawn, played and written as in ``tests.verification.agreement``; then three judges judge it. Runs in
 directories, such as those that ``laststand run chaos/scenarios`` leaves, are judged by two. The only module here that
-imports the project. Exits with 1 at a disagreement that no exemption of ``docs/independent-oracle.md``
-names.
+imports the project. Exits with 1 at a disagreement.
 """
 
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from laststand.emulator.plan.plan import Plan
+from laststand.emulator.simulator.profiles.profiles import profiles_of
 from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from laststand.emulator.verification.judge import judge as verify
@@ -26,14 +26,6 @@ from laststand.emulator.verification.verdict.report import CheckStatus, VerdictR
 from tests.independent.checks import CHECKS
 from tests.independent.judge import Verdict, judge
 from tests.verification.agreement import Compared, compare_eras, options_parser
-
-EXEMPT = ("D4 is found here alone, exempt by verify",)
-"""Begins of the disagreements that ``docs/independent-oracle.md`` names; all others fail."""
-
-
-def unexplained(mine: Verdict, report: VerdictReport) -> list[str]:
-    """Returns the disagreements with verification that no exemption names."""
-    return [each for each in differences(mine, report) if not each.startswith(EXEMPT)]
 
 
 def differences(mine: Verdict, report: VerdictReport) -> Iterator[str]:
@@ -60,15 +52,15 @@ def compared(plan: Plan) -> tuple[str, tuple[str, ...]]:
         simulated = write_run(plan, directory, name=directory.name).judgement()
         report = verify(plan_run(0, open_run_directory(directory))).report
         mine = judge(directory)
-    found = unexplained(mine, report)
+    found = list(differences(mine, report))
     if mine.lost_records != simulated.lost_records:
         found.append(f"{mine.lost_records} records lost here, {simulated.lost_records} by the simulator's oracle")
     return mine.verdict, tuple(found)
 
 
-def compare(seed: int, era: str) -> Compared:
-    """Draws a schedule and compares."""
-    schedule = explore(seed, SweepOptions(era=era))
+def compare(seed: int, era: str, profiles: tuple[str, ...] = ()) -> Compared:
+    """Draws a schedule, of one of the profiles if any is named, and compares."""
+    schedule = explore(seed, SweepOptions(era=era, profiles=profiles))
     verdict, disagreements = compared(schedule.plan)
     return Compared(seed=seed, profile=schedule.profile, verdict=verdict, disagreements=disagreements)
 
@@ -80,7 +72,7 @@ def compare_runs(parents: Sequence[Path]) -> int:
     disagreeing = 0
     for run in runs:
         mine = judge(run)
-        found = unexplained(mine, verify(plan_run(0, open_run_directory(run))).report)
+        found = list(differences(mine, verify(plan_run(0, open_run_directory(run))).report))
         verdicts[mine.verdict] += 1
         disagreeing += bool(found)
         sys.stdout.writelines(f"{run}: {sentence}\n" for sentence in found)
@@ -92,11 +84,16 @@ def compare_runs(parents: Sequence[Path]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compares in each era that is asked for; returns the exit code."""
     parser = options_parser(__doc__)
+    parser.add_argument("--profile", action="append", default=[], help="of schedules; may be repeated")
     parser.add_argument("--runs", type=Path, nargs="+", help="directories of runs, instead of seeds")
     options = parser.parse_args(arguments)
     if options.runs:
         return compare_runs(options.runs)
-    return compare_eras(options, lambda era: partial(compare, era=era))
+
+    def compare_in(era: str) -> Callable[[int], Compared]:
+        return partial(compare, era=era, profiles=tuple(each for each in options.profile if each in profiles_of(era)))
+
+    return compare_eras(options, compare_in)
 
 
 if __name__ == "__main__":

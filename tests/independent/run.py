@@ -338,6 +338,7 @@ class Run:
                             line["base_sequence"],
                         )  # fmt: skip
                         held[place].append(batch)
+                        self.lost_with_disk[key].discard((node, batch.place))
                         ends[key] = batch.last_offset + 1
                         self.appended[key].append((node, line["role"], batch))
                     case "LogTruncated":

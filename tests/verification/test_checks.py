@@ -116,6 +116,22 @@ def loses_everything(path: Path) -> Path:
     return run.finish()
 
 
+def loses_power_after_it_cut_off_the_last_copy(path: Path) -> Path:
+    """Broker 0 alone outlives a power loss with the records; an unclean leader has it cut them off."""
+    run = healthy(path)
+    for node in (1, 2):
+        run.power_loss(node)
+    run.restart(1)
+    run.alter(reason="elect_leaders", leader=1, election=e.Election.UNCLEAN, isr=(1,), recovery=RECOVERING)
+    run.step("elect_leaders", unclean=("orders-0",))
+    run.truncate(0, 0)
+    run.power_loss(0)
+    for node in (0, 2):
+        run.restart(node)
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
 def final_consumer_misses_a_batch(path: Path) -> Path:
     run = healthy(path)
     batches = run.logs[0, "orders", 0]
@@ -694,6 +710,18 @@ def consumer_gets_what_is_not_committed(path: Path) -> Path:
         run.append(node, batch, leader=node == 0)
     run.operate(batch, outcome=OperationType.INFO)
     run.poll([batch])
+    return run.finish()
+
+
+def consumer_gets_what_is_not_committed_in_the_next_topic(path: Path) -> Path:
+    """The topic that had the name before had a high watermark of 30."""
+    run = topic_is_created_again(path)
+    batch = run.new_batch()
+    for node in (0, 1, 2):
+        run.append(node, batch, leader=node == 0)
+    run.operate(batch, outcome=OperationType.INFO)
+    run.poll([], error="OFFSET_OUT_OF_RANGE")
+    run.poll([batch], position=0, seek=True)
     return run.finish()
 
 
@@ -2529,6 +2557,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "other ids": (with_other_ids, frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
     "two topics": (two_topics, frozenset({"D1", "D4"})),
     "everything lost": (loses_everything, frozenset({"D1", "D5", "D14"})),
+    "cut off, then power lost": (
+        loses_power_after_it_cut_off_the_last_copy,
+        frozenset({"D1", "D4", "D5", "M2", "M5"}),
+    ),
     "acked by a leader of the topic before": (acked_by_a_leader_of_the_topic_before, frozenset({"D1"})),
     "unread": (final_consumer_misses_a_batch, frozenset({"D1"})),
     "settled, and unread above a high watermark": (
@@ -2616,6 +2648,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "more copies than attempts": (batch_is_stored_more_often_than_sent, frozenset({"D12"})),
     "out of order": (sequence_numbers_fall, frozenset({"D13"})),
     "visible too early": (consumer_gets_what_is_not_committed, frozenset({"D16"})),
+    "visible too early in the next topic": (
+        consumer_gets_what_is_not_committed_in_the_next_topic,
+        frozenset({"D16"}),
+    ),
     "passed over": (nobody_reads_what_was_acknowledged, frozenset({"C2", "D1"})),
     "sent back": (consumer_is_sent_back, frozenset({"C3"})),
     "fenced member": (fenced_broker_joins_the_isr, frozenset({"M2"})),

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from laststand.emulator.core.events import Election
-from laststand.emulator.core.types import LeaderRecoveryState
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.verification.judge import judge as verify
 from laststand.emulator.verification.reading.run_directory import open_run_directory
@@ -26,7 +24,6 @@ from tests.independent.packed import read_packed
 from tests.library import Library
 from tests.unit.verification.test_tampering import TOLD_BY_ACCOUNTS, TOLD_BY_SEALS, honest
 from tests.verification.packing import pack_run
-from tests.verification.run_builder import healthy
 from tests.verification.test_checks import FIRES, HOLDS
 
 Line = dict[str, Any]
@@ -289,38 +286,6 @@ def test_each_check_fires(check: str, tmp_path: Path) -> None:
 def test_each_hand_written_run_breaks_the_same_checks_as_by_verify(name: str, tmp_path: Path) -> None:
     build, broken = FIRES.get(name) or (HOLDS[name], frozenset())
     assert judge(build(tmp_path / "run" / "1")).findings.keys() == broken & CHECKS.keys()
-
-
-def loses_power_after_it_cut_off_the_last_copy(path: Path) -> Path:
-    """Broker 0 alone outlives a power loss with the records; an unclean leader has it cut them off."""
-    run = healthy(path)
-    for node in (1, 2):
-        run.power_loss(node)
-    run.restart(1)
-    recovering = LeaderRecoveryState.RECOVERING
-    run.alter(reason="elect_leaders", leader=1, election=Election.UNCLEAN, isr=(1,), recovery=recovering)
-    run.step("elect_leaders", unclean=("orders-0",))
-    run.truncate(0, 0)
-    run.power_loss(0)
-    for node in (0, 2):
-        run.restart(node)
-    run.expand((0, 1, 2))
-    return run.finish()
-
-
-EXEMPT: dict[str, Callable[[Path], Path]] = {"D4": loses_power_after_it_cut_off_the_last_copy}
-"""By check, a run of a disagreement that is left; ``docs/independent-oracle.md`` has the reason."""
-
-
-@pytest.mark.parametrize("check", EXEMPT)
-def test_each_exemption_is_needed(check: str, tmp_path: Path) -> None:
-    run = EXEMPT[check](tmp_path / "run" / "1")
-    (difference,) = compare.differences(judge(run), verify(plan_run(0, open_run_directory(run))).report)
-    assert difference.startswith(tuple(each for each in compare.EXEMPT if each.startswith(f"{check} ")))
-    assert (
-        f"| {check} of "
-        in (Path(__file__).parents[2] / "docs/independent-oracle.md").read_text().partition("## Exemptions")[2]
-    )
 
 
 @pytest.mark.parametrize(("ends", "guarantee"), [((), "broken"), ((0, 1), "exceeded")])

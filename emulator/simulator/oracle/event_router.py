@@ -15,8 +15,10 @@ from laststand.emulator.core.types import (
     IncarnationId,
     NodeId,
     NodeRole,
+    Offset,
     TopicId,
     TopicPartition,
+    TruncationReason,
 )
 from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger, ProvenShutdowns
@@ -253,12 +255,16 @@ class EventRouter:
     def _log_opened(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
         assert isinstance(event, events.LogOpened)
         self._checks.logs.opened(node_id, name, event)
+        if self.is_current(event.topic, event.topic_id):
+            self._checks.copies.cut(node_id, name, from_offset=event.log_end_offset)
         self._checks.leaders.opened(node_id, name)
         self._checks.tally.opened(node_id, name)
 
     def _log_deleted(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
         assert isinstance(event, events.LogDeleted)
         self._checks.logs.deleted(node_id, name, event)
+        if self.is_current(event.topic, event.topic_id):
+            self._checks.copies.cut(node_id, name, from_offset=Offset(0))
         self._checks.conjunctions.log_changed(node_id, name, event)
         self._checks.metadata.log_deleted(self._checks.cluster.nodes[BrokerId(node_id)], name, event)
 
@@ -271,11 +277,14 @@ class EventRouter:
         assert isinstance(event, events.StrayDeleted)
         self._checks.tally.seen(event)
         self._checks.logs.stray_deleted(node_id, name, event)
+        if self.is_current(event.topic, event.topic_id):
+            self._checks.copies.cut(node_id, name, from_offset=Offset(0))
 
     def _log_start_raised(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
         assert isinstance(event, events.LogStartOffsetRaised)
         if self.is_current(event.topic, event.topic_id):
             self._checks.durability.log_start_raised(node_id, name, event)
+            self._checks.copies.deleted(node_id, name, below=event.new)
 
     def _appended(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
         assert isinstance(event, events.BatchAppended)
@@ -289,6 +298,9 @@ class EventRouter:
     def _truncated(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
         assert isinstance(event, events.LogTruncated)
         self._checks.logs.truncated(node_id, name, event)
+        if self.is_current(event.topic, event.topic_id):
+            is_new_log = event.reason is TruncationReason.RESTARTED
+            self._checks.copies.cut(node_id, name, from_offset=Offset(0) if is_new_log else event.new_end_offset)
         self._checks.conjunctions.log_changed(node_id, name, event)
         self._checks.tally.truncated(node_id, event, high_watermark=self._checks.truths[name].high_watermark)
 

@@ -12,6 +12,26 @@ from enum import Enum
 from laststand.emulator.core import events
 
 
+class CopyFate(Enum):
+    """Outcome of a replica's copy of lost records."""
+
+    KEPT = "kept"
+    """Its final log has them."""
+
+    POWER_LOST = "power lost"
+    """They had not been flushed."""
+
+    TRUNCATED = "truncated"
+    """It followed a leader without them."""
+
+    LOG_DELETED = "log deleted"
+    NOT_RECOVERED = "not recovered"
+    """Its log ended before them when it was opened again."""
+
+    UNEXPLAINED = "unexplained"
+    """Its final log lacks them, or is missing, and no event says why."""
+
+
 class LossClass(Enum):
     """The state of a lost acknowledged record: gone everywhere, hidden, unread, or worse."""
 

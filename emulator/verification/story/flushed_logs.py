@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from laststand.emulator.core import events
+from laststand.emulator.verification.facts.copies import Taking, end_after, takings_of
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.story.cluster import time_us
 from laststand.emulator.verification.story.run import Flushed, Point
 from laststand.emulator.verification.story.thinning import thinned
 from laststand.emulator.verification.tables.timeline import CollectedEvent
-from laststand.emulator.verification.verdict.copies import Taking, end_after, takings_of
 
 _Process = tuple[int, int]
 """Node and incarnation."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from laststand.emulator.core import events
+from laststand.emulator.verification.facts.copies import Taking, end_after, fate_of, takings_of
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.story.cluster import time_us
 from laststand.emulator.verification.story.run import Cut, FinalRecords, HeldRecords, Point
@@ -17,7 +18,6 @@ from laststand.emulator.verification.tables.events import EventRows
 from laststand.emulator.verification.tables.integers import Ints
 from laststand.emulator.verification.tables.matching import groups_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace
-from laststand.emulator.verification.verdict.copies import Taking, end_after, fate_of, takings_of
 
 
 class _Fall(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core import events
+from laststand.emulator.verification.facts.losses import CopyFate
 from laststand.emulator.verification.tables.timeline import EventPlace
-from laststand.emulator.verification.verdict.loss_report import CopyFate
 
 STORY_VERSION: Final = 1
 

@@ -12,11 +12,11 @@ import msgspec
 from laststand.emulator.core import events
 from laststand.emulator.core.history import ForeignProcess
 from laststand.emulator.verification.facts.batches import LeaderTerm, LostBatch, TermPlace
-from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.facts.copies import Copies
+from laststand.emulator.verification.facts.losses import CopyFate, LossClass
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace
-from laststand.emulator.verification.verdict.copies import Copies
-from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstLacking, LostCopy, OffsetRange, merged
+from laststand.emulator.verification.verdict.loss_report import FirstLacking, LostCopy, OffsetRange, merged
 
 
 class _Identity(NamedTuple):

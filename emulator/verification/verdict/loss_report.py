@@ -8,7 +8,7 @@ from enum import Enum
 
 import msgspec
 
-from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.facts.losses import CopyFate, LossClass
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.tables.timeline import EventPlace
 
@@ -66,26 +66,6 @@ class StoryLine(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     metadata_offset: int | None = None
     events: tuple[EventPlace, ...] = ()
-
-
-class CopyFate(Enum):
-    """Outcome of a replica's copy of lost records."""
-
-    KEPT = "kept"
-    """Its final log has them."""
-
-    POWER_LOST = "power lost"
-    """They had not been flushed."""
-
-    TRUNCATED = "truncated"
-    """It followed a leader without them."""
-
-    LOG_DELETED = "log deleted"
-    NOT_RECOVERED = "not recovered"
-    """Its log ended before them when it was opened again."""
-
-    UNEXPLAINED = "unexplained"
-    """Its final log lacks them, or is missing, and no event says why."""
 
 
 class LostCopy(msgspec.Struct, frozen=True, kw_only=True):

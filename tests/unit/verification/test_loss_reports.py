@@ -7,11 +7,12 @@ import pytest
 
 from laststand.emulator.core import events as e
 from laststand.emulator.core.types import LogDeletedReason, Offset, TopicId
+from laststand.emulator.verification.facts.losses import CopyFate
 from laststand.emulator.verification.judge import judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run
 from laststand.emulator.verification.tables.timeline import EventPlace
-from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstLacking, OffsetRange, StoryKind
+from laststand.emulator.verification.verdict.loss_report import FirstLacking, OffsetRange, StoryKind
 from laststand.emulator.verification.verdict.report import GoneRange, ProducerCounts, VerdictReport
 from tests.verification.run_builder import CAUSE, RunBuilder, healthy, last_replica_standing
 

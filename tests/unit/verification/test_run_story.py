@@ -19,6 +19,7 @@ from laststand.emulator.core.types import CauseId, Offset, TopicId
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.losses import CopyFate
 from laststand.emulator.verification.judge import Judgement, join_stories, judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run
@@ -28,7 +29,6 @@ from laststand.emulator.verification.story.flushed_logs import thinned_steps
 from laststand.emulator.verification.story.run import Point, RunStory
 from laststand.emulator.verification.story.story_file import STORY_FILE, read_story, write_story
 from laststand.emulator.verification.story.thinning import POINTS_MAX, thinned
-from laststand.emulator.verification.verdict.loss_report import CopyFate
 from tests.verification.run_builder import RunBuilder, healthy, last_replica_standing
 
 REGRESSIONS = Path(__file__).parents[2] / "simulation" / "regressions"

@@ -5,7 +5,17 @@ import pytest
 
 from laststand.emulator.core import events
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.types import CauseId, IncarnationId, LeaderEpoch, NodeId, Offset, PartitionEpoch, TopicId
+from laststand.emulator.core.types import (
+    BrokerId,
+    CauseId,
+    IncarnationId,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+    TruncationReason,
+)
 from laststand.emulator.plan import actions
 from laststand.emulator.simulator.disk.retention import RETENTION
 from laststand.emulator.simulator.oracle.finding import Guarantee
@@ -54,6 +64,69 @@ def acked_record_below_every_log_start(world: World) -> None:
         log = world.node(broker_id).disk.logs[NAME]
         log.log_start_offset = Offset(log.batches[0].last_offset + 1)
     world.oracle.finish()
+
+
+def acked_record_cut_off_before_the_power_loss(world: World) -> None:
+    """Only what a replica still held when its power went is lost with it."""
+    for broker_id in world.cluster.nodes:
+        if broker_id == OTHER:
+            world.happens(cut(Offset(1)), node=broker_id)
+        world.happens(power_lost(broker_id))
+    acked_record_nowhere(world)
+
+
+def acked_record_deleted_before_the_power_loss(world: World) -> None:
+    for broker_id in world.cluster.nodes:
+        if broker_id == OTHER:
+            world.happens(
+                events.StrayDeleted(cause_id=CAUSE, topic=NAME.topic, partition=NAME.partition, topic_id=TOPIC),
+                node=broker_id,
+            )
+        world.happens(power_lost(broker_id))
+    acked_record_nowhere(world)
+
+
+def acked_record_cut_off_after_a_power_loss_and_a_copy(world: World) -> None:
+    """A replica that copied the records again did not lose them with its power."""
+    appended = [entry for entry in world.journal.entries if isinstance(entry.event, events.BatchAppended)]
+    for broker_id in world.cluster.nodes:
+        world.happens(power_lost(broker_id))
+    for entry in appended:
+        if entry.node_id == OTHER:
+            world.happens(entry.event, node=OTHER)
+    world.happens(cut(Offset(1)), node=OTHER)
+    acked_record_nowhere(world)
+
+
+def cut(new_end: Offset) -> events.LogTruncated:
+    """A follower cuts off its log."""
+    return events.LogTruncated(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        reason=TruncationReason.DIVERGING_EPOCH,
+        old_end_offset=Offset(3),
+        new_end_offset=new_end,
+        high_watermark=Offset(0),
+        leader=LEADER,
+        leader_epoch=LeaderEpoch(0),
+    )
+
+
+def power_lost(broker_id: BrokerId) -> events.PowerLost:
+    """A replica's log is empty after a power loss."""
+    return events.PowerLost(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        lost_node=broker_id,
+        lost_incarnation=0,
+        keep="none",
+        old_end_offset=Offset(3),
+        new_end_offset=Offset(0),
+    )
 
 
 def consumed_record_gone(world: World) -> None:
@@ -177,6 +250,9 @@ CASES = (
     ("D3", candidate_too_short),
     ("D4", acked_record_nowhere),
     ("D4", acked_record_below_every_log_start),
+    ("D4", acked_record_cut_off_before_the_power_loss),
+    ("D4", acked_record_deleted_before_the_power_loss),
+    ("D4", acked_record_cut_off_after_a_power_loss_and_a_copy),
     ("D5", given_too_early_and_not_on_who_leads_when_all_stop),
     ("D5", consumed_record_gone),
     ("D6", replicas_differ),
@@ -199,6 +275,14 @@ def test_where_nobody_leads_at_the_end_d4_sees_what_d1_has_no_log_for() -> None:
     acked_record_nowhere(world)
     assert "D4" in world.fired
     assert "D1" not in world.fired
+
+
+def test_what_every_holder_lost_with_its_power_is_promised_by_nobody() -> None:
+    world = World()
+    for broker_id in world.cluster.nodes:
+        world.happens(power_lost(broker_id))
+    acked_record_nowhere(world)
+    assert "D4" not in world.fired
 
 
 def test_nothing_fires_by_itself() -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from laststand.emulator.core import events
 from laststand.emulator.core.types import TruncationReason
 from laststand.emulator.verification.facts.batches import LostBatch
+from laststand.emulator.verification.facts.losses import CopyFate
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.tables.timeline import CollectedEvent
-from laststand.emulator.verification.verdict.loss_report import CopyFate
 
 Place = tuple[int, int]
 """Incarnation and sequence of one node."""
@@ -24,6 +24,8 @@ _AFTER_ALL: Final = 2**62
 
 Taking = events.LogTruncated | events.PowerLost | events.LogDeleted | events.LogOpened
 """Events that record where a log ends, which may be lower than before."""
+
+_Deletion = events.LogStartOffsetRaised | events.StrayDeleted
 
 _BatchKey = tuple[str | None, int, int | None]
 """Topic id, base offset and CRC."""
@@ -62,6 +64,10 @@ class Copies:
                 holding.first.setdefault(appended.node, (appended.incarnation, appended.sequence))
                 holding.last[appended.node] = (appended.incarnation, appended.sequence)
         self._takings = takings_of(facts) if lost else {}
+        self._deletions: list[CollectedEvent[_Deletion]] = [
+            *facts.events.of(events.LogStartOffsetRaised),
+            *facts.events.of(events.StrayDeleted),
+        ]
 
     def holding(self, lost: LostBatch) -> Holding:
         """Returns the holders of a batch."""
@@ -77,6 +83,30 @@ class Copies:
                 event = self._taken_by(lost, node, after=holding.last[node])
                 became = CopyFate.UNEXPLAINED if event is None else fate_of(event.event)
                 yield BatchCopy(node=node, became=became, event=event)
+
+    def lost_with_disk(self, lost: LostBatch) -> frozenset[int]:
+        """Returns the nodes from which a power loss took a batch: what they had cut off or deleted, they held no more.
+
+        A batch that was appended again is one that they hold again.
+        """
+        return frozenset(
+            copy.node
+            for copy in self.fates(lost)
+            if copy.event is not None
+            and isinstance(copy.event.event, events.PowerLost)
+            and not self._is_deleted(lost, copy.node, before=copy.event.event.lost_incarnation)
+        )
+
+    def _is_deleted(self, lost: LostBatch, node: int, *, before: int) -> bool:
+        """Returns whether a node deleted its copy, by the end of one of its processes."""
+        last = self.holding(lost).last[node]
+        return any(
+            deletion.node == node
+            and last < (deletion.incarnation, deletion.sequence) < (before, _AFTER_ALL)
+            and deletion.event.topic_id == lost.batch.topic_id
+            and (isinstance(deletion.event, events.StrayDeleted) or deletion.event.new > lost.batch.last_offset)
+            for deletion in self._deletions
+        )
 
     def _taken_by(self, lost: LostBatch, node: int, *, after: Place) -> CollectedEvent[Taking] | None:
         batch = lost.batch
