@@ -37,6 +37,7 @@ from laststand.emulator.core.types import (
 )
 from laststand.emulator.plan.nodes import HARNESS
 from laststand.emulator.report.shiviz import LoggedEvent
+from laststand.emulator.verification.facts.quorum import NEW_DISK
 
 MODULE: Final = "Runs"
 RULES: Final = (
@@ -126,7 +127,6 @@ _CUTS: Final = {
     TruncationReason.RECOVERED: "RecoverLog",
 }
 _CUT_OFF: Final = Rejection(0, "Finish", "the trace ends before it")
-_DISK_LOST: Final = "replace_disk"
 
 
 class NotSpecifiedError(ConfigError):
@@ -318,7 +318,7 @@ class _Trace:
                 self._static_min_isr = event.properties.get(_MIN_ISR, self._static_min_isr)
             case events.NodeStopped() if node in self._processes:
                 yield "Stop", {"broker": node, "hasOpened": node in self._opened}
-            case events.FaultInjected(fault=fault) if fault == _DISK_LOST:
+            case events.FaultInjected(fault=fault) if fault == NEW_DISK:
                 for victim in event.nodes:
                     if victim in self._processes:
                         yield "LoseDisk", {"broker": victim}

@@ -19,7 +19,7 @@ from laststand.emulator.core.types import ClusterKind, NodeRole, Witness, ZnodeW
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
 from laststand.emulator.verification.facts.memberships import Memberships
-from laststand.emulator.verification.facts.quorum import Quorum, VoterLog
+from laststand.emulator.verification.facts.quorum import MetadataLog, Quorum
 from laststand.emulator.verification.facts.transactions import TransactionFacts
 from laststand.emulator.verification.tables.events import EventTable
 from laststand.emulator.verification.tables.late_topic_ids import LateTopicIds, find_late_topic_ids
@@ -101,7 +101,7 @@ class ClusterFacts:
         self.transactions = TransactionFacts()
         self.memberships = Memberships()
         self.group_positions: list[GroupPositionOperation] = []
-        self.voter_logs: dict[int, VoterLog] = {}
+        self.voter_logs: dict[int, MetadataLog] = {}
 
     def place(self, collected: CollectedEvent[events.Event]) -> EventPlace:
         """Returns where an event stands in the event log."""

@@ -36,18 +36,20 @@ class LoggedBatch(NamedTuple):
     crc: int
 
 
-class VoterLog(NamedTuple):
+class MetadataLog(NamedTuple):
     """The metadata log of a controller on disk.
 
     Attributes:
         batches: in order.
         events: of its records.
         end_offset: of the log.
+        problem: why reading ended early, if it did.
     """
 
     batches: tuple[LoggedBatch, ...]
     events: tuple[events.Event, ...]
     end_offset: int
+    problem: str | None
 
 
 class Forgotten(NamedTuple):
@@ -74,7 +76,7 @@ class Quorum:
         logs: of controllers on disk, by node.
     """
 
-    def __init__(self, table: EventTable, logs: Mapping[int, VoterLog]) -> None:
+    def __init__(self, table: EventTable, logs: Mapping[int, MetadataLog]) -> None:
         self._table = table
         self.logs = logs
 
@@ -114,7 +116,7 @@ class Quorum:
                 yield Forgotten(elected, elected.event.log_end_offset, end, committed_in)
 
     @cached_property
-    def last_leaders_log(self) -> VoterLog | None:
+    def last_leaders_log(self) -> MetadataLog | None:
         """The log of whoever was elected last, unless its disk was replaced after that, or left none."""
         if not self.elections:
             return None

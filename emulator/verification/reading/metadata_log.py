@@ -10,7 +10,7 @@ Control records, by which several controllers agree on the rest, are told by the
 """
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -22,7 +22,7 @@ from laststand.emulator.core.events import (
 )
 from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.quorum import COMPARED, LoggedBatch, VoterLog, record_key, without_cause
+from laststand.emulator.verification.facts.quorum import COMPARED, LoggedBatch, MetadataLog, record_key, without_cause
 from laststand.emulator.verification.reading.logs import AFTER_LENGTH, CONTROL_BIT, HEADER, batch_problem
 
 _BASE_OFFSET: Final = 0
@@ -53,22 +53,6 @@ _CONTROL_RECORDS: Final = {2: "LeaderChange", 5: "KRaftVersion", 6: "KRaftVoters
 _NO_CAUSE: Final = CauseId("")
 
 
-class MetadataLog(msgspec.Struct, frozen=True, kw_only=True):
-    """A controller's log.
-
-    Attributes:
-        events: of its records.
-        batches: in order.
-        end_offset: of the log.
-        problem: why reading ended early, if it did.
-    """
-
-    events: tuple[Event, ...]
-    batches: tuple[LoggedBatch, ...]
-    end_offset: int
-    problem: str | None
-
-
 def read_metadata_log(content: bytes) -> MetadataLog:
     """Returns the content of a controller's log file."""
     events: list[Event] = []
@@ -90,14 +74,7 @@ def read_metadata_log(content: bytes) -> MetadataLog:
         if problem is not None:
             problem = f"{problem} at byte {position}"
             break
-    return MetadataLog(events=tuple(events), batches=tuple(batches), end_offset=end_offset, problem=problem)
-
-
-def voter_logs(logs: Mapping[int, MetadataLog]) -> dict[int, VoterLog]:
-    """Returns the logs of several controllers, for what is judged of them together; of a single one nothing."""
-    if len(logs) == 1:
-        return {}
-    return {node: VoterLog(log.batches, log.events, log.end_offset) for node, log in logs.items()}
+    return MetadataLog(tuple(batches), tuple(events), end_offset, problem)
 
 
 def _events(batch: memoryview) -> Iterator[Event]:

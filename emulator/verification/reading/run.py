@@ -2,12 +2,13 @@
 
 import msgspec
 
+from laststand.emulator.verification.facts.quorum import MetadataLog
 from laststand.emulator.verification.facts.run import RunFacts
 from laststand.emulator.verification.reading.census import FileCensus, HistoryCensus
 from laststand.emulator.verification.reading.digest import FileContent
 from laststand.emulator.verification.reading.lines import LineReader
 from laststand.emulator.verification.reading.logs import METADATA_LOG, KnownSegments, directory_owner, read_node_logs
-from laststand.emulator.verification.reading.metadata_log import MetadataLog, read_metadata_log, voter_logs
+from laststand.emulator.verification.reading.metadata_log import read_metadata_log
 from laststand.emulator.verification.reading.run_directory import RunDirectory
 from laststand.emulator.verification.reading.run_plan import ReadLedger
 from laststand.emulator.verification.reading.zookeeper_log import LoggedWrite, read_zookeeper_log, transaction_logs
@@ -58,7 +59,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
     facts.complete_transactions()
     read_descriptions(run, ledger)
     metadata_logs = read_metadata_logs(run, ledger)
-    facts.cluster.voter_logs = voter_logs(metadata_logs)
+    facts.cluster.voter_logs = metadata_logs if len(metadata_logs) > 1 else {}
     return RunEvidence(
         run=run,
         facts=facts,

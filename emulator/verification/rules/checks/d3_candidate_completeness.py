@@ -13,10 +13,11 @@ from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.verification.facts.batches import TermPlace
 from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.quorum import NEW_DISK
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import listed
 
-_DISK_FAULTS: Final = ("power_loss", "replace_disk")
+_DISK_FAULTS: Final = ("power_loss", NEW_DISK)
 
 
 class _Candidate(NamedTuple):
