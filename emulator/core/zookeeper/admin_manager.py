@@ -6,7 +6,7 @@ once the request is answered, and has leaders a little later.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -41,6 +41,7 @@ from laststand.emulator.core.zookeeper.administration import (
     write_topic,
 )
 from laststand.emulator.core.zookeeper.controller.broker_changes import read_brokers
+from laststand.emulator.core.zookeeper.controller.exchange import TimeCame
 from laststand.emulator.core.zookeeper.controller.store import children_of
 from laststand.emulator.core.zookeeper.errors import MalformedNodeError, ZooKeeperRefusedError
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
@@ -103,8 +104,16 @@ class AdminAsked(msgspec.Struct, frozen=True, kw_only=True):
     request: AdminRequest
 
 
+class _Waiting(NamedTuple):
+    asked: AdminAsked
+    deadline_ms: int
+
+
 class AdminManager:
     """Carries out the requests that one broker is sent, in order; those of every broker survive its session.
+
+    A request waits for ``request.timeout.ms`` at most, for those before it and for ZooKeeper. Then it is answered with
+    REQUEST_TIMED_OUT; if it had begun by then, it may still be carried out, as in Kafka.
 
     Args:
         settings: on which decisions depend.
@@ -117,11 +126,15 @@ class AdminManager:
         self._queue: ProgramQueue[tuple[AdminAsked, AdminResponse]] = ProgramQueue(
             first_correlation_id=_FIRST_CORRELATION_ID, correlation_id_step=_CORRELATION_ID_STEP
         )
-        self._waiting: list[AdminAsked] = []
+        self._waiting: list[_Waiting] = []
         self._has_session = False
 
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimeCame`` is due, or ``None`` if nothing waits."""
+        return min((each.deadline_ms for each in self._waiting), default=None)
+
     def step(
-        self, incoming: AdminAsked | exchange.ZooKeeperInput
+        self, incoming: AdminAsked | TimeCame | exchange.ZooKeeperInput, *, now_ms: int
     ) -> list[exchange.ZooKeeperRequest | effects.SendResponse]:
         """Reacts to an input; returns what is to be done, in order."""
         answers: list[effects.SendResponse] = []
@@ -129,13 +142,9 @@ class AdminManager:
             case AdminAsked(request=request) if not isinstance(request, _OF_EVERY_BROKER) and not self._is_controller():
                 answers.append(_answer(incoming, failed(request, ErrorCode.NOT_CONTROLLER)))
             case AdminAsked():
-                self._waiting.append(incoming)
-                if self._has_session:
-                    self._queue.enqueue(self._program(incoming))
+                self._waiting.append(_Waiting(incoming, now_ms + self._settings.properties.request_timeout_ms))
             case exchange.SessionEstablished():
                 self._has_session = True
-                for asked in self._waiting:
-                    self._queue.enqueue(self._program(asked))
             case exchange.ZooKeeperAnswered(correlation_id=correlation_id, answers=given):
                 self._queue.answered(correlation_id, given)
             case exchange.ZooKeeperConnectionLost():
@@ -145,17 +154,32 @@ class AdminManager:
             case exchange.SessionExpired():
                 self._has_session = False
                 self._queue.abandon()
-                of_controller = [each for each in self._waiting if not isinstance(each.request, _OF_EVERY_BROKER)]
-                answers += [_answer(each, failed(each.request, ErrorCode.NOT_CONTROLLER)) for each in of_controller]
-                self._waiting = [each for each in self._waiting if each not in of_controller]
+                of_controller = [each for each in self._waiting if not isinstance(each.asked.request, _OF_EVERY_BROKER)]
+                answers += self._give_up(of_controller, ErrorCode.NOT_CONTROLLER)
             case _:
                 pass
-        for asked, response in self._queue.results:
-            self._waiting.remove(asked)
-            answers.append(_answer(asked, response))
+        answers += self._finished()
+        overdue = [each for each in self._waiting if each.deadline_ms <= now_ms]
+        answers += self._give_up(overdue, ErrorCode.REQUEST_TIMED_OUT)
+        while self._has_session and self._queue.is_idle and self._waiting:
+            self._queue.enqueue(self._program(self._waiting[0].asked))
+            answers += self._finished()
         requests, self._queue.requests = self._queue.requests, []
-        self._queue.results.clear()
         return [*requests, *answers]
+
+    def _finished(self) -> list[effects.SendResponse]:
+        """Returns the answers of programs that are done, but for requests that were given up."""
+        results, self._queue.results = self._queue.results, []
+        answers = []
+        for asked, response in results:
+            if any(each.asked is asked for each in self._waiting):
+                self._waiting = [each for each in self._waiting if each.asked is not asked]
+                answers.append(_answer(asked, response))
+        return answers
+
+    def _give_up(self, given_up: list[_Waiting], error: ErrorCode) -> list[effects.SendResponse]:
+        self._waiting = [each for each in self._waiting if each not in given_up]
+        return [_answer(each.asked, failed(each.asked.request, error)) for each in given_up]
 
     def _program(self, asked: AdminAsked) -> operations.Program[tuple[AdminAsked, AdminResponse]]:
         try:

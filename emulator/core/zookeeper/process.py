@@ -86,31 +86,35 @@ class ZooKeeperProcess:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
-        deadlines = (self.broker.next_deadline_ms(), self.controller.next_deadline_ms())
+        nodes = (self.broker, self.controller, self.admin_manager)
+        deadlines = [each.next_deadline_ms() for each in nodes]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def step(self, incoming: ProcessInput, *, now_ms: int) -> list[ProcessEffect]:
         """Reacts to an input; returns what is to be done, in order."""
         match incoming:
             case AdminAsked():
-                return self._step_admin_manager(incoming)
+                return self._step_admin_manager(incoming, now_ms=now_ms)
             case ControllerAsked() | ControlAnswered() | ControlFailed():
                 return self._step_controller(incoming, now_ms=now_ms)
             case exchange.SessionEstablished():
-                return self._step_controller(incoming, now_ms=now_ms) + self._step_admin_manager(incoming)
+                return self._step_controller(incoming, now_ms=now_ms) + self._step_admin_manager(
+                    incoming, now_ms=now_ms
+                )
             case exchange.ZooKeeperAnswered(correlation_id=correlation_id):
                 if correlation_id < 0:
-                    return self._step_admin_manager(incoming)
+                    return self._step_admin_manager(incoming, now_ms=now_ms)
                 if correlation_id % 2:
                     return self._step_broker(incoming, now_ms=now_ms)
                 return self._step_controller(incoming, now_ms=now_ms)
             case exchange.ZooKeeperConnectionLost() | exchange.ZooKeeperReconnected() | exchange.SessionExpired():
                 effects = self._step_broker(incoming, now_ms=now_ms)
                 effects += self._step_controller(incoming, now_ms=now_ms)
-                return effects + self._step_admin_manager(incoming)
+                return effects + self._step_admin_manager(incoming, now_ms=now_ms)
             case inputs.TimerFired(cause_id=cause_id) | TimeCame(cause_id=cause_id):
                 effects = self._step_broker(inputs.TimerFired(cause_id=cause_id), now_ms=now_ms)
-                return effects + self._step_controller(TimeCame(cause_id), now_ms=now_ms)
+                effects += self._step_controller(TimeCame(cause_id), now_ms=now_ms)
+                return effects + self._step_admin_manager(TimeCame(cause_id), now_ms=now_ms)
             case exchange.WatchFired():
                 return self._watch_fired(incoming, now_ms=now_ms)
             case _:
@@ -124,8 +128,10 @@ class ZooKeeperProcess:
             effects += self._step_broker(TopicConfigChanged(cause_id=fired.cause_id, topic=topic), now_ms=now_ms)
         return effects + self._step_controller(fired, now_ms=now_ms)
 
-    def _step_admin_manager(self, incoming: AdminAsked | exchange.ZooKeeperInput) -> list[ProcessEffect]:
-        return [*self.admin_manager.step(incoming)]
+    def _step_admin_manager(
+        self, incoming: AdminAsked | TimeCame | exchange.ZooKeeperInput, *, now_ms: int
+    ) -> list[ProcessEffect]:
+        return [*self.admin_manager.step(incoming, now_ms=now_ms)]
 
     def _step_broker(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ProcessEffect]:
         done: list[ProcessEffect] = []

@@ -20,6 +20,7 @@ from laststand.emulator.core.zookeeper.admin_manager import (
     AdminSettings,
 )
 from laststand.emulator.core.zookeeper.broker_registration import make_persistent_paths
+from laststand.emulator.core.zookeeper.controller.exchange import TimeCame
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, encode_broker
@@ -51,7 +52,8 @@ class Broker:
             steps = next(program)
             while True:
                 steps = program.send(self.server.execute(self.session_id, steps))
-        self.manager.step(exchange.SessionEstablished(cause_id=CAUSE, session_id=self.session_id))
+        self.now_ms = 0
+        self.manager.step(exchange.SessionEstablished(cause_id=CAUSE, session_id=self.session_id), now_ms=0)
         for broker_id in BROKERS:
             self.create(paths.broker_node(broker_id), encode_broker(RegisteredEndpoint(), version=5, now_ms=0))
 
@@ -59,7 +61,9 @@ class Broker:
         self.server.execute(self.session_id, (operations.Create(path=path, data=data),))
 
     def send(self, request: AdminRequest) -> list[exchange.ZooKeeperRequest | effects.SendResponse]:
-        return self.manager.step(AdminAsked(cause_id=CAUSE, request_id=RequestId(7), request=request))
+        return self.manager.step(
+            AdminAsked(cause_id=CAUSE, request_id=RequestId(7), request=request), now_ms=self.now_ms
+        )
 
     def ask(self, request: AdminRequest) -> AdminResponse:
         """Returns the answer once ZooKeeper has given all of its own."""
@@ -70,7 +74,8 @@ class Broker:
                 return cast(AdminResponse, effect.response)
             answers = self.server.execute(self.session_id, effect.steps)
             done = self.manager.step(
-                exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=effect.correlation_id, answers=answers)
+                exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=effect.correlation_id, answers=answers),
+                now_ms=self.now_ms,
             )
 
     def assignments(self, topic: str) -> dict[int, ReplicaAssignment]:
@@ -231,11 +236,11 @@ def test_a_lost_connection_is_repeated_and_a_session_that_ends_refuses_what_wait
     broker = Broker()
     (asked,) = broker.send(creation())
     assert isinstance(asked, exchange.ZooKeeperRequest)
-    assert broker.manager.step(exchange.ZooKeeperConnectionLost(cause_id=CAUSE)) == []
-    (again,) = broker.manager.step(exchange.ZooKeeperReconnected(cause_id=CAUSE))
+    assert broker.manager.step(exchange.ZooKeeperConnectionLost(cause_id=CAUSE), now_ms=0) == []
+    (again,) = broker.manager.step(exchange.ZooKeeperReconnected(cause_id=CAUSE), now_ms=0)
     assert isinstance(again, exchange.ZooKeeperRequest)
     assert (again.steps, again.correlation_id < asked.correlation_id < 0) == (asked.steps, True)
-    (refused,) = broker.manager.step(exchange.SessionExpired(cause_id=CAUSE))
+    (refused,) = broker.manager.step(exchange.SessionExpired(cause_id=CAUSE), now_ms=0)
     assert isinstance(refused, effects.SendResponse)
     assert error_of(cast(AdminResponse, refused.response)) is ErrorCode.NOT_CONTROLLER
 
@@ -243,10 +248,10 @@ def test_a_lost_connection_is_repeated_and_a_session_that_ends_refuses_what_wait
 def test_what_every_broker_answers_goes_on_in_the_next_session() -> None:
     broker = Broker(is_controller=False)
     assert len(broker.send(DESCRIPTION)) == 1
-    assert broker.manager.step(exchange.SessionExpired(cause_id=CAUSE)) == []
+    assert broker.manager.step(exchange.SessionExpired(cause_id=CAUSE), now_ms=0) == []
     assert broker.send(alteration(config("2"))) == []
     established = exchange.SessionEstablished(cause_id=CAUSE, session_id=broker.session_id)
-    waiting = broker.manager.step(established)
+    waiting = broker.manager.step(established, now_ms=0)
     answered = 0
     while waiting:
         done = waiting.pop(0)
@@ -255,6 +260,37 @@ def test_what_every_broker_answers_goes_on_in_the_next_session() -> None:
             continue
         answers = broker.server.execute(broker.session_id, done.steps)
         waiting += broker.manager.step(
-            exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=done.correlation_id, answers=answers)
+            exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=done.correlation_id, answers=answers),
+            now_ms=0,
         )
     assert answered == 2
+
+
+def test_no_request_waits_longer_than_the_request_timeout() -> None:
+    """Requests that come while ZooKeeper does not answer are answered in the end, and those not begun are not begun."""
+    broker = Broker()
+    (begun,) = broker.send(creation())
+    assert isinstance(begun, exchange.ZooKeeperRequest)
+    broker.now_ms = 10_000
+    assert [broker.send(creation(f"late-{number}")) for number in range(3)] == [[], [], []]
+    assert broker.manager.next_deadline_ms() == 30_000
+    (first,) = broker.manager.step(TimeCame(CAUSE), now_ms=30_000)
+    assert isinstance(first, effects.SendResponse)
+    assert error_of(cast(AdminResponse, first.response)) is ErrorCode.REQUEST_TIMED_OUT
+    assert broker.manager.next_deadline_ms() == 40_000
+    late = broker.manager.step(TimeCame(CAUSE), now_ms=40_000)
+    assert {error_of(cast(AdminResponse, cast(effects.SendResponse, each).response)) for each in late} == {
+        ErrorCode.REQUEST_TIMED_OUT
+    }
+    assert (len(late), broker.manager.next_deadline_ms()) == (3, None)
+    while begun is not None:  # what was under way goes on, as in Kafka, and nobody is told
+        answers = broker.server.execute(broker.session_id, begun.steps)
+        done = broker.manager.step(
+            exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=begun.correlation_id, answers=answers),
+            now_ms=50_000,
+        )
+        begun = cast("exchange.ZooKeeperRequest | None", done[0] if done else None)
+    assert broker.server.data(paths.topic_node("orders")) is not None
+    assert broker.server.data(paths.topic_node("late-0")) is None
+    broker.now_ms = 60_000
+    assert error_of(broker.ask(creation("next"))) is ErrorCode.NONE
