@@ -27,7 +27,7 @@ from laststand.emulator.rpc.interception import (
 )
 from laststand.emulator.storage.line_file import line_files, read_texts
 
-_LASTING: Final = (Intervention.HOLD, Intervention.DELAY)
+LASTING: Final = (Intervention.HOLD, Intervention.DELAY)
 """Message faults that continue in the next process of a node; counted ones end with the process."""
 
 
@@ -69,7 +69,7 @@ class MessageFaults:
         order = InterceptionOrder(intervention=intervention, kind=kind, count=count, delay_ms=delay_ms)
         if intervention is Intervention.RELEASE and count is None:
             self._forget(channel)
-        elif intervention in (*_LASTING, Intervention.LOSE_NEXT, Intervention.DUPLICATE_NEXT):
+        elif intervention in (*LASTING, Intervention.LOSE_NEXT, Intervention.DUPLICATE_NEXT):
             self._forget(channel)
             self._remember(channel, order)
         return await self.send(channel.target, order)
@@ -81,7 +81,7 @@ class MessageFaults:
     def _remember(self, channel: Channel[NodeId], order: InterceptionOrder) -> None:
         self.channels[channel] = order
         self._before[channel] = self.intercepted(channel)
-        if order.intervention in _LASTING:
+        if order.intervention in LASTING:
             lasting = self._cluster.interceptions
             lasting[channel.target] = (*lasting.get(channel.target, ()), order)
 

@@ -1,10 +1,11 @@
 """Faults of single messages, at the node that was dialled: it holds, loses, duplicates or delays them.
 
-Its answer proves that it does so from now on; that it did so to a message is an event of its own, without which
-verification says that the fault had no effect.
+Its answer proves that it does so from now on; a node that is down does so from its start on, where the fault lasts.
+That it did so to a message is an event of its own, without which verification says that the fault had no effect.
 """
 
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.message_faults import LASTING
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
@@ -44,7 +45,10 @@ async def _arm(
     count: int | None = None,
     delay_ms: int = 0,
 ) -> actions.Outcome:
+    is_running = target.cluster.is_running(channel.target)
     report = await target.messages.order(channel, intervention, count=count, delay_ms=delay_ms)
+    if report is None and not is_running and intervention in LASTING:
+        return actions.effective(f"node {channel.target} is down, and does so from its start on")
     if report is None:
         return actions.unproved(f"node {channel.target} does not answer")
     return (
