@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from laststand.chaos.external.appended_lists import ListRead, last_reads
+from laststand.chaos.external.appended_lists import LastRead, ListRead, last_reads
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.history import (
     UNKNOWN_PRODUCER,
@@ -51,6 +51,7 @@ class ForeignSend(NamedTuple):
         acks: of the producer; -1 for all.
         time_ns: of a clock of its own.
         after_ns: of that clock, before the send began; ``None`` if nobody says.
+        transaction: that it is part of, where it appends to a list.
     """
 
     type: OperationType
@@ -62,6 +63,7 @@ class ForeignSend(NamedTuple):
     acks: int = -1
     time_ns: int = 0
     after_ns: int | None = None
+    transaction: int | None = None
 
 
 class ForeignPoll(NamedTuple):
@@ -98,10 +100,12 @@ class ConvertedHistory(NamedTuple):
     Attributes:
         operations: of it.
         has_ends: of each partition that somebody read at the end it is known where it ends.
+        problem: what is seen of it, and judged by no check; ``None`` if there is nothing.
     """
 
     operations: list[Operation]
     has_ends: bool
+    problem: str | None
 
 
 def converted(history: Sequence[ForeignOperation], *, is_ordered: bool) -> ConvertedHistory:
@@ -120,7 +124,32 @@ def converted(history: Sequence[ForeignOperation], *, is_ordered: bool) -> Conve
     operations = list(conversion.operations(is_ordered=is_ordered))
     operations += finals.reads(conversion.positions)
     numbered = [msgspec.structs.replace(operation, index=index) for index, operation in enumerate(operations)]
-    return ConvertedHistory(numbered, is_ordered and finals.has_ends)
+    return ConvertedHistory(numbered, is_ordered and finals.has_ends, _moved_in_a_transaction(history, finals.lists))
+
+
+def _moved_in_a_transaction(
+    history: Sequence[ForeignOperation], lists: Mapping[TopicPartition, LastRead]
+) -> str | None:
+    """Returns which elements of one transaction a list has in another order than they were appended in.
+
+    D14 orders what was sent after an acknowledgement, and all appends of a transaction have one.
+    """
+    before: dict[tuple[TopicPartition, int], tuple[str, int]] = {}
+    for each in history:
+        if not isinstance(each, ForeignSend) or each.transaction is None or each.type is not OperationType.OK:
+            continue
+        offset = lists[each.partition].offset(each.value) if each.partition in lists else None
+        if offset is None:
+            continue
+        key = each.partition, each.transaction
+        other, reached = before.get(key, (each.value, -1))
+        if offset < reached:
+            return (
+                f"{each.partition} has {each.value} before {other}, which the same transaction appended first; "
+                "no check judges the order within a transaction"
+            )
+        before[key] = each.value, offset
+    return None
 
 
 class _Reader(NamedTuple):

@@ -263,7 +263,8 @@ class _Jepsen:
                 key, element = arguments
                 partition = self._partition(key, is_list=True)
                 name = f"{identity}-append-{element}"
-                yield ForeignSend(kind, f"process-{process}", name, partition, str(element), time_ns=time_ns)
+                send = ForeignSend(kind, f"process-{process}", name, partition, str(element), time_ns=time_ns)
+                yield send._replace(transaction=begun.number)
             elif verb == "r":
                 key, elements = arguments
                 partition = self._partition(key, is_list=True)

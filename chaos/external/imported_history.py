@@ -35,7 +35,7 @@ def import_history(paths: Sequence[Path], target: Path, *, era: str, has_read_to
         rewrite_history(target / HISTORY_FILE, history.operations)
         if history.has_ends or (has_read_to_end and found.problem is None):
             run.note_settled()
-        run.close(problem=found.problem)
+        run.close(problem=found.problem or history.problem)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise

@@ -90,7 +90,7 @@ class ClusterFacts:
         transactions: of its clients.
         memberships: of members of groups.
         group_positions: positions of consumer groups that clients committed, or were given.
-        voter_logs: metadata logs of several controllers on disk, by node.
+        metadata_logs: those of controllers on disk, by node.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class ClusterFacts:
         self.transactions = TransactionFacts()
         self.memberships = Memberships()
         self.group_positions: list[GroupPositionOperation] = []
-        self.voter_logs: dict[int, MetadataLog] = {}
+        self.metadata_logs: dict[int, MetadataLog] = {}
 
     def place(self, collected: CollectedEvent[events.Event]) -> EventPlace:
         """Returns where an event stands in the event log."""
@@ -112,7 +112,7 @@ class ClusterFacts:
     @cached_property
     def quorum(self) -> Quorum:
         """The quorum of controllers."""
-        return Quorum(self.events, self.voter_logs)
+        return Quorum(self.events, self.metadata_logs if len(self.metadata_logs) > 1 else {})
 
     @cached_property
     def started(self) -> Mapping[_Process, CollectedEvent[events.NodeStarted]]:

@@ -59,7 +59,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
     facts.complete_transactions()
     read_descriptions(run, ledger)
     metadata_logs = read_metadata_logs(run, ledger)
-    facts.cluster.voter_logs = metadata_logs if len(metadata_logs) > 1 else {}
+    facts.cluster.metadata_logs = metadata_logs
     return RunEvidence(
         run=run,
         facts=facts,

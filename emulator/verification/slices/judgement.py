@@ -16,7 +16,6 @@ from laststand.emulator.verification.reading.census import FileCensus, HistoryCe
 from laststand.emulator.verification.reading.digest import DigestPart, FileContent, join_parts
 from laststand.emulator.verification.reading.lines import LineReader
 from laststand.emulator.verification.reading.logs import logged_partitions
-from laststand.emulator.verification.reading.metadata_log import voter_logs
 from laststand.emulator.verification.reading.run import (
     RunEvidence,
     read_descriptions,
@@ -250,7 +249,7 @@ def finish(
     if unread:
         return Judgement(number=plan.number, report=report_unjudged(plan.run, unread))
     facts, reader = _read_rare(plan.run, merged.rare)
-    facts.cluster.voter_logs = voter_logs(metadata_logs)
+    facts.cluster.metadata_logs = metadata_logs
     _check_fit(reader)
     sent, acked = Counter[SendStream](), Counter[SendStream]()
     for outcome in outcomes:

@@ -71,6 +71,17 @@ def test_a_list_is_judged_by_its_last_read(elements: str, checks: set[str], lost
     assert report.verdict is (Verdict.VIOLATION if checks else Verdict.VALID)
 
 
+@pytest.mark.parametrize(("elements", "is_known"), [("[1 2 3]", True), ("[1 3 2]", False), ("[1 3]", True)])
+def test_the_order_within_a_transaction_is_not_known_to_be_right(
+    elements: str, *, is_known: bool, tmp_path: Path
+) -> None:
+    both = "[:append 7 2] [:append 7 3]"
+    report = judged(tmp_path, written(appended(1), f"invoke 0 {both}\nok 0 {both}", read(elements)))
+    moved = [reason for reason in report.unknown_reasons if "key-7-0 has 3 before 2, which the same" in reason]
+    assert bool(moved) is not is_known
+    assert report.verdict is not Verdict.VALID or elements == "[1 2 3]"
+
+
 def test_the_example_lost_an_element(tmp_path: Path) -> None:
     import_history([EXAMPLES / "list-append.edn"], tmp_path / "run", era="kafka-4.2", has_read_to_end=False)
     report = judge_here(tmp_path / "run").report

@@ -269,8 +269,7 @@ def test_what_every_broker_answers_goes_on_in_the_next_session() -> None:
 def test_no_request_waits_longer_than_the_request_timeout() -> None:
     """Requests that come while ZooKeeper does not answer are answered in the end, and those not begun are not begun."""
     broker = Broker()
-    (begun,) = broker.send(creation())
-    assert isinstance(begun, exchange.ZooKeeperRequest)
+    under_way = broker.send(creation())
     broker.now_ms = 10_000
     assert [broker.send(creation(f"late-{number}")) for number in range(3)] == [[], [], []]
     assert broker.manager.next_deadline_ms() == 30_000
@@ -283,13 +282,14 @@ def test_no_request_waits_longer_than_the_request_timeout() -> None:
         ErrorCode.REQUEST_TIMED_OUT
     }
     assert (len(late), broker.manager.next_deadline_ms()) == (3, None)
-    while begun is not None:  # what was under way goes on, as in Kafka, and nobody is told
-        answers = broker.server.execute(broker.session_id, begun.steps)
-        done = broker.manager.step(
-            exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=begun.correlation_id, answers=answers),
+    while under_way:  # it goes on, as in Kafka, and nobody is told
+        (asked,) = under_way
+        assert isinstance(asked, exchange.ZooKeeperRequest)
+        answers = broker.server.execute(broker.session_id, asked.steps)
+        under_way = broker.manager.step(
+            exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=asked.correlation_id, answers=answers),
             now_ms=50_000,
         )
-        begun = cast("exchange.ZooKeeperRequest | None", done[0] if done else None)
     assert broker.server.data(paths.topic_node("orders")) is not None
     assert broker.server.data(paths.topic_node("late-0")) is None
     broker.now_ms = 60_000
