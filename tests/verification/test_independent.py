@@ -366,12 +366,13 @@ SEEN = (
 """Those that the independent oracle calls a violation."""
 
 
-@pytest.mark.parametrize("name", SEEN)
+@pytest.mark.parametrize("name", TAMPERED)
 def test_no_loss_in_a_tampered_run_is_called_valid(name: str, untouched: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(untouched, tmp_path / "1"))
     TAMPERED[name](run)
-    assert judge(run).verdict == "violation"
-    assert verify(plan_run(0, open_run_directory(run))).report.verdict is not VerdictOfVerify.VALID
+    assert (judge(run).verdict == "violation") is (name in SEEN)
+    if name in SEEN:  # tests/unit/verification/test_tampering.py judges all of them
+        assert verify(plan_run(0, open_run_directory(run))).report.verdict is not VerdictOfVerify.VALID
 
 
 def test_runs_in_directories_are_compared(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
