@@ -11,12 +11,11 @@ imports the project. Exits with 1 at a disagreement.
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from laststand.emulator.plan.plan import Plan
-from laststand.emulator.simulator.profiles.profiles import profiles_of
 from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from laststand.emulator.verification.judge import judge as verify
@@ -89,11 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.runs:
         return compare_runs(options.runs)
-
-    def compare_in(era: str) -> Callable[[int], Compared]:
-        return partial(compare, era=era, profiles=tuple(each for each in options.profile if each in profiles_of(era)))
-
-    return compare_eras(options, compare_in)
+    return compare_eras(options, lambda era: partial(compare, era=era, profiles=tuple(options.profile)))
 
 
 if __name__ == "__main__":
