@@ -1,4 +1,4 @@
-"""Runs that held, altered afterwards and sealed anew: each check of the independent oracle sees one of them."""
+"""Runs that held, altered afterwards and sealed again: each check of the independent oracle sees one of them."""
 
 import json
 import shutil
