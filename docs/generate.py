@@ -286,8 +286,9 @@ WORKLOAD_KEYS: Final = (
         "groups",
         "list of mappings",
         "none",
-        "Consumer groups, each with `group` (its name), `members` (how many are there from the start) and `kind` "
-        "(`dynamic` or `static`); steps `member` say what becomes of them. Needs a topic `__consumer_offsets`.",
+        "Consumer groups, each with `group` (its name), `members` (how many are there from the start), `kind` "
+        "(`dynamic` or `static`) and Kafka's `session.timeout.ms`, `heartbeat.interval.ms` and `max.poll.interval.ms`; "
+        "steps `member` say what becomes of them. Needs a topic `__consumer_offsets`.",
     ),
 )
 PRODUCER_KEYS: Final = (

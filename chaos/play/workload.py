@@ -20,6 +20,7 @@ from laststand.emulator.core.client.settings import (
     MemberSettings,
     ProducerSettings,
     consumer_settings,
+    member_settings,
     producer_settings,
 )
 from laststand.emulator.core.switches import Switches
@@ -114,7 +115,13 @@ def members_of(scenario: Scenario) -> MembersConfig | None:
         return None
     topics = sorted({partition.topic for partition in scenario.partitions if partition.topic not in INTERNAL_TOPICS})
     groups = tuple(
-        GroupConfig(name=plan.name, members=plan.members, is_static=plan.is_static) for plan in scenario.groups
+        GroupConfig(
+            name=plan.name,
+            members=plan.members,
+            is_static=plan.is_static,
+            settings=member_settings(dict(plan.properties)),
+        )
+        for plan in scenario.groups
     )
     return MembersConfig(
         topics=tuple(topics), settings=MemberSettings(request_timeout_ms=_REQUEST_TIMEOUT_MS), groups=groups

@@ -96,6 +96,7 @@ class GroupPlan:
     name: str
     members: int
     is_static: bool
+    properties: tuple[tuple[str, str], ...]
 
 
 class VerdictName(Enum):

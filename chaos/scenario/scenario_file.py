@@ -32,8 +32,10 @@ from laststand.chaos.scenario.scenario import (
 from laststand.chaos.scenario.step_reader import read_steps
 from laststand.emulator.core.client.settings import (
     CONSUMER_PROPERTIES,
+    MEMBER_PROPERTIES,
     PRODUCER_PROPERTIES,
     consumer_settings,
+    member_settings,
     producer_settings,
 )
 from laststand.emulator.core.eras import ALL_ERAS, changes, era_label, era_rules, with_rule
@@ -317,12 +319,19 @@ def _groups(cursor: Cursor, topics: Sequence[PlannedTopic]) -> tuple[GroupPlan, 
     for item in cursor.items():
         with item.fields() as fields:
             name, members, kind = fields.required("group"), fields.required("members"), fields.optional("kind")
+            entries = fields.pop_all(MEMBER_PROPERTIES)
+        for key, value in entries:
+            try:
+                member_settings({key: value.text()})
+            except ConfigError as error:
+                value.fail(config_reason(error))
         if GROUP_NAME.fullmatch(name.text()) is None:
             name.fail("expected a group: letters, digits, '.', '_' and '-'")
         if name.text() in (other.name for other in plans):
             name.fail(f"group {name.text()!r} is there twice")
         is_static = kind is not None and kind.choice(_MEMBER_KINDS) == actions.MemberKind.STATIC.value
-        plans.append(GroupPlan(name=name.text(), members=members.integer(low=1, high=100), is_static=is_static))
+        count, properties = members.integer(low=0, high=100), _texts(entries)
+        plans.append(GroupPlan(name=name.text(), members=count, is_static=is_static, properties=properties))
     return tuple(plans)
 
 

@@ -9,7 +9,7 @@ from laststand.chaos.scenario.requirements import ERAS_KEY, RULES
 from laststand.chaos.scenario.scenario import Ending, MissedStep, VerdictName
 from laststand.chaos.scenario.scenario_file import BROKERS_MAX, KAFKA_CLIENTS, TITLE_LENGTH_MAX
 from laststand.chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
-from laststand.emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
+from laststand.emulator.core.client.settings import CONSUMER_PROPERTIES, MEMBER_PROPERTIES, PRODUCER_PROPERTIES
 from laststand.emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES
 from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.switches import Switches
@@ -118,10 +118,10 @@ def _transactions() -> Schema:
 def _group() -> Schema:
     known = {
         "group": _TEXT,
-        "members": _whole(1, 100),
+        "members": _whole(0, 100),
         "kind": _enum(each.value for each in actions.MemberKind),
     }
-    return _mapping(known, required=("group", "members"))
+    return _mapping({**known, **dict.fromkeys(MEMBER_PROPERTIES, _ANY)}, required=("group", "members"))
 
 
 def _expectation() -> Schema:

@@ -114,10 +114,9 @@ class SimulatedClients:
         if members is None:
             return
         for group in members.groups:
+            self._cluster.clients.member_settings[group.name] = group.settings
             for number in range(group.members):
-                self._cluster.clients.add_member(
-                    group.name, number, is_static=group.is_static, topics=members.topics, settings=members.settings
-                )
+                self._cluster.clients.add_member(group.name, number, is_static=group.is_static, topics=members.topics)
 
     def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
         """Has a producer send a batch."""

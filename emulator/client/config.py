@@ -82,11 +82,12 @@ class TransactionsConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Members of a consumer group that are there from the start."""
+    """A consumer group, and how many members are there from the start."""
 
     name: str
     members: int
     is_static: bool = False
+    settings: MemberSettings
 
 
 class MembersConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,12 +95,17 @@ class MembersConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topics: that they subscribe to.
-        groups: that have members from the start.
+        settings: of members of a group that is none of ``groups``.
+        groups: those that the workload names.
     """
 
     topics: tuple[str, ...]
     settings: MemberSettings
     groups: tuple[GroupConfig, ...] = ()
+
+    def settings_of(self, group_id: str) -> MemberSettings:
+        """Returns the settings of a group's members."""
+        return next((group.settings for group in self.groups if group.name == group_id), self.settings)
 
 
 class Wire(Enum):

@@ -164,7 +164,7 @@ class ClientProcess:
         if members is None or links is None:
             return
         name, process = self._member_maker.make(
-            group_id, number, is_static=is_static, topics=members.topics, settings=members.settings
+            group_id, number, is_static=is_static, topics=members.topics, settings=members.settings_of(group_id)
         )
         member = self._members[group_id, number] = RunningMember(name, process, links=links, history=self._history)
         member.start()

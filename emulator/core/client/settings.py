@@ -111,11 +111,24 @@ _CONSUMER: Final = PropertyReader(
     {**_SHARED, **dotted("client_rack", "fetch_max_wait_ms", "max_partition_fetch_bytes", "isolation_level")},
 )
 
+_MEMBER: Final = PropertyReader(
+    MemberSettings,
+    {
+        **_SHARED,
+        **dotted("session_timeout_ms", "heartbeat_interval_ms"),
+        "max.poll.interval.ms": "rebalance_timeout_ms",
+    },
+)
+
 PRODUCER_PROPERTIES: Final = frozenset(_PRODUCER.fields)
 """Names that ``producer_settings`` knows."""
 
 CONSUMER_PROPERTIES: Final = frozenset(_CONSUMER.fields)
 """Names that ``consumer_settings`` knows."""
+
+
+MEMBER_PROPERTIES: Final = frozenset(_MEMBER.fields)
+"""Names that ``member_settings`` knows."""
 
 
 def producer_settings(acks: Acks, given: Mapping[str, str]) -> ProducerSettings:
@@ -138,3 +151,12 @@ def consumer_settings(given: Mapping[str, str]) -> ConsumerSettings:
         ConfigError: unknown name, or a value out of range.
     """
     return msgspec.structs.replace(ConsumerSettings(), **_CONSUMER.read(given))
+
+
+def member_settings(given: Mapping[str, str]) -> MemberSettings:
+    """Returns the settings of a group's members: defaults with ``given`` on top, keyed by Kafka's names.
+
+    Raises:
+        ConfigError: unknown name, or a value out of range.
+    """
+    return msgspec.structs.replace(MemberSettings(), **_MEMBER.read(given))

@@ -8,7 +8,6 @@ ran, or an open link to a running node.
 from typing import Final, assert_never
 
 from laststand.emulator.core import events
-from laststand.emulator.core.client.settings import MemberSettings
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
@@ -218,9 +217,7 @@ def _member(cluster: SimulatedCluster, action: actions.Member) -> actions.Outcom
         topics = tuple(sorted(topic for topic in cluster.image.topics if topic not in INTERNAL_TOPICS))
         if OFFSETS_TOPIC not in cluster.image.topics or not topics:
             return actions.no_op(f"there is no topic {OFFSETS_TOPIC}, or none to read")
-        node = clients.add_member(
-            action.group, action.number, is_static=action.is_static, topics=topics, settings=MemberSettings()
-        )
+        node = clients.add_member(action.group, action.number, is_static=action.is_static, topics=topics)
         return actions.effective(f"{node.name} joins")
     if node is None:
         return actions.no_op(f"member {action.number} of {action.group} does not run")

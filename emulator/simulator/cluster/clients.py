@@ -47,6 +47,7 @@ class ClientSet:
         producer_acks: each producer's acks, by name.
         consumers: in the order in which they were started.
         members: of groups, the process of each number that started last.
+        member_settings: of members, by group, where they are not the defaults.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class ClientSet:
         self.producer_acks: dict[str, Acks] = {}
         self.consumers: list[ConsumerNode] = []
         self.members: dict[tuple[str, int], MemberNode] = {}
+        self.member_settings: dict[str, MemberSettings] = {}
         self._member_maker = MemberMaker(bootstrap)
         self._bootstrap = bootstrap
         self._wire = wire
@@ -223,10 +225,9 @@ class ClientSet:
         node = self.members.get((group_id, number))
         return None if node is None or node.core is None or node.process.member.is_over else node
 
-    def add_member(
-        self, group_id: str, number: int, *, is_static: bool, topics: tuple[str, ...], settings: MemberSettings
-    ) -> MemberNode:
+    def add_member(self, group_id: str, number: int, *, is_static: bool, topics: tuple[str, ...]) -> MemberNode:
         """Starts a process that joins a group."""
+        settings = self.member_settings.get(group_id, MemberSettings())
         name, process = self._member_maker.make(group_id, number, is_static=is_static, topics=topics, settings=settings)
         node = self.members[group_id, number] = MemberNode(name, process, self._batches)
         self._step(node, inputs.Started(cause_id=CauseId(name)))

@@ -6,10 +6,10 @@ from typing import Final
 
 import pytest
 
-from laststand.chaos.play.workload import producers_of
+from laststand.chaos.play.workload import members_of, producers_of
 from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.conditions_yaml import until_entry
-from laststand.chaos.scenario.scenario import Bound, Ending, Scenario, TransactionsPlan, VerdictName
+from laststand.chaos.scenario.scenario import Bound, Ending, GroupPlan, Scenario, TransactionsPlan, VerdictName
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
@@ -671,3 +671,42 @@ def test_transactions_that_a_producer_makes_by_itself_are_read() -> None:
         read(f"{head.replace('partitions: 2', 'partitions: 3')}steps: [{{heal: all}}]\n")
     with pytest.raises(ScenarioError, match="transactions need a topic __transaction_state"):
         read(f"{head.replace(internal, ']')}steps: [{{heal: all}}]\n")
+
+
+INTERNAL_TOPIC_OF_GROUPS = ", {name: __consumer_offsets, replicas: [[0, 1, 2]]}]"
+
+
+def with_groups(groups: str) -> str:
+    head = MANY.replace("]]}]", "]]}" + INTERNAL_TOPIC_OF_GROUPS).replace("500}]", f"500}}], groups: [{groups}]")
+    return f"{head}steps: [{{heal: all}}]\n"
+
+
+def test_groups_whose_members_are_there_from_the_start_are_read() -> None:
+    scenario = read(with_groups("{group: shop, members: 3, kind: static, session.timeout.ms: 45000}"))
+    settings = (("session.timeout.ms", "45000"),)
+    assert scenario.groups == (GroupPlan(name="shop", members=3, is_static=True, properties=settings),)
+    members = members_of(scenario)
+    assert members is not None
+    assert members.topics == ("orders",)
+    assert members.settings_of("shop").session_timeout_ms == 45_000
+    assert members.settings_of("other") == members.settings
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("{group: 'a b', members: 1}", "expected a group"),
+        ("{group: shop, members: 1}, {group: shop, members: 2}", "group 'shop' is there twice"),
+        ("{group: shop, members: 101}", "expected a whole number from 0 to 100"),
+        ("{group: shop, members: 1, kind: lazy}", "dynamic, static"),
+        ("{group: shop, members: 1, session.timeout.ms: soon}", "session.timeout.ms"),
+    ],
+)
+def test_groups_that_cannot_be_are_told(groups: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        read(with_groups(groups))
+
+
+def test_groups_need_the_topic_of_their_positions() -> None:
+    with pytest.raises(ScenarioError, match="groups need a topic __consumer_offsets"):
+        read(with_groups("{group: shop, members: 1}").replace(INTERNAL_TOPIC_OF_GROUPS, "]"))
