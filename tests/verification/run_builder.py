@@ -929,18 +929,38 @@ class RunBuilder:
             }
         )
 
-    def member_commits(self, process: str, generation: int, offset: int) -> None:
-        """A member of the group ``readers`` commits a position of ``orders``."""
+    def member_reads(self, process: str, generation: int, batch: Batch, *, committed: int | None) -> None:
+        """A member of the group ``readers`` reads a batch of ``orders``, and commits the position behind it."""
+        operation = f"{process}:{len(self.history)}"
+        p = self.partitions["orders", 0]
+        self.record(
+            {
+                "f": "group_read",
+                "process": process,
+                "operation_id": operation,
+                "group_id": "readers",
+                "topic": "orders",
+                "topic_id": p.topic_id,
+                "partition": 0,
+                "node": p.leader or 0,
+                "committed": committed,
+                "position": batch.base_offset,
+                "next_position": batch.last_offset + 1,
+                "batches": [_given(batch, batch.base_offset)],
+                "member_id": process,
+                "generation_id": generation,
+            }
+        )
         self.record(
             {
                 "f": "group_commit",
                 "type": "ok",
                 "process": process,
-                "operation_id": f"{process}:{len(self.history)}",
+                "operation_id": operation,
                 "group_id": "readers",
                 "topic": "orders",
                 "partition": 0,
-                "offset": offset,
+                "offset": batch.last_offset + 1,
                 "error": None,
                 "member_id": process,
                 "generation_id": generation,

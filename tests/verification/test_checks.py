@@ -2283,8 +2283,8 @@ def members_follow(
     *,
     generation: int = 2,
     stays: bool = False,
-    overdue_ms: int = 0,
     partitions: tuple[str, ...] = ("orders-0",),
+    reads: int | None = None,
 ) -> Path:
     """A member reads and commits in generation 2, and another one takes over.
 
@@ -2292,20 +2292,22 @@ def members_follow(
         path: of the run.
         generation: that the other is in.
         stays: the first does not notice.
-        overdue_ms: how late it notices.
         partitions: that the other is assigned.
+        reads: which batch it reads, if any; the first member has read batch 0.
     """
     run = RunBuilder(path)
     run.start_brokers(0, 1, 2)
     run.create_topic()
-    run.send(records=3)
+    batches = [run.send(records=3), run.send(records=2)]
     run.member("readers-0", MemberStep.JOINING)
     run.member("readers-0", MemberStep.ASSIGNED, generation=2, partitions=("orders-0",))
-    run.member_commits("readers-0", 2, 3)
+    run.member_reads("readers-0", 2, batches[0], committed=None)
     if not stays:
-        run.member("readers-0", MemberStep.EXPIRED, generation=2, overdue_ms=overdue_ms)
+        run.member("readers-0", MemberStep.EXPIRED, generation=2)
     run.member("readers-1", MemberStep.JOINING)
     run.member("readers-1", MemberStep.ASSIGNED, generation=generation, partitions=partitions)
+    if reads is not None:
+        run.member_reads("readers-1", generation, batches[reads], committed=3 if reads else None)
     run.settle()
     return run.finish()
 
@@ -2525,6 +2527,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "generation falls": (partial(members_follow, generation=1), frozenset({"R7"})),
     "two owners": (partial(members_follow, stays=True), frozenset({"R8"})),
+    "member is given records again": (partial(members_follow, generation=3, reads=0), frozenset({"X9"})),
     "aborted, and read": (
         lambda path: transaction_in_two_partitions(path, commits=(False, False), result="abort"),
         frozenset({"X1"}),
@@ -2843,7 +2846,7 @@ REDUNDANT: Mapping[str, Redundancy] = {
 """Checks that no run can break alone, because each of their violations is one of another check, too."""
 
 HOLDS: Mapping[str, Build] = {
-    "a member takes over from another": partial(members_follow, generation=3),
+    "a member takes over from another": partial(members_follow, generation=3, reads=1),
     "members share a generation": partial(members_follow, stays=True, partitions=("orders-1",)),
     "group goes on": lambda path: group_goes_on(path, committed=3, position=3),
     "group goes on behind deleted records": group_goes_on_behind_deleted_records,

@@ -1,11 +1,11 @@
-"""Checks of members of groups, by what they saw of their membership: R7, R8."""
+"""Checks of members of groups, by what they saw of their membership and of positions: R7, R8, X9."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from laststand.emulator.core.client.steps import GroupCommitRecorded, GroupMemberRecorded
+from laststand.emulator.core.client.steps import GroupCommitRecorded, GroupMemberRecorded, GroupReadRecorded
 from laststand.emulator.core.history import MemberStep, OperationType
-from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.types import CauseId, Offset, TopicId, TopicPartition
 
 Report = Callable[[str, str, str], None]
 """Takes a check, a group, and what is wrong."""
@@ -24,6 +24,14 @@ class _Tenure(NamedTuple):
         return has_begun and (self.until_ms is None or other.since_ms < self.until_ms)
 
 
+class _Place(NamedTuple):
+    """A partition as a group reads it, of one topic of that name."""
+
+    group_id: str
+    partition: TopicPartition
+    topic_id: TopicId | None
+
+
 class MembershipChecks:
     """Checks of one run's members."""
 
@@ -34,12 +42,29 @@ class MembershipChecks:
         self._newest: dict[str, _Tenure] = {}
         self._newest_when_asked: dict[str, _Tenure | None] = {}
         self._groups_with_positions: set[str] = set()
+        self._topic_ids: dict[CauseId, TopicId | None] = {}
+        self._positions: dict[_Place, Offset] = {}
+        self._possible: dict[_Place, set[Offset]] = {}
+        self._when_assigned: dict[str, dict[_Place, Offset]] = {}
+        self._behind: list[tuple[str, GroupReadRecorded, Offset]] = []
         self._had_positions: dict[str, bool] = {}
 
     def committed(self, record: GroupCommitRecorded) -> None:
         """A member's position has its outcome."""
+        place = _Place(record.group_id, record.partition, self._topic_ids.get(record.operation_id))
         if record.type is OperationType.OK:
             self._groups_with_positions.add(record.group_id)
+            self._positions[place] = record.offset
+        elif record.type is OperationType.INFO:
+            self._possible.setdefault(place, set()).add(record.offset)
+
+    def read(self, client: str, record: GroupReadRecorded) -> None:
+        """A member was given records: X9 on where it begins after an assignment."""
+        self._topic_ids[record.operation_id] = record.topic_id
+        place = _Place(record.group_id, record.partition, record.topic_id)
+        expected = self._when_assigned.get(client, {}).pop(place, None)
+        if expected is not None and record.position < expected:
+            self._behind.append((client, record, expected))
 
     def stepped(self, client: str, record: GroupMemberRecorded, *, now_ms: int) -> None:
         """A member has reached a step: R7 where it is assigned something."""
@@ -52,6 +77,7 @@ class MembershipChecks:
             self._had_positions[client] = record.group_id in self._groups_with_positions
         if record.step is not MemberStep.ASSIGNED:
             return
+        self._when_assigned[client] = dict(self._positions)
         tenure = self._current[client] = _Tenure(client, record, now_ms)
         before = self._newest_when_asked.get(client)
         if before is not None and before.record.generation_id > record.generation_id and self._had_positions[client]:
@@ -62,7 +88,12 @@ class MembershipChecks:
             self._newest[record.group_id] = tenure
 
     def check(self) -> None:
-        """R8, once all is over."""
+        """R8 and X9, once all is over."""
+        for client, read, expected in self._behind:
+            place = _Place(read.group_id, read.partition, read.topic_id)
+            if read.position not in self._possible.get(place, ()):
+                sentence = f"{client} goes on at {read.position} of {read.partition}, and {read.group_id} had committed"
+                self._report("X9", read.group_id, f"{sentence} {expected}")
         for client in list(self._current):
             tenure = self._current.pop(client)
             self._tenures.setdefault(tenure.record.group_id, []).append(tenure)

@@ -130,7 +130,7 @@ class Oracle:
             case GroupCommitRecorded() if record.member_id:
                 self.checks.memberships.committed(record)
             case GroupReadRecorded() if record.member_id:
-                pass  # its group's positions are judged by who commits them
+                self.checks.memberships.read(client, record)
             case GroupReadRecorded():
                 self.checks.transactions.read_for_group(record)
             case GroupCommitRecorded():

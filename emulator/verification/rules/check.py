@@ -84,6 +84,7 @@ class Premise(Enum):
     POSITION_COMMITTED = "no group read after it was to commit a position"
     READ_COMMITTED = "no reader of committed records was given any"
     POSITION_KEPT = "no consumer group asked for a position after one of its commits was answered"
+    POSITION_FOLLOWED = "no group read after it was to commit a position, by itself or by its members"
     ASSIGNED_TWICE = "no group assigned its partitions to two members, or twice"
     SETTLED = "the cluster was not seen to settle once every fault was over"
 

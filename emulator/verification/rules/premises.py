@@ -69,6 +69,9 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.TRANSACTION_COMMITTED
     if any(read.has_committed for read in group_reads(cluster.transactions)):
         yield Premise.POSITION_COMMITTED
+        yield Premise.POSITION_FOLLOWED
+    if any(True for _ in cluster.memberships.first_reads()):
+        yield Premise.POSITION_FOLLOWED
     if any(each.is_committed and each.reads for each in cluster.transactions.sent()):
         yield Premise.READ_IN_TRANSACTION
     if any(read.batches for read in cluster.transactions.reads):

@@ -29,6 +29,22 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
         )
 
     yield from _written_behind(cluster.transactions, skips_deleted=skips_deleted)
+    yield from _of_members(cluster)
+
+
+def _of_members(cluster: ClusterFacts) -> Iterator[Finding]:
+    """Yields where a member begins before the position that its group had committed when it was given the partition."""
+    for read, expected in cluster.memberships.first_reads():
+        if read.position >= expected:
+            continue
+        told = "no position" if read.committed is None else f"position {read.committed}"
+        offsets = (each for batch in read.batches for each in range(batch.base_offset, batch.last_offset + 1))
+        again = [offset for offset in offsets if offset < expected]
+        yield Finding(
+            read.position,
+            f"{read.group_id} had committed {expected} in {read.topic}-{read.partition}, and {read.process} goes on at "
+            f"{read.position} ({told}) in generation {read.generation_id}: it repeats {_counted(again)} at first",
+        )
 
 
 def _written_behind(facts: TransactionFacts, *, skips_deleted: bool) -> Iterator[Finding]:
@@ -76,6 +92,6 @@ CHECK = ClusterCheck(
     name="PositionStays",
     source="KIP-98, OffsetCommit; KIP-211; KAFKA-20716",
     needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.POSITION_COMMITTED}),
+    premises=frozenset({Premise.POSITION_FOLLOWED}),
     find=_find,
 )

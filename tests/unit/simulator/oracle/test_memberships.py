@@ -1,8 +1,10 @@
 """R7 and R8, each on the history of a group that is doctored until it must fire."""
 
-from laststand.emulator.core.client.steps import GroupMemberRecorded
+import msgspec
+
+from laststand.emulator.core.client.steps import GroupMemberRecorded, GroupReadRecorded
 from laststand.emulator.core.history import MemberStep
-from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.types import CauseId, Offset, TopicPartition
 from tests.unit.simulator.oracle.world import Doctor, World, firing
 
 PLAN = """\
@@ -41,9 +43,18 @@ def owns_what_another_owns(world: World) -> None:
     world.oracle.finish()
 
 
+def begins_before_a_position(world: World) -> None:
+    reads = [each.record for each in world.journal.history if isinstance(each.record, GroupReadRecorded)]
+    step(world, "another", MemberStep.ASSIGNED, 2)
+    again = msgspec.structs.replace(reads[0], operation_id=CauseId("again"), committed=None, position=Offset(0))
+    world.oracle.recorded("another", again, now_ms=world.cluster.now_ms)
+    world.oracle.finish()
+
+
 CASES: tuple[tuple[str, Doctor], ...] = (
     ("R7", comes_into_a_former_generation),
     ("R8", owns_what_another_owns),
+    ("X9", begins_before_a_position),
 )
 
 
