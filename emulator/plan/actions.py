@@ -370,7 +370,7 @@ class MemberKind(Enum):
     "assigned, commits its positions and joins again whenever it has to; `leave` ends it with a word, `die` without, "
     "`pause` stops it until `go-on`. A member of `kind=static` has an instance id.",
 )
-class Member(_Action, frozen=True, kw_only=True, tag="member"):
+class Member(OfWorkload, frozen=True, kw_only=True, tag="member"):
     """Start, stop or end a member of a consumer group; it subscribes to all topics but internal ones."""
 
     group: Annotated[str, field.GroupOption("group", help="The consumer group.")]
