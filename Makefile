@@ -14,7 +14,7 @@ PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
 JOBS ?= $(shell nproc)
 # More workers of tests than cores, as clusters mostly wait; each costs some seconds before its first test.
-WORKERS ?= $(shell expr $(JOBS) \* 2)
+WORKERS ?= $(shell expr $(JOBS) \* 2 + 1)
 VECTORS ?= tests/conformance/vectors
 GALLERY_ERAS := kafka-0.10 kafka-0.11 kafka-3.9 kafka-4.2 kip-966
 # Of Apache Kafka, oldest first; a new release is one more.

@@ -103,7 +103,7 @@ class SimulatedTarget:
         return self._cluster.metadata_nodes.get(node_id) or self._cluster.nodes[BrokerId(node_id)]
 
     def is_running(self, node_id: NodeId) -> bool:
-        """Returns whether it has a core."""
+        """Returns whether a node's process runs: it has a core."""
         return self._node(node_id).core is not None
 
     def is_paused(self, node_id: NodeId) -> bool:

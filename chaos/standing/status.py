@@ -24,7 +24,7 @@ ProcessState = Literal["running", "paused", "down"]
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One node.
+    """A node of a standing cluster, as ``laststand status`` shows it.
 
     Attributes:
         role: ``controller``, ``zookeeper`` or ``broker``.

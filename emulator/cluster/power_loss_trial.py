@@ -302,7 +302,7 @@ class _Program:
                 process.send_signal(number)
 
     def reason_not_seen(self, library: Path) -> str | None:
-        """Returns why what one of the processes does is not all seen."""
+        """Returns why the trial misses some of the writes of a process; ``None`` where it sees all."""
         reasons = (reason_not_seen(process, library) for process in self._descendants())
         return next((reason for reason in reasons if reason is not None), None)
 

@@ -59,7 +59,7 @@ def check_preloadable(program: str) -> None:
 
 
 def reason_not_seen(process: psutil.Process, library: Path) -> str | None:
-    """Returns why what a running process does to files is not all seen; ``None`` if it is, or has ended."""
+    """Returns why some of a running process's file operations are missed; ``None`` if none is, or if it has ended."""
     place = Path("/proc") / str(process.pid)
     try:
         if process.status() == psutil.STATUS_ZOMBIE:

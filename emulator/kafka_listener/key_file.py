@@ -12,7 +12,7 @@ from laststand.emulator.storage.record_codec import read_records
 
 
 class KeyFile:
-    """Writer of such a file; it is made with the first line."""
+    """Writes the file of acknowledged keys, which is made with its first line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -138,7 +138,7 @@ class KafkaListener:
             self._served.history.close()
 
     def _protocol(self, link: NodeId) -> asyncio.Protocol:
-        """Returns what takes a connection of a client: itself, or what shakes hands first."""
+        """Returns the protocol of a new connection: Kafka's, or with TLS one that shakes hands first."""
         make = partial(self._connection, link)
         return make() if self._tls is None else TlsGate(self._tls.context(), self._rules, make, self._note_failure)
 

@@ -7,7 +7,7 @@ pass over fields that it does not know.
 from pathlib import Path
 from typing import Final
 
-from laststand.emulator.core.struct_schema import Document, struct_schema, struct_schema_text
+from laststand.emulator.core.struct_schema import struct_schema_text
 from laststand.emulator.verification.story.run import STORY_VERSION, RunStory
 from laststand.emulator.verification.verdict.report import VERSION, VerdictReport
 
@@ -23,8 +23,3 @@ def schema_text() -> str:
 def story_schema_text() -> str:
     """Returns the schema of stories as text."""
     return struct_schema_text(RunStory, STORY_VERSION, name="story")
-
-
-def verdict_schema() -> Document:
-    """Returns the schema of verdicts."""
-    return struct_schema(VerdictReport, VERSION, name="verdict")

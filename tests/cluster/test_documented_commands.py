@@ -56,7 +56,7 @@ BLOCKS: Final = {
     "query": ("docs/analyses.md", "$ laststand sql"),
     "switch": ("docs/first-scenario.md", ".venv/bin/laststand run kip-966/last-replica-standing --set"),
     "review": ("README.md", ".venv/bin/laststand run kip-966/last-replica-standing --driver simulator"),
-    "explore": ("docs/plans.md", "laststand simulate --seeds 1..50 "),
+    "explore": ("docs/plans.md", "laststand simulate --seeds 1..20 "),
     "plans": ("docs/plans.md", "laststand simulate --seeds 1..1000 "),
     "simulator": ("emulator/simulator/README.md", "laststand simulate"),
     "ZooKeeper": ("docs/eras-zookeeper.md", "laststand run zookeeper/leader-loses-zookeeper"),
@@ -97,7 +97,7 @@ EXIT_CODES: Final = {
     "run kip-966/last-replica-standing --driver simulator --against --set elr=off": {1},
     "run kip-497 --driver simulator --era kip-966 --set maximal_isr=proposed --results results.json": {1},
     "run --rerun results.json": {1},
-    "simulate --seeds 1..50 --set elr=off": {1},
+    "simulate --seeds 1..20 --set elr=off": {1},
     "simulate --era kafka-2.6-zk --seeds 1..20": {0, 1},
     "simulate --era kafka-2.6-zk --set stop_replica_epoch=off": {0, 1},
     "replay tests/simulation/regressions/s09-ap-partition-epoch-check-off.txt": {1},
@@ -126,7 +126,7 @@ FIND_THE_SAME: Final = frozenset(
         "laststand simulate --set elr=off",
     }
 )
-"""They end with the finding of ``simulate --seeds 1..50 --set elr=off``, which is pasted. The run that a finding leaves
+"""They end with the finding of ``simulate --seeds 1..20 --set elr=off``, which is pasted. The run that a finding leaves
 is looked into in ``tests/unit/cli/test_simulate.py``."""
 
 IN_ONE_PROCESS: Final = QUESTIONS | {"autopsy", "import", "scenarios", "show", "simulate"}

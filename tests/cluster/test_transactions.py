@@ -47,6 +47,7 @@ def reader(servers: str, isolation: str = "read_committed") -> Consumer:
             "group.id": "app",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            "enable.partition.eof": True,
             "isolation.level": isolation,
             "topic.metadata.refresh.interval.ms": 1000,
         }
@@ -54,19 +55,23 @@ def reader(servers: str, isolation: str = "read_committed") -> Consumer:
 
 
 def read_all(servers: str, topic: str, partitions: int, count: int, isolation: str = "read_committed") -> list[bytes]:
-    """Returns the values of a topic, once there are as many as that, or none has come for two seconds."""
+    """Returns the values of a topic, once there are as many as that and each partition was read to its end."""
     consumer = reader(servers, isolation)
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     values: list[bytes] = []
-    deadline, quiet_since = time.monotonic() + _WITHIN_S, time.monotonic()
+    read = set[int]()
+    deadline = time.monotonic() + _WITHIN_S
     try:
-        while time.monotonic() < deadline and (len(values) < count or time.monotonic() - quiet_since < 2):
+        while time.monotonic() < deadline and (len(values) < count or len(read) < partitions):
             message = consumer.poll(0.2)
-            if message is not None and message.error() is None:
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
                 values.append(message.value())
-                quiet_since = time.monotonic()
-            elif len(values) >= count and time.monotonic() - quiet_since >= 2:
-                break
+                read.discard(message.partition())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                read.add(message.partition())
     finally:
         consumer.close()
     return values

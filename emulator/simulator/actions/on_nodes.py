@@ -83,7 +83,7 @@ def pause(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
 
 
 def resume(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Hands in what waited."""
+    """Lets a paused process run on: it takes the inputs that waited for it."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE

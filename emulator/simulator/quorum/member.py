@@ -21,7 +21,7 @@ _EMPTY: bytes = b""
 
 
 class QuorumMember(Node[QuorumInput]):
-    """One node.
+    """A controller of the quorum.
 
     Attributes:
         disk: survives the process.

@@ -294,11 +294,6 @@ class SparkSessionStarter:
         """The session was started, and its JVM still runs."""
         return self._context is not None and self._gateway is not None and self._gateway.exit_code() is None
 
-    @property
-    def jvm_pid(self) -> int | None:
-        """The JVM's process id while it runs."""
-        return None if self._gateway is None else self._gateway.pid
-
     def hurry(self) -> None:
         """Gives the JVM its normal priority before anybody waits for it."""
         if self._gateway is not None:

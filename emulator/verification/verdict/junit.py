@@ -31,7 +31,7 @@ class Case:
 
     @staticmethod
     def of(report: VerdictReport, *, picture: Sequence[str] = ()) -> "Case":
-        """Returns the case of a run that stands for itself."""
+        """Returns the case of a run that belongs to no suite: its suite is the scenario, its name the era."""
         return Case(suite=report.scenario, name=report.era_label, report=report, picture=picture)
 
 

@@ -24,7 +24,7 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Returns how much it is."""
+        """Returns the seconds since the clock was made."""
         return time.monotonic() - self._started
 
     def print(self, text: str) -> None:

@@ -39,7 +39,7 @@ class Shard(Protocol):
         """Returns when ``handle_timer`` is due."""
 
     def handle_timer(self, turn: Turn) -> None:
-        """Does what is due."""
+        """Handles each timer that is due."""
 
 
 ShardT = TypeVar("ShardT", bound=Shard)
@@ -168,6 +168,6 @@ class HostedShards(Generic[ShardT]):
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Does what is due."""
+        """Handles each timer that is due."""
         for shard in self.active():
             shard.handle_timer(turn)

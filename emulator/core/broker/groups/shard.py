@@ -117,7 +117,7 @@ class GroupShard:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Does what is due."""
+        """Handles each timer that is due."""
         self.log.time_out(turn)
         self.membership.handle_timer(turn)
         if turn.now_ms >= self._expiry_due_ms:

@@ -102,7 +102,7 @@ class BrokerLifecycle:
         self.heartbeat_now(turn)
 
     def begin_shutdown(self, turn: Turn) -> None:
-        """Asks the controller for leave if this broker runs; otherwise the process ends at once."""
+        """Asks the controller for a controlled shutdown if this broker runs; otherwise the process ends at once."""
         if self.state is BrokerState.RUNNING and self._config.properties.controlled_shutdown_enable:
             self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             # Silence of a whole session means that the controller has moved the leaderships, or is gone itself.

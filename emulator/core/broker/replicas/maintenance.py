@@ -55,7 +55,7 @@ class Maintenance:
                 return _PRODUCER_EXPIRATION_CHECK_MS
 
     def handle_timer(self, turn: Turn) -> None:
-        """Does what is due."""
+        """Handles each timer that is due."""
         for task in self.timers.pop_due(now_ms=turn.now_ms):
             self._do(turn, task)
             self.timers.set(task, at_ms=turn.now_ms + self._interval_ms(task))

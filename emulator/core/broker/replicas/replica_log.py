@@ -210,11 +210,6 @@ class ReplicaLog:
             return Offset(self._base_offsets[index])
         return offset
 
-    def epoch_at(self, offset: Offset) -> LeaderEpoch | None:
-        """Returns the epoch of the batch that holds ``offset``, or ``None`` if there is none."""
-        index = bisect_right(self._next_offsets, offset)
-        return LeaderEpoch(self._leader_epochs[index]) if index < len(self._leader_epochs) else None
-
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[Offset, LeaderEpoch, int] | None:
         """Returns base offset, epoch and timestamp of the first batch with a timestamp of ``timestamp_ms`` or later.
 

@@ -217,7 +217,7 @@ class ReplicaManager:
     # --- Time, and the end of a step ------------------------------------------------------------------------------
 
     def handle_timers(self, turn: Turn) -> None:
-        """Does what is due."""
+        """Handles each timer that is due."""
         for timed, handle in self._timers:
             if timed.earliest_ms is not None and timed.earliest_ms <= turn.now_ms:
                 handle(turn)

@@ -276,7 +276,7 @@ class TransactionCoordinator:
         return earliest
 
     def handle_timer(self, turn: Turn) -> None:
-        """Does what is due, of groups first."""
+        """Handles each timer that is due: those of groups first."""
         self._groups.shards.handle_timer(turn)
         self._shards.handle_timer(turn)
         for timers, handle in self._timed:

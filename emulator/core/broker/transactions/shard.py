@@ -147,7 +147,7 @@ class TransactionShard:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Does what is due."""
+        """Handles each timer that is due."""
         self.log.time_out(turn)
         for check in self._checks.pop_due(now_ms=turn.now_ms):
             check(turn)

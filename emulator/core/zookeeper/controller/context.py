@@ -97,7 +97,7 @@ class ControllerContext:
 
     @property
     def registered(self) -> tuple[BrokerId, ...]:
-        """All registered brokers, ascending: who is sent to."""
+        """All registered brokers, ascending: they are sent control requests."""
         return tuple(sorted(self.brokers))
 
     def is_online(self, broker_id: BrokerId, partition: TopicPartition) -> bool:
