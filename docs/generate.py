@@ -739,10 +739,10 @@ def verdict_page() -> str:
         ),
         "\n",
         _prose(
-            "A field that is nobody's is `null`: who acknowledged, where the answer is missing, say. Epochs, offsets "
-            "and node ids are numbers, ranges of offsets include both ends. A line of a story has the events behind "
-            "it, by file and `sequence` (the number of the line). One entry of `losses`, of "
-            "`kip-966/last-replica-standing` in the simulator, the rest of its story left out:"
+            "Where nothing is known a field is `null`: `acked_by`, say, where the answer is missing. Epochs, offsets "
+            "and node ids are numbers; ranges of offsets include both ends. A line of a story names the events behind "
+            "it, by file and `sequence` (the number of the line). This is one entry of `losses`, of "
+            "`kip-966/last-replica-standing` in the simulator, without the rest of its story:"
         ),
         f"\n```json\n{LOSS_EXAMPLE.read_text(encoding='utf-8')}```\n",
         "\n## The guarantee\n\n",

@@ -16,7 +16,6 @@ from laststand.emulator.kafka_listener.topic_entries import by_topic
 
 _TIMEOUT_MS: Final = 30_000
 _METADATA_TOPIC: Final = "__cluster_metadata"
-_MESSAGE_VERSION: Final = 2
 _ANY_RESOURCE_VERSION: Final = 1
 """Version of ListConfigResources that is about more than the metrics of clients."""
 

@@ -31,9 +31,6 @@ _SUBJECTS: Final = {
     ResourceType.TRANSACTIONAL_ID: "the transactional id",
 }
 
-Needed = tuple[AclOperation, Resource]
-"""An operation on a resource."""
-
 Refuse = Callable[[ClientRequest, ErrorCode], Message]
 """Makes the answer to a request that is denied as a whole."""
 

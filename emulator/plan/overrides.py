@@ -54,8 +54,8 @@ def parse_overrides(settings: tuple[str, ...]) -> Overrides:
             node_properties({key: value})
             properties[key] = value
         else:
-            rules = Switches.__struct_fields__
-            meant = suggestion(key, (*rules, *node_property_names()))
-            expected = f"a switch ({', '.join(rules)}) or a Kafka property of a node{meant}"
+            rules = {*Switches.__struct_fields__, *ZooKeeperSwitches.__struct_fields__}
+            meant = suggestion(key, (*sorted(rules), *node_property_names()))
+            expected = f"a rule of docs/eras.md, such as elr, or a property of docs/properties.md{meant}"
             raise ConfigError(key=key, value=None, expected=expected)
     return Overrides(switches=tuple(switches.items()), properties=tuple(properties.items()))

@@ -463,11 +463,15 @@ class _Trace:
     # --- The partition ----------------------------------------------------------------------------------------------
 
     def _partition_line(self, position: int, each: LoggedEvent) -> Iterator[tuple[str, dict[str, _Value]]]:
-        node, event = each.node, each.event
-        match event:
-            case events.PartitionChanged():
+        yield from self._controller_line(each)
+        yield from self._log_line(position, each)
+        yield from self._broker_line(each.node, each.event)
+
+    def _controller_line(self, each: LoggedEvent) -> Iterator[tuple[str, dict[str, _Value]]]:
+        match each.event:
+            case events.PartitionChanged() as event:
                 yield from self._changed(each, event)
-            case events.AlterPartitionDecided():
+            case events.AlterPartitionDecided() as event:
                 yield (
                     "Decide",
                     {
@@ -479,6 +483,10 @@ class _Trace:
                         **self._after(ChangeReason.ALTER_PARTITION),
                     },
                 )
+
+    def _log_line(self, position: int, each: LoggedEvent) -> Iterator[tuple[str, dict[str, _Value]]]:
+        node, event = each.node, each.event
+        match event:
             case events.LogOpened():
                 yield from self._unrecorded(each, event)
                 self._log_ends[node] = event.log_end_offset
@@ -489,28 +497,6 @@ class _Trace:
                         "start": event.log_start_offset,
                         "end": event.log_end_offset,
                         "hw": event.high_watermark,
-                    },
-                )
-            case events.BecameLeader():
-                yield (
-                    "Lead",
-                    {
-                        "broker": node,
-                        "leaderEpoch": event.leader_epoch,
-                        "partitionEpoch": event.partition_epoch,
-                        "isr": frozenset(event.isr),
-                        "start": event.epoch_start_offset,
-                    },
-                )
-            case events.BecameFollower():
-                yield (
-                    "Follow",
-                    {
-                        "broker": node,
-                        "leader": event.leader,
-                        "leaderEpoch": event.leader_epoch,
-                        "partitionEpoch": event.partition_epoch,
-                        "end": event.log_end_offset,
                     },
                 )
             case events.BatchAppended():
@@ -535,6 +521,36 @@ class _Trace:
                         "reason": str(event.reason),
                         "end": event.new_end_offset,
                         "term": event.leader_epoch,
+                    },
+                )
+            case events.LogStartOffsetRaised():
+                yield "RaiseLogStart", {"broker": node, "new": event.new}
+            case events.LogDeleted():
+                self._log_ends[node] = 0
+                yield "DeleteLog", {"broker": node, "end": self._about_to_apply(position, each)}
+
+    def _broker_line(self, node: int, event: events.Event) -> Iterator[tuple[str, dict[str, _Value]]]:
+        match event:
+            case events.BecameLeader():
+                yield (
+                    "Lead",
+                    {
+                        "broker": node,
+                        "leaderEpoch": event.leader_epoch,
+                        "partitionEpoch": event.partition_epoch,
+                        "isr": frozenset(event.isr),
+                        "start": event.epoch_start_offset,
+                    },
+                )
+            case events.BecameFollower():
+                yield (
+                    "Follow",
+                    {
+                        "broker": node,
+                        "leader": event.leader,
+                        "leaderEpoch": event.leader_epoch,
+                        "partitionEpoch": event.partition_epoch,
+                        "end": event.log_end_offset,
                     },
                 )
             case events.HighWatermarkAdvanced():
@@ -575,11 +591,6 @@ class _Trace:
                         "isr": frozenset(event.committed_isr),
                     },
                 )
-            case events.LogStartOffsetRaised():
-                yield "RaiseLogStart", {"broker": node, "new": event.new}
-            case events.LogDeleted():
-                self._log_ends[node] = 0
-                yield "DeleteLog", {"broker": node, "end": self._about_to_apply(position, each)}
 
     def _about_to_apply(self, position: int, each: LoggedEvent) -> int:
         """Returns the end of the metadata that a broker says later in this turn to have applied; 0 if it has before."""

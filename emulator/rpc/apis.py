@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from laststand.emulator.core import messages
+from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2, quorum_pb2
@@ -46,7 +47,9 @@ class UnaryApi:
         self.name = api_name(request)
         self.path = method_path(service, self.name)
         modules = (controller_pb2, broker_pb2, common_pb2, control_pb2, quorum_pb2)
-        module = next(pb2 for pb2 in modules if hasattr(pb2, request.__name__))
+        module = next((pb2 for pb2 in modules if hasattr(pb2, request.__name__)), None)
+        if module is None:
+            raise EmulatorError(f"the generated code has no {request.__name__}: it is older than proto/; make proto")
         response = RESPONSE_OF[request]
         self._request = StructCodec(request, getattr(module, request.__name__), _TRANSPORT_FIELDS)
         self._response = StructCodec(response, getattr(module, response.__name__), _TRANSPORT_FIELDS)

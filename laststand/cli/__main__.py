@@ -1,7 +1,18 @@
-"""``python -m laststand.cli``: the command line without its installed script."""
+"""The program ``laststand``, also as ``python -m laststand.cli``."""
 
 import sys
 
-from laststand.cli.main import main
+_INTERRUPTED = 130
 
-sys.exit(main())
+
+def main() -> int:
+    """Runs the command line; returns the exit code of the process."""
+    try:
+        from laststand.cli.main import main as run
+    except KeyboardInterrupt:  # nobody listens for it before
+        return _INTERRUPTED
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -166,7 +166,3 @@ def main() -> int:
     if code == ExitCode.INTERRUPTED:
         return signals.exit_code
     return code if isinstance(code, int) else ExitCode.VALID
-
-
-if __name__ == "__main__":
-    sys.exit(main())

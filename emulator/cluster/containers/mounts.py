@@ -7,23 +7,26 @@ processes. A harness that runs in a container itself passes on the volume or fol
 import os
 import stat
 from pathlib import Path
-from typing import Final
-
-from docker.models.containers import Container
-from docker.types import Mount
+from typing import TYPE_CHECKING, Final
 
 from laststand.emulator.core.errors import ConfigError
+
+if TYPE_CHECKING:  # a compose file is written without it
+    from docker.models.containers import Container
+    from docker.types import Mount
 
 IMAGE_USER: Final = 10001
 """User and group of the image, as which nodes run where the harness is root."""
 
 
-def run_mount(directory: Path, own: Container | None) -> Mount:
+def run_mount(directory: Path, own: "Container | None") -> "Mount":
     """Returns the mount that shows a directory of this process to another container.
 
     Raises:
         ConfigError: it lies in this container's own file system, which no other container sees.
     """
+    from docker.types import Mount
+
     if own is None:
         return Mount(target=str(directory), source=str(directory), type="bind")
     for mount in sorted(own.attrs["Mounts"], key=lambda each: -len(each["Destination"])):

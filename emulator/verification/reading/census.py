@@ -13,7 +13,6 @@ from laststand.emulator.verification.tables.event_lines import Line
 from laststand.emulator.verification.tables.vocabulary import tag
 
 SEAL: Final = tag(events.FileSealed)
-HISTORY_SEAL: Final = tag(HistorySealed)
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):

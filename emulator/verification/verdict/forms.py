@@ -60,7 +60,8 @@ def read_form(path: Path, form: type[_Form], *, version: int) -> _Form:
         expected = f"what this version of laststand verify writes ({error})"
         raise ConfigError(key=path.stem, value=str(path), expected=expected) from None
     if read.version != version:
-        raise ConfigError(key="version", value=str(read.version), expected=f"{version} in {path}")
+        expected = f"{version} in {path}, which another version of this program wrote; laststand verify writes it again"
+        raise ConfigError(key="version", value=str(read.version), expected=expected)
     return read
 
 

@@ -23,7 +23,7 @@ fish: laststand completion fish | source     in ~/.config/fish/config.fish
 
 
 @click.command(short_help="Print a completion script for your shell.", help=_HELP)
-@click.argument("shell", type=click.Choice(_SHELLS))
+@click.argument("shell", metavar="|".join(_SHELLS), type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
     """Print the script of a shell."""
     kind = get_completion_class(shell)

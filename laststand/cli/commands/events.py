@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from laststand.cli.options.run_argument import RUN
+from laststand.emulator.core.errors import ConfigError
 
 
 @click.command("events", short_help="Print the event log of a run as JSON lines.")
@@ -20,7 +21,10 @@ def print_events(run: Path, *, wants_history: bool) -> None:
     from laststand.emulator.verification.reading.run_directory import open_run_directory
 
     directory = open_run_directory(run)
-    for path in directory.histories if wants_history else directory.event_files():
+    paths = directory.histories if wants_history else directory.event_files()
+    if not paths:
+        raise ConfigError(key="run", value=str(run), expected="a history" if wants_history else "files in events/")
+    for path in paths:
         for line in stream_lines(path):
             if line.endswith(b"\n"):
                 click.echo(line, nl=False)

@@ -1,6 +1,6 @@
 """The state of a standing cluster, as text and as a document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from laststand.cli.output.tables import print_json, print_listing
 from laststand.emulator.report.numbers import plural
 
 if TYPE_CHECKING:
-    from laststand.chaos.standing.status import NodeStatus, StatusReport, ZooKeeperStatus
+    from laststand.chaos.standing.status import NodeStatus, PartitionStatus, StatusReport, ZooKeeperStatus
     from laststand.emulator.core.types import NodeId
 
 
@@ -33,18 +33,32 @@ def print_status(report: "StatusReport", *, has_metrics: bool = False, output: O
     if report.zookeeper is not None:
         click.echo(_controller(report.zookeeper))
     click.echo()
+    _print_nodes(report, has_metrics=has_metrics)
+    if report.bootstrap_servers:
+        click.echo()
+        print_listing(
+            ("CLIENT OF KAFKA", "BOOTSTRAP.SERVERS"),
+            [(client, ",".join(servers)) for client, servers in report.bootstrap_servers.items()],
+        )
+    if report.partitions:
+        click.echo()
+        _print_partitions(report.partitions)
+    click.echo()
+    click.echo(_summary(report))
+    for fault in report.faults:
+        click.echo(f"  fault: {fault}")
+    for client in report.clients:
+        click.echo(f"  client: {client}")
+    if report.problem is not None:
+        click.echo(f"  the verdict will be unknown: {report.problem}")
+    if has_metrics:
+        _print_metrics(_metrics(report))
+
+
+def _print_nodes(report: "StatusReport", *, has_metrics: bool) -> None:
+    header = ("NODE", "ROLE", "STATE", "PID", "INCARNATION", "EPOCH", "FENCED", "ADDRESS")
     print_listing(
-        (
-            "NODE",
-            "ROLE",
-            "STATE",
-            "PID",
-            "INCARNATION",
-            "EPOCH",
-            "FENCED",
-            "ADDRESS",
-            *(("METRICS",) if has_metrics else ()),
-        ),
+        (*header, *(("METRICS",) if has_metrics else ())),
         [
             (
                 node.node_id,
@@ -60,50 +74,38 @@ def print_status(report: "StatusReport", *, has_metrics: bool = False, output: O
             for node in report.nodes
         ],
     )
-    if report.bootstrap_servers:
-        click.echo()
-        print_listing(
-            ("CLIENT OF KAFKA", "BOOTSTRAP.SERVERS"),
-            [(client, ",".join(servers)) for client, servers in report.bootstrap_servers.items()],
-        )
-    if report.partitions:
-        click.echo()
-        print_listing(
-            ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "MIN ISR", "ELECTABLE", ""),
-            [
-                (
-                    f"{each.topic}-{each.partition}",
-                    "none" if each.leader is None else each.leader,
-                    each.leader_epoch,
-                    ids(each.replicas),
-                    ids(each.isr),
-                    ids(each.elr),
-                    each.min_insync_replicas,
-                    each.electable_leaders,
-                    ", ".join(
-                        word
-                        for word, holds in (
-                            ("offline", each.is_offline),
-                            ("under min ISR", each.is_under_min_isr),
-                            ("under-replicated", each.is_under_replicated),
-                            ("RECOVERING", each.is_recovering),
-                        )
-                        if holds
-                    ),
-                )
-                for each in report.partitions
-            ],
-        )
-    click.echo()
-    click.echo(_summary(report))
-    for fault in report.faults:
-        click.echo(f"  fault: {fault}")
-    for client in report.clients:
-        click.echo(f"  client: {client}")
-    if report.problem is not None:
-        click.echo(f"  the verdict will be unknown: {report.problem}")
-    if has_metrics:
-        _print_metrics(_metrics(report))
+
+
+def _print_partitions(partitions: "Sequence[PartitionStatus]") -> None:
+    print_listing(
+        ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "MIN ISR", "ELECTABLE", ""),
+        [
+            (
+                f"{each.topic}-{each.partition}",
+                "none" if each.leader is None else each.leader,
+                each.leader_epoch,
+                ids(each.replicas),
+                ids(each.isr),
+                ids(each.elr),
+                each.min_insync_replicas,
+                each.electable_leaders,
+                ", ".join(_words(each)),
+            )
+            for each in partitions
+        ],
+    )
+
+
+def _words(partition: "PartitionStatus") -> Iterator[str]:
+    """Yields what is not in order with a partition."""
+    if partition.is_offline:
+        yield "offline"
+    if partition.is_under_min_isr:
+        yield "under min ISR"
+    if partition.is_under_replicated:
+        yield "under-replicated"
+    if partition.is_recovering:
+        yield "RECOVERING"
 
 
 def status_document(report: "StatusReport") -> dict[str, object]:

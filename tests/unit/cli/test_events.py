@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from laststand.cli.commands.events import print_events
 from laststand.emulator.core import events
+from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.storage.line_file import read_lines
@@ -25,3 +27,11 @@ def test_both_forms_are_printed(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout_bytes == expected
     assert len(expected.splitlines()) == 4
+
+
+@pytest.mark.parametrize("options", [[], ["--history"]])
+def test_a_run_without_what_is_asked_for_is_refused(options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "nodes").mkdir()
+    result = CliRunner().invoke(print_events, [str(tmp_path), *options])
+    assert isinstance(result.exception, ConfigError)
+    assert str(tmp_path) in str(result.exception)

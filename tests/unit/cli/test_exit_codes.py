@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from laststand.cli.__main__ import main as program
 from laststand.emulator.core.properties import STANDARD_AUTHORIZER
 from tests.unit.cli.one_process import Laststand, Result, one_process
 
@@ -260,3 +262,12 @@ def test_what_nobody_caught_does_not_look_like_a_verdict(error: str, code: int) 
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
     )
     assert result.returncode == code
+
+
+def test_an_interruption_before_anything_listens_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    class BeingImported(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "laststand.cli.main", BeingImported("main"))
+    assert program() == 130

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +214,13 @@ def test_several_controllers_reach_each_other_and_have_no_server_in_their_place(
         others = {str(each) for each in range(100, 105)} - {str(node_id)}
         assert others < {each.partition("=")[0] for each in environment["LASTSTAND_ADDRESSES"].split(",")}
         assert services["harness"]["depends_on"][name] == {"condition": "service_healthy"}
+
+
+def test_a_compose_file_is_written_without_the_sdk_of_docker() -> None:
+    program = (
+        "import sys; sys.modules['docker'] = None; from laststand.cli.main import cli; "
+        "cli(['compose'], standalone_mode=False)"
+    )
+    written = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert written.returncode == 0, written.stderr
+    assert "services:" in written.stdout

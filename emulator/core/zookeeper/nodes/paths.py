@@ -15,9 +15,7 @@ LOG_DIR_EVENT_NOTIFICATIONS: Final = "/log_dir_event_notification"
 CONFIG_CHANGES: Final = "/config/changes"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
-REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
-PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 
 PERSISTENT_PATHS: Final = (
     "/cluster",
@@ -38,7 +36,6 @@ PERSISTENT_PATHS: Final = (
 
 ISR_CHANGE_PREFIX: Final = "isr_change_"
 LOG_DIR_EVENT_PREFIX: Final = "log_dir_event_"
-CONFIG_CHANGE_PREFIX: Final = "config_change_"
 
 
 def broker_node(broker_id: BrokerId) -> str:

@@ -1,5 +1,6 @@
 """Cells come from a process that draws them, until there are enough."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ def test_there_are_as_many_as_asked_for_and_their_files_stay(tmp_path: Path) -> 
     for cell in cells:
         assert cell.scenario.path == tmp_path / f"fuzz/{cell.seed}.yaml"
         assert (tmp_path / f"fuzz/{cell.seed}.plan.txt").read_text() == drawn.drawn[cell.scenario.name].plan
+
+
+def test_what_a_terminal_sends_to_its_group_interrupts_nobody_who_draws(tmp_path: Path) -> None:
+    with DrawnCells(OPTIONS, store=tmp_path, count=1, duration_s=None) as drawn:
+        assert drawn._process is not None
+        assert os.getpgid(drawn._process.pid) != os.getpgrp()
 
 
 def test_none_is_begun_once_the_time_is_over(tmp_path: Path) -> None:
