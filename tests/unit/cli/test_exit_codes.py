@@ -73,7 +73,7 @@ def check_refused(result: Result, complaint: str) -> None:
             "inter.broker.protocol.version=2.7-IV2 is not allowed; expected a version that the era's release knows",
         ),
         (["run", STORY, "--set", "elr=perhaps"], "expected one of on, off"),
-        (["run", STORY, "--set", "elrr=on"], "expected a switch"),
+        (["run", STORY, "--set", "elrr=on"], "did you mean 'elr'?"),
         (["run", STORY, "--set", "elr"], "expected key=value"),
         (["run", STORY, "--set", "min.insync.replicas=0"], "expected an integer from 1"),
         (["run", STORY, "--driver", "abacus"], "is not one of"),

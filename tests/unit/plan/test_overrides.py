@@ -1,4 +1,4 @@
-"""What is given to ``--set`` is a rule or a property; what is neither is answered with the nearest name."""
+"""A name that is neither rule nor property, given to ``--set``, is answered with the nearest one."""
 
 import pytest
 
