@@ -80,7 +80,8 @@ def explain(error: Exception) -> int:
             return ExitCode.CLOSED_PIPE
         case click.UsageError() if not isinstance(error, click.exceptions.NoArgsIsHelpError):
             path = "laststand" if error.ctx is None else error.ctx.command_path
-            click.echo(f"{path}: {error.format_message()}{_meant(error)} See {path} --help", err=True)
+            message = error.format_message().replace("is not a valid integer range", "is not a whole number")
+            click.echo(f"{path}: {message}{_meant(error)} See {path} --help", err=True)
             return ExitCode.USAGE
         case click.ClickException():
             error.show()

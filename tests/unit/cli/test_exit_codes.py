@@ -78,6 +78,7 @@ def check_refused(result: Result, complaint: str) -> None:
         (["run", STORY, "--set", "min.insync.replicas=0"], "expected an integer from 1"),
         (["run", STORY, "--driver", "abacus"], "is not one of"),
         (["run", STORY, "--seed", "-1"], "--seed"),
+        (["run", STORY, "--seed", "x"], "'--seed': 'x' is not a whole number"),
         (["verify"], "expected either RUN or --watch DIR"),
         (["verify", "/no/such/run"], "run=/no/such/run is not allowed; expected a directory: there is none"),
         (["show", "/no/such/run"], "run=/no/such/run is not allowed; expected a directory: there is none"),
