@@ -3,6 +3,7 @@
 from laststand.emulator.simulator.moves.administrators import ADMINISTRATOR_MOVES
 from laststand.emulator.simulator.moves.eras import ERA_MOVES
 from laststand.emulator.simulator.moves.late_metadata import LATE_METADATA_MOVES
+from laststand.emulator.simulator.moves.members import MEMBER_MOVES
 from laststand.emulator.simulator.moves.moves import MOVES
 from laststand.emulator.simulator.moves.network import NETWORK_MOVES
 from laststand.emulator.simulator.moves.processes import PROCESS_MOVES
@@ -28,6 +29,7 @@ def test_no_name_is_in_two_tables() -> None:
         RACES,
         UNCLEAN_RACES,
         QUORUM_MOVES,
+        MEMBER_MOVES,
         TRANSACTION_MOVES,
         ZOOKEEPER_MOVES,
     )
