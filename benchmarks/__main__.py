@@ -8,6 +8,7 @@ from typing import Final
 from benchmarks import (
     boot,
     console,
+    controllers,
     event_writing,
     failover,
     group,
@@ -33,6 +34,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "produce": produce.measure,
     "console": console.measure,
     "failover": failover.measure,
+    "controllers": controllers.measure,
     "oracle": oracle.measure,
     "events": event_writing.measure,
     "simulator": simulator.measure,

@@ -1,4 +1,4 @@
-"""The cluster that benchmarks run on: 1 controller, 3 brokers, RF 3, min ISR 2, the event log on, no proxies.
+"""The cluster that benchmarks run on: 3 brokers, RF 3, min ISR 2, the event log on, no proxies, 1 or more controllers.
 
 What speaks gRPC is imported when the nodes are on their way: that takes as long here as it takes them.
 """
@@ -16,8 +16,10 @@ from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches, era_switches
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.nodes import controller_ids
 
 if TYPE_CHECKING:
     from laststand.chaos.process.metadata_observer import MetadataObserver
@@ -59,6 +61,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         properties: tuple[tuple[str, str], ...],
         kafka_clients: tuple[str, ...] = (),
         switches: Switches = _SWITCHES,
+        controllers: int = 1,
     ) -> None:
         self.session_timeout_ms = session_timeout_ms
         self.unexpected: list[str] = []
@@ -66,7 +69,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             ClusterLayout(
                 run=directory.name,
                 directory=directory,
-                controller_ids=(CONTROLLER_ID,),
+                controller_ids=controller_ids(controllers),
                 broker_ids=BROKER_IDS,
                 switches=switches,
                 properties=(("broker.session.timeout.ms", str(session_timeout_ms)), *properties),
@@ -115,18 +118,22 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         await self.create_topic(TOPIC, REPLICAS)
 
     async def create_topic(self, name: str, replicas: tuple[tuple[BrokerId, ...], ...]) -> None:
-        """Creates a topic with the replicas of each partition."""
+        """Creates a topic with the replicas of each partition; asks on until a controller is active."""
         from laststand.chaos.play.topics import create_topics
         from laststand.chaos.process.controller_requests import ask
+        from laststand.emulator.client.active_controller import ActiveController
         from laststand.emulator.plan.topics import PlannedTopic
         from laststand.emulator.rpc.channel import keepalive_for
 
-        address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
+        addresses, token = self.processes.direct_addresses(), self.processes.token
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
+
+        async def ask_node(node_id: NodeId, request: Request) -> Response:
+            return await ask(addresses[node_id], request, keepalive=keepalive, token=token, node_id=node_id)
+
+        active = ActiveController(ask_node, self.processes.layout.controller_ids)
         plan = PlannedTopic(name=name, replicas=replicas, properties=(("min.insync.replicas", str(MIN_ISR)),))
-        await create_topics(
-            lambda request: ask(address, request, keepalive=keepalive, token=token), (plan,), chance=Random(name)
-        )
+        await create_topics(lambda request: active.ask(CONTROLLER_ID, request), (plan,), chance=Random(name))
 
     async def wait_until(
         self, condition: Callable[[MetadataImage], bool], *, what: str, timeout_s: float = _STATE_TIMEOUT_S
@@ -158,6 +165,11 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
     def partition(self, partition: TopicPartition) -> PartitionState:
         """Returns a partition as last committed."""
         return self._watch.image.partitions[partition]
+
+    @property
+    def active_controller(self) -> NodeId:
+        """The controller that is active as last committed."""
+        return self._watch.image.controller_id or CONTROLLER_ID
 
     def pid(self, node_id: NodeId) -> int:
         """Returns a running node's process id."""
