@@ -298,7 +298,7 @@ class Scenario:
         """Returns whether links must be proxied where a driver plays it; our own nodes distinguish messages."""
         if not driver.has_processes:
             return False
-        if driver is DriverName.KAFKA and self.channels:
+        if driver is DriverName.KAFKA and (self.channels or self.controllers > 1):
             return True
         return bool(self.kafka_clients) or any(
             not isinstance(step.action, conditions.Until) and actions.spec_of(step.action).breaks_links

@@ -14,6 +14,7 @@ With an authorizer, everybody proves by SASL/PLAIN that it is the principal that
 and the cluster's token as its password, which nodes read from the token's own file (KIP-421).
 """
 
+import asyncio
 import os
 import secrets
 import shutil
@@ -49,6 +50,7 @@ from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.rpc.certificates import HARNESS
 from laststand.emulator.storage.meta_properties import META_PROPERTIES
 from laststand.emulator.storage.power_loss import count_as_durable
+from laststand.emulator.storage.quorum_state import QUORUM_STATE, parse_quorum_state
 
 if TYPE_CHECKING:
     from laststand.emulator.cluster.toxiproxy import Toxiproxy
@@ -57,6 +59,7 @@ LISTENS_WITHIN_S: Final = 60.0
 """A broker listens once it has caught up with the controller; one that cannot reach it does not."""
 
 _STOP_TIMEOUT_S: Final = 60.0
+_LOOK_INTERVAL_S: Final = 0.05
 _OURS: Final = frozenset(
     {
         "alter.partition.retry.backoff.ms",
@@ -217,11 +220,29 @@ class KafkaCluster(ProcessCluster):
         return None if program is None else self._rules_of(program)
 
     async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
-        """Starts the first of several controllers before all others, which elect it: scenarios name it by its id."""
-        if len(self.layout.controller_ids) > 1:
-            await super()._start_together(node_ids[:1])
-            node_ids = node_ids[1:]
-        await super()._start_together(node_ids)
+        """Starts nodes; of several controllers the first is elected, as scenarios name it by its id.
+
+        Until then, the others cannot call each other, so that none of them wins the votes of two.
+        """
+        first, *others = self.layout.controller_ids
+        if not others or self.toxiproxy is None:
+            await super()._start_together(node_ids)
+            return
+        muted = [Link(source, target) for source in others for target in (first, *others) if source != target]
+        await self.toxiproxy.cut(muted)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(super()._start_together(node_ids))
+            await self._await_leadership(first)
+            await self.toxiproxy.restore(muted)
+
+    async def _await_leadership(self, node_id: NodeId) -> None:
+        """Waits until a controller's disk says that it leads, or for as long as a node may take to listen."""
+        state = self.layout.data_directory(node_id) / METADATA_LOG / QUORUM_STATE
+        deadline = asyncio.get_running_loop().time() + LISTENS_WITHIN_S
+        while asyncio.get_running_loop().time() < deadline:
+            if state.exists() and parse_quorum_state(state.read_bytes(), path=str(state)).leader_id == node_id:
+                return
+            await asyncio.sleep(_LOOK_INTERVAL_S)
 
     async def start_node(self, node_id: NodeId) -> int:
         """Starts a node; what is done to messages, other than a counted number of them, goes on."""

@@ -8,6 +8,7 @@ from laststand.chaos.campaign import Campaign, EraOrder, play_runs, run_orders
 from laststand.chaos.kafka.program import judged_as, kafka_program
 from laststand.chaos.scenario.scenario_file import load_scenario
 from laststand.emulator.cluster.kafka_distribution import PLAYED_VERSION
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.errors import MissingToolError
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.plan.drivers import DriverName
@@ -30,11 +31,11 @@ workload:
   consumers: [{}]
 steps:
   - until: {acked: 50, acks: all, within: 60 s}
-  - kill: {node: leader(controllers), as: deposed}
+  - kill: {node: 100}
   - stop: {node: 1}
   - until: {partition: orders-0, leader: 0, isr: [0], within: 60 s}
-  - replace_disk: {node: deposed}
-  - start: {nodes: [deposed, 1]}
+  - replace_disk: {node: 100}
+  - start: {nodes: [100, 1]}
   - until: {partition: orders-0, isr: [0, 1], within: 60 s}
   - until: {acked: 50, acks: all, within: 60 s}
 """
@@ -53,7 +54,7 @@ def test_controllers_fail_over_and_are_judged_by_their_logs(tmp_path: Path) -> N
         eras=(EraOrder(era=era, switches=era_switches(era), properties=()),),
         store=tmp_path / "store",
         seed=39,
-        toxiproxy=None,
+        toxiproxy=find_toxiproxy(),
         driver=DriverName.KAFKA,
         kafka=kafka,
     )

@@ -162,6 +162,11 @@ def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Ite
         return _of_power_loss(fate, collected.event, are_appends_recorded=not cluster.is_seen_from_outside)
 
     def of_new_disk(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:
+        is_of_controller = isinstance(
+            collected.event, events.FaultInjected
+        ) and not cluster.quorum.controllers.isdisjoint(collected.event.nodes)
+        if is_of_controller:
+            return None  # it had no records of partitions
         return _of_new_disk(fate, collected.event, are_appends_recorded=not cluster.is_seen_from_outside)
 
     def of_registration(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:

@@ -1,13 +1,24 @@
 """The log directories of Kafka's nodes, as they are formatted before their first start."""
 
+import asyncio
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from laststand.emulator.cluster.kafka_cluster import format_log_directory
-from laststand.emulator.cluster.kafka_distribution import KafkaDistribution
-from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.cluster.kafka_cluster import KafkaCluster, format_log_directory
+from laststand.emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.kafka.metadata_log import METADATA_LOG
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import CONTROLLER, controller_ids
+
+if TYPE_CHECKING:
+    from laststand.emulator.cluster.link_messages import LinkMessages
+    from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
 CLUSTER_ID = "bGFzdHN0YW5kLWxvZ3MtMQ"
 FIRST_CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
@@ -41,3 +52,59 @@ def test_eligible_leader_replicas_are_formatted_where_a_version_has_them(tmp_pat
     newest, older = (KafkaDistribution(version=version, folder=tmp_path) for version in ("4.4.0", "3.9.1"))
     assert newest.formatted(elr=True) == tmp_path / "elr-on"
     assert newest.formatted(elr=False) == older.formatted(elr=True) == tmp_path / "elr-off"
+
+
+class ThreeControllers(KafkaCluster):
+    """A cluster whose nodes and proxies only write down what is done to them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.done: list[str] = []
+        layout = ClusterLayout(
+            run="unit",
+            directory=directory,
+            controller_ids=controller_ids(3),
+            broker_ids=(BrokerId(NodeId(0)),),
+            switches=era_switches("kafka-4.2"),
+            properties=(),
+            toxiproxy=None,
+        )
+        super().__init__(
+            layout,
+            kafka=KafkaProgram(distribution=KafkaDistribution(version="4.2.0", folder=directory), java=Path("java")),
+            rules_of=lambda _: layout.switches,
+            sync_shim=None,
+            messages=cast("LinkMessages", None),
+            properties={},
+            on_start=lambda *_: None,
+            on_stop=lambda _: None,
+            on_end=lambda *_: None,
+            on_unexpected_end=lambda *_: None,
+        )
+        self.toxiproxy = cast("Toxiproxy", self)
+
+    async def start_node(self, node_id: NodeId) -> int:
+        """Starts nothing; once the last node is there, controller 100 leads."""
+        self.done.append(f"start {node_id}")
+        if node_id == 0:
+            log = self.layout.data_directory(CONTROLLER) / METADATA_LOG
+            log.mkdir(parents=True)
+            (log / "quorum-state").write_text('{"leaderId":100,"leaderEpoch":1,"data_version":1}')
+        return 0
+
+    async def cut(self, links: Iterable[Link[NodeId]]) -> tuple[Link[NodeId], ...]:
+        """Cuts nothing."""
+        self.done.append(f"cut {' '.join(map(str, links))}")
+        return ()
+
+    async def restore(self, links: Iterable[Link[NodeId]]) -> tuple[Link[NodeId], ...]:
+        """Restores nothing."""
+        self.done.append(f"restore {len(tuple(links))}")
+        return ()
+
+
+def test_the_others_call_no_controller_until_the_first_one_leads(tmp_path: Path) -> None:
+    cluster = ThreeControllers(tmp_path)
+    asyncio.run(cluster.start())
+    assert cluster.done[0] == "cut 101->100 101->102 102->100 102->101"
+    assert sorted(cluster.done[1:-1]) == ["start 0", "start 100", "start 101", "start 102"]
+    assert cluster.done[-1] == "restore 4"
