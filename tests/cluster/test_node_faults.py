@@ -75,7 +75,7 @@ async def test_holding_goes_on_in_the_next_process_and_what_was_held_is_gone(tmp
         assert not (await execute(target, actions.LoseHeld(channel=METADATA))).took_effect, (
             "nobody is there to lose anything"
         )
-        assert not (await execute(target, actions.Hold(channel=HEARTBEATS))).bit, "nobody is there to hold anything"
+        assert (await execute(target, actions.Hold(channel=HEARTBEATS))).bit, "it is in force from the start on"
         await execute(target, actions.Start(nodes=(CONTROLLER,)))
         await touched(target, METADATA, 1)
         await touched(target, HEARTBEATS, 1)
