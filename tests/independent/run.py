@@ -311,7 +311,7 @@ class Run:
         held: dict[tuple[Key, int], list[Batch]] = defaultdict(list)
         below_start: dict[tuple[Key, int], list[Batch]] = defaultdict(list)
         """Batches that a log start left out: it may not have been on the disk when the process was killed."""
-        deletable = self._deletable()
+        deletable, may_expire = self._deletable(), self._may_expire()
         led: dict[tuple[Key, int], set[tuple[int, int]]] = defaultdict(set)
         for (node, incarnation), lines in sorted(self.files.items()):
             if node in self.controllers:
@@ -319,6 +319,8 @@ class Run:
             ends: dict[Key, int] = {}
             starts: dict[Key, int] = defaultdict(int)
             leading: dict[Key, int] = {}
+            following: dict[Key, int] = {}
+            """Epochs of followers: what expires, each replica deletes by itself."""
             for line in lines:
                 if "topic_id" not in line or "partition" not in line:
                     continue
@@ -358,7 +360,7 @@ class Run:
                         below_start.pop(place, None)
                     case "LogStartOffsetRaised":
                         starts[key] = line["new"]
-                        led_in = leading.get(key, -1)
+                        led_in = leading.get(key, following.get(key, -1) if may_expire else -1)
                         gone = tuple(each for each in held[place] if each.last_offset < line["new"])
                         below_start[place].extend(gone)
                         below = min(line["new"], deletable[str(key)])
@@ -381,6 +383,7 @@ class Run:
                         self.high_watermarks[place].append((epoch, line["high_watermark"]))
                     case "BecameFollower":
                         leading.pop(key, None)
+                        following[key] = line["leader_epoch"]
                         self.high_watermarks[place].append((line["leader_epoch"], line["high_watermark"]))
                     case "HighWatermarkAdvanced":
                         new = line["new"]

@@ -282,6 +282,21 @@ def test_each_check_fires(check: str, tmp_path: Path) -> None:
     assert verdict.verdict == "violation"
 
 
+@pytest.mark.parametrize("properties", [{}, {"log.retention.bytes": 100}])
+def test_what_expires_a_follower_deletes_by_itself(properties: Line, tmp_path: Path) -> None:
+    story = Story()
+    for lines in (*story.brokers.values(), story.controller):
+        lines[0]["properties"] = properties
+    followed = {"leader_epoch": 0, "high_watermark": 0, "leader": 0, "log_end_offset": 3}
+    raised = {"old": 0, "new": 2, "cause_id": "retention"}
+    story.brokers[1][4:4] = [
+        {**ORDERS, "type": "BecameFollower", **followed},
+        {**ORDERS, "type": "LogStartOffsetRaised", **raised},
+    ]
+    del story.logs[1][:2]
+    assert ("D1" in story.judged(tmp_path / "run").findings) is (not properties)
+
+
 @pytest.mark.parametrize("name", [*FIRES, *HOLDS])
 def test_each_hand_written_run_breaks_the_same_checks_as_by_verify(name: str, tmp_path: Path) -> None:
     build, broken = FIRES.get(name) or (HOLDS[name], frozenset())
