@@ -222,7 +222,7 @@ class KafkaCluster(ProcessCluster):
     async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
         """Starts nodes; of several controllers the first is elected, as scenarios name it by its id.
 
-        Until then, the others cannot call each other, so that none of them wins the votes of two.
+        Until all follow it, the others can call no controller, so that none of them wins the votes of two.
         """
         first, *others = self.layout.controller_ids
         if not others or self.toxiproxy is None:
@@ -235,14 +235,20 @@ class KafkaCluster(ProcessCluster):
             await self._await_leadership(first)
             await self.toxiproxy.restore(muted)
 
-    async def _await_leadership(self, node_id: NodeId) -> None:
-        """Waits until a controller's disk says that it leads, or for as long as a node may take to listen."""
-        state = self.layout.data_directory(node_id) / METADATA_LOG / QUORUM_STATE
+    async def _await_leadership(self, leader_id: NodeId) -> None:
+        """Waits until all controllers' disks say who leads, or for as long as a node may take to listen.
+
+        One that does not follow yet may stand for election, and without pre-votes it deposes the leader.
+        """
         deadline = asyncio.get_running_loop().time() + LISTENS_WITHIN_S
         while asyncio.get_running_loop().time() < deadline:
-            if state.exists() and parse_quorum_state(state.read_bytes(), path=str(state)).leader_id == node_id:
+            if all(self._leader_by(node_id) == leader_id for node_id in self.layout.controller_ids):
                 return
             await asyncio.sleep(_LOOK_INTERVAL_S)
+
+    def _leader_by(self, node_id: NodeId) -> NodeId | None:
+        state = self.layout.data_directory(node_id) / METADATA_LOG / QUORUM_STATE
+        return parse_quorum_state(state.read_bytes(), path=str(state)).leader_id if state.exists() else None
 
     async def start_node(self, node_id: NodeId) -> int:
         """Starts a node; what is done to messages, other than a counted number of them, goes on."""

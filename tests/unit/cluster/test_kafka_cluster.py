@@ -83,12 +83,13 @@ class ThreeControllers(KafkaCluster):
         self.toxiproxy = cast("Toxiproxy", self)
 
     async def start_node(self, node_id: NodeId) -> int:
-        """Starts nothing; once the last node is there, controller 100 leads."""
+        """Starts nothing; once the last node is there, all follow controller 100."""
         self.done.append(f"start {node_id}")
         if node_id == 0:
-            log = self.layout.data_directory(CONTROLLER) / METADATA_LOG
-            log.mkdir(parents=True)
-            (log / "quorum-state").write_text('{"leaderId":100,"leaderEpoch":1,"data_version":1}')
+            for controller in self.layout.controller_ids:
+                log = self.layout.data_directory(controller) / METADATA_LOG
+                log.mkdir(parents=True)
+                (log / "quorum-state").write_text('{"leaderId":100,"leaderEpoch":1,"data_version":1}')
         return 0
 
     async def cut(self, links: Iterable[Link[NodeId]]) -> tuple[Link[NodeId], ...]:
@@ -102,7 +103,7 @@ class ThreeControllers(KafkaCluster):
         return ()
 
 
-def test_the_others_call_no_controller_until_the_first_one_leads(tmp_path: Path) -> None:
+def test_the_others_call_no_controller_until_they_follow_the_first_one(tmp_path: Path) -> None:
     cluster = ThreeControllers(tmp_path)
     asyncio.run(cluster.start())
     assert cluster.done[0] == "cut 101->100 101->102 102->100 102->101"
