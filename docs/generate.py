@@ -544,6 +544,7 @@ SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
     "OptionalLoss": ("whole number", ""),
     "Replicas": ("list of broker ids", "Of the partition, the preferred leader first."),
     "RequiredBrokerId": ("broker id", "Which broker."),
+    "ControllerField": ("controller", "Which of several controllers: an id, a role or a name."),
     "OptionalBrokerId": ("broker id", "Which broker, where the election takes one by name."),
     "Answers": (
         "name of an error; list of them",

@@ -10,10 +10,11 @@ from laststand.emulator.plan.nodes import (
     ActiveController,
     DrawnFrom,
     DrawnNodes,
-    FollowingController,
     NamedNode,
     NodeGroup,
     NodeRef,
+    QuorumNode,
+    QuorumRole,
     RackNodes,
     ReplicaRole,
     RoleNode,
@@ -30,8 +31,8 @@ def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | N
             return node
         case ActiveController():
             return _active(image)
-        case FollowingController():
-            return NodeId(CONTROLLER + 1) if _active(image) == CONTROLLER else CONTROLLER
+        case QuorumNode(role=role):
+            return _in_quorum(role, image)
         case NamedNode(name=name):
             return names.get(name)
         case RoleNode(role=role, partition=partition):
@@ -46,6 +47,13 @@ def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | N
 
 def _active(image: MetadataImage) -> NodeId:
     return CONTROLLER if image.controller_id is None else image.controller_id
+
+
+def _in_quorum(role: QuorumRole, image: MetadataImage) -> NodeId:
+    """Returns a voter; until the voters are changed, all controllers are, of which there are at least three."""
+    voters = image.voters or (CONTROLLER, NodeId(CONTROLLER + 1))
+    left_out = _active(image) if role is QuorumRole.FOLLOWER else None
+    return min((voter for voter in voters if voter != left_out), default=_active(image))
 
 
 def candidates(group: NodeGroup, image: MetadataImage) -> tuple[NodeId, ...]:

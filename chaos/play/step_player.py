@@ -11,6 +11,7 @@ from laststand.chaos.play.barriers import Observation, View, observe
 from laststand.chaos.play.recorded_plan import PlayedStep
 from laststand.chaos.play.roles import candidates, missing, resolve
 from laststand.chaos.play.target import Target
+from laststand.chaos.play.voters import change_voters
 from laststand.chaos.play.waiting import StepError
 from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Step
@@ -92,6 +93,8 @@ class StepPlayer:
             StepError: the controller's answer is not allowed.
             EmulatorError: it could not be played to its end.
         """
+        if isinstance(action, actions.VoterAction):
+            return await change_voters(self._target, action)
         if isinstance(action, actions.Administration):
             outcome = await administer(self._target, action, chance=self._chance(number))
             if isinstance(action, actions.UnregisterBroker) and outcome.took_effect:

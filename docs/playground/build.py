@@ -49,7 +49,7 @@ _MODULES: Final = (
     "emulator/user_files.py",
     *(
         f"emulator/client/{name}.py"
-        for name in ("__init__", "admin_error", "config", "control", "counters", "members", "pace")
+        for name in ("__init__", "admin", "admin_error", "config", "control", "counters", "members", "pace")
     ),
     *(f"emulator/rpc/{name}.py" for name in ("__init__", "interception", "json_codec")),
     *(f"emulator/kafka/{name}.py" for name in ("__init__", "api_names")),

@@ -24,12 +24,13 @@ from laststand.emulator.autopsy.findings import (
     UnreadReplica,
 )
 from laststand.emulator.autopsy.log_directories import LogDirectoryFacts
+from laststand.emulator.autopsy.metadata_logs import compare_metadata_logs
 from laststand.emulator.autopsy.replica_reader import CrcScope, ReplicaReading, read_replica, topic_id_of
 from laststand.emulator.autopsy.weighing import ReplicaLog, Weighing, weigh
 from laststand.emulator.core.controller.min_isr import MIN_ISR
 from laststand.emulator.core.controller.unclean_config import UNCLEAN_ELECTION
 from laststand.emulator.core.effective_config import CLUSTER
-from laststand.emulator.core.errors import StorageError, shown
+from laststand.emulator.core.errors import EmulatorError, StorageError, shown
 from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.types import BrokerId, ConfigResource, Offset, TopicId, TopicPartition
@@ -107,7 +108,7 @@ def examine(
             found.unread.extend(examined.unread)
     return AutopsyReport(
         directories=tuple(_examined(directory) for directory in directories),
-        metadata=None if metadata is None else _source(metadata),
+        metadata=None if metadata is None else _source(metadata, directories),
         partitions=tuple(found.partitions),
         brokers_to_return=brokers_to_return(found.partitions),
         several_logs=tuple(found.several_logs),
@@ -142,7 +143,8 @@ def _newest_metadata(directories: Sequence[LogDirectoryFacts], problems: list[st
                 copies.append(read_metadata_copy(directory.metadata_log))
             except StorageError as error:
                 problems.append(f"the metadata log cannot be read: {error}")
-    newest = max(copies, key=lambda copy: copy.end_offset, default=None)
+    # A controller that was deposed may have a longer log, whose end was never committed.
+    newest = max(copies, key=lambda copy: (copy.last_epoch, copy.end_offset), default=None)
     if newest is None:
         return None
     try:
@@ -387,10 +389,25 @@ def _examined(directory: LogDirectoryFacts) -> ExaminedDirectory:
     )
 
 
-def _source(metadata: _Metadata) -> MetadataSource:
+def _source(metadata: _Metadata, directories: Sequence[LogDirectoryFacts]) -> MetadataSource:
+    voters, committed = _voters_logs(directories)
     return MetadataSource(
         path=metadata.copy.directory,
         end_offset=metadata.copy.end_offset,
         elr_level=metadata.image.feature_level(ELR_VERSION),
         problem=metadata.copy.problem,
+        voters=voters,
+        committed_end_offset=committed,
     )
+
+
+def _voters_logs(directories: Sequence[LogDirectoryFacts]) -> tuple[tuple[int, ...], int | None]:
+    """Returns which voters' logs there are, and below which offset they prove that records were committed."""
+    if sum(directory.metadata_log is not None for directory in directories) < 2:
+        return (), None
+    try:
+        compared = compare_metadata_logs(directories)
+    except EmulatorError:
+        return (), None
+    voters = tuple(int(log.node_id) for log in compared.logs if log.is_voter)
+    return voters, int(compared.committed_end_offset) if compared.committed_end_offset else None

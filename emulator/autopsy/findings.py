@@ -38,19 +38,23 @@ class ExaminedDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetadataSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The copy of the metadata log that was read: the longest there was.
+    """The copy of the metadata log that was read: the newest epoch of controllers, then the highest end.
 
     Attributes:
         path: of the copy.
         end_offset: where it ends; exclusive.
         elr_level: of the feature `eligible.leader.replicas.version`; 0 is off.
         problem: why reading ended early.
+        voters: the controllers of whose logs there are copies, too.
+        committed_end_offset: what is below was committed for certain; null where these logs do not prove that.
     """
 
     path: str
     end_offset: int
     elr_level: int
     problem: str | None
+    voters: tuple[int, ...] = ()
+    committed_end_offset: int | None = None
 
 
 class CommittedState(msgspec.Struct, frozen=True, kw_only=True):

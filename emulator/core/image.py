@@ -148,6 +148,7 @@ class MetadataImage:
         acls: access control entries.
         client_quotas: quotas of clients.
         controller_id: the active one of several controllers, by the last election of theirs that is committed.
+        voters: those of several controllers that are voters, ascending; empty until a record names them.
     """
 
     def __init__(self) -> None:
@@ -162,6 +163,7 @@ class MetadataImage:
         self.acls = AclStore()
         self.client_quotas = ClientQuotaStore()
         self.controller_id: NodeId | None = None
+        self.voters: tuple[NodeId, ...] = ()
         self._configs: dict[tuple[ConfigResource, str], dict[str, str]] = {}
         self._touched_partitions: dict[TopicPartition, PartitionState | None] = {}
         self._touched_brokers: set[BrokerId] = set()
@@ -267,8 +269,9 @@ class MetadataImage:
                 self.acls.remove(acl_id)
             case records.ClientQuotaRecord(entity=entity, key=key, value=value):
                 self.client_quotas.set(entity, key, value)
-            case records.ControlRecord(leader_id=leader_id):
+            case records.ControlRecord(leader_id=leader_id, voters=voters):
                 self.controller_id = self.controller_id if leader_id is None else leader_id
+                self.voters = voters or self.voters
         self.next_offset = MetadataOffset(offset + 1)
 
     def skip(self, *, offset: MetadataOffset) -> None:

@@ -418,9 +418,20 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "Whoever leads the quorum last has every metadata record that was committed, as long as fewer than a "
             "majority of the controllers' disks were lost.",
         ),
-        "Q6": _quorum("The epoch of a controller never falls on one disk, nor its high watermark in one process."),
+        "Q6": _quorum(
+            "The epoch of a controller never falls on one disk, nor its high watermark in one process, which cuts "
+            "nothing below that."
+        ),
         "Q7": _quorum(
             "A leader of the quorum commits what a majority of the voters has durably, with a record of its own epoch.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
+        "Q8": _quorum(
+            "A leader of the quorum that is undisturbed together with a majority of the voters is not deposed.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
+        "Q9": _quorum(
+            "A leader of the quorum that no majority of the voters can reach resigns within 1.5 fetch timeouts.",
             judged_by=JudgedBy.SIMULATOR,
         ),
         "M15": _rule(

@@ -165,10 +165,17 @@ class ClientQuotaRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class ControlRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A record of the quorum itself, by its name: it takes an offset. ``leader_id`` is that of a LeaderChange."""
+    """A record of the quorum itself, by its name: it takes an offset.
+
+    Attributes:
+        name: its kind.
+        leader_id: of a LeaderChange.
+        voters: of a KRaftVoters.
+    """
 
     name: str
     leader_id: NodeId | None = None
+    voters: tuple[NodeId, ...] = ()
 
 
 Record: TypeAlias = (

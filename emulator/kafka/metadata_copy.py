@@ -61,6 +61,7 @@ class MetadataCopy(msgspec.Struct, frozen=True, kw_only=True):
         directory: of the copy.
         records: in order, transactions resolved.
         end_offset: exclusive; where the intact log ends.
+        last_epoch: of the controllers, in the last record of the log; 0 of a snapshot alone.
         snapshot_offset: everything below comes from a snapshot; ``None`` if the log begins at 0.
         problem: why reading ended early; ``None`` if it did not.
     """
@@ -68,6 +69,7 @@ class MetadataCopy(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     records: tuple[DatedRecord, ...]
     end_offset: MetadataOffset
+    last_epoch: LeaderEpoch
     snapshot_offset: MetadataOffset | None
     problem: str | None
 
@@ -152,33 +154,34 @@ def _read(directory: Path) -> MetadataCopy:
         if start is not None and snapshot_offset < start:
             reason = f"begins at offset {start}, and its newest snapshot ends at {snapshot_offset}"
             raise StorageError(path=str(directory), reason=reason)
-        found, _, problem = _read_file(snapshots[-1], decoder)
+        found, _, _, problem = _read_file(snapshots[-1], decoder)
         records += [msgspec.structs.replace(each, offset=MetadataOffset(snapshot_offset)) for each in found]
-    end_offset = snapshot_offset or 0
+    end_offset, last_epoch = snapshot_offset or 0, LeaderEpoch(0)
     for segment in segments:
         if problem is not None:
             break
-        found, segment_end, problem = _read_file(segment, decoder)
+        found, segment_end, segment_epoch, problem = _read_file(segment, decoder)
         records += [each for each in found if each.offset >= (snapshot_offset or 0)]
-        end_offset = max(end_offset, segment_end)
+        end_offset, last_epoch = max(end_offset, segment_end), max(last_epoch, segment_epoch)
     return MetadataCopy(
         directory=str(directory),
         records=tuple(_resolve_transactions(records)),
         end_offset=MetadataOffset(end_offset),
+        last_epoch=last_epoch,
         snapshot_offset=None if snapshot_offset is None else MetadataOffset(snapshot_offset),
         problem=problem,
     )
 
 
-def _read_file(path: Path, decoder: MetadataRecordDecoder) -> tuple[list[DatedRecord], int, str | None]:
-    """Returns a file's records, the offset after the last of them, and why reading ended early."""
+def _read_file(path: Path, decoder: MetadataRecordDecoder) -> tuple[list[DatedRecord], int, LeaderEpoch, str | None]:
+    """Returns a file's records, offset after and epoch of the last of them, and why reading ended early."""
     content = read_bytes(path)
     scan = scan_batches(BytesFile(content), check=BatchValidation.CRC)
     problem = f"{path}: at byte {scan.valid_bytes}: {scan.reason}" if scan.reason else None
     records: list[DatedRecord] = []
-    end_offset = 0
+    end_offset, last_epoch = 0, LeaderEpoch(0)
     for batch, position in zip(scan.batches, scan.positions, strict=True):
-        end_offset = batch.next_offset
+        end_offset, last_epoch = batch.next_offset, LeaderEpoch(batch.leader_epoch)
         if batch.is_control:
             continue
         try:
@@ -196,7 +199,7 @@ def _read_file(path: Path, decoder: MetadataRecordDecoder) -> tuple[list[DatedRe
             ]
         except (FieldError, CorruptRecordError, ValueError) as error:
             raise StorageError(path=str(path), reason=f"batch at offset {batch.base_offset}: {error}") from error
-    return records, end_offset, problem
+    return records, end_offset, last_epoch, problem
 
 
 def _resolve_transactions(records: list[DatedRecord]) -> Iterator[DatedRecord]:

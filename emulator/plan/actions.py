@@ -434,6 +434,19 @@ class ReplaceDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="replace_dis
     nodes: Annotated[tuple[NodeT_co, ...], field.Disks()]
 
 
+@action_spec(
+    "lose-quorum-state 101",
+    "Controllers die, and their files of epoch and vote (`quorum-state`) are gone. Beside a log none of them starts "
+    "again where `missing_state_stops` holds, until its disk is replaced.",
+    fault="lose_quorum_state",
+    refused=_simulator_only("a process that has lost it does not start again, so that no run could end with all nodes"),
+)
+class LoseQuorumState(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_quorum_state"):
+    """SIGKILL, and the loss of ``quorum-state``."""
+
+    nodes: Annotated[tuple[NodeT_co, ...], field.Disks()]
+
+
 _ONLY_ON_KAFKA: Final = (
     "a release is one of Apache Kafka (--driver kafka); era beside it names the rules of other nodes"
 )
@@ -445,7 +458,7 @@ _ONLY_ON_KAFKA: Final = (
     "(`era=kip-966,elr=off`: all but one). In eras with ZooKeeper brokers speak what "
     "`inter.broker.protocol.version=2.7` says. On Apache Kafka they run the release `kafka=4.2.0`; beside `era` "
     "it is for that driver alone.",
-    heals="kill stop power_loss replace_disk disk_error",
+    heals="kill stop power_loss replace_disk lose_quorum_state disk_error",
 )
 class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
     """Start nodes that are down, of another era if one is named; brokers beside ZooKeeper with another protocol."""
@@ -994,6 +1007,11 @@ class DelayMessages(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="delay")
 # --- An administrator's requests --------------------------------------------------------------------------------------
 
 
+_NO_VOTERS: Final = dict.fromkeys(
+    (DriverName.KAFKA, DriverName.EXTERNAL), "Kafka's own tools change the voters of its quorum"
+)
+
+
 class AdminAction(_Action, frozen=True, kw_only=True):
     """Base of an administrator's requests: to the controller, unless an action says otherwise.
 
@@ -1134,6 +1152,35 @@ class DeleteRecords(AdminAction, frozen=True, kw_only=True, tag="delete_records"
         return (events.RequestedDeletion(partition=str(self.partition), offset=self.offset),)
 
 
+# --- The voters of several controllers --------------------------------------------------------------------------------
+
+
+class VoterAction(AdminAction, Generic[NodeT_co], frozen=True, kw_only=True):
+    """Base of changes of the quorum's voters, one voter at a time (KIP-853)."""
+
+    node: Annotated[NodeT_co, field.ControllerField()]
+
+
+@action_spec(
+    "add-voter 102",
+    "An administrator makes a controller a voter (AddRaftVoter), with the disk that it has now; in a scenario once its "
+    "log has caught up.",
+    refused=_NO_VOTERS,
+)
+class AddVoter(VoterAction[NodeT_co], frozen=True, kw_only=True, tag="add_voter"):
+    """Make an observer a voter."""
+
+
+@action_spec(
+    "remove-voter 102",
+    "An administrator makes a voter an observer (RemoveRaftVoter), the leader perhaps, which resigns then; or removes "
+    "the voter that a node was before its disk was replaced.",
+    refused=_NO_VOTERS,
+)
+class RemoveVoter(VoterAction[NodeT_co], frozen=True, kw_only=True, tag="remove_voter"):
+    """Make a voter an observer."""
+
+
 # --- All of them --------------------------------------------------------------------------------------------------
 
 Administration: TypeAlias = (
@@ -1151,11 +1198,15 @@ Administration: TypeAlias = (
 )
 """An administrator's requests."""
 
+VoterChange: TypeAlias = AddVoter[NodeT_co] | RemoveVoter[NodeT_co]
+"""Changes of the voters of several controllers."""
+
 ProcessAction: TypeAlias = (
     Kill[NodeT_co]
     | PowerLoss[NodeT_co]
     | CrashWithin[NodeT_co]
     | ReplaceDisk[NodeT_co]
+    | LoseQuorumState[NodeT_co]
     | Start[NodeT_co]
     | Stop[NodeT_co]
     | Pause[NodeT_co]
@@ -1219,6 +1270,7 @@ _AnyAction: TypeAlias = (
     | LinkAction[NodeT_co]
     | MessageAction[NodeT_co]
     | Administration
+    | VoterChange[NodeT_co]
 )
 
 Action: TypeAlias = _AnyAction[NodeId]
@@ -1237,6 +1289,8 @@ def with_nodes(action: ActionTemplate, find: Callable[[NodeRef], FoundT]) -> "_A
     match action:
         case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
             changes["nodes"] = tuple(find(node) for node in nodes)
+        case VoterAction(node=node):
+            changes["node"] = find(node)
         case OnLink(link=link) | LoseResponses(link=link):
             changes["link"] = Link(find(link.source), find(link.target))
         case OnChannel(channel=channel):

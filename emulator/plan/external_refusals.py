@@ -4,6 +4,7 @@ from typing import Final
 
 from laststand.emulator.core import admin_messages
 from laststand.emulator.plan import actions
+from laststand.emulator.plan.drivers import DriverName
 
 HOOKED: Final[tuple[type, ...]] = (
     actions.Kill,
@@ -43,4 +44,6 @@ def refusal_on_external(action: actions.ActionTemplate) -> str | None:
 
 def refused_kind(kind: type) -> str | None:
     """Returns why actions of a class cannot be done there, whatever their arguments."""
+    if (reason := actions.ACTION_SPECS[kind].refused.get(DriverName.EXTERNAL)) is not None:
+        return reason
     return None if issubclass(kind, (*HOOKED, actions.Produce, actions.AdminAction)) else _NO_HOOK

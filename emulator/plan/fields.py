@@ -28,8 +28,8 @@ from laststand.emulator.plan.nodes import (
     ActiveController,
     DrawnFrom,
     DrawnNodes,
-    FollowingController,
     NodeRef,
+    QuorumNode,
     RackNodes,
     node_text,
     parse_node,
@@ -582,7 +582,7 @@ class Brokers(Nodes):
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
         node = names.node_or_group(cursor)
-        return names.broker(cursor) if isinstance(node, int | ActiveController | FollowingController) else node
+        return names.broker(cursor) if isinstance(node, int | ActiveController | QuorumNode) else node
 
     def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
         for node in value:
@@ -594,7 +594,7 @@ class Disks(Nodes):
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
         node = names.node_or_group(cursor)
-        if names.controllers > 1 or not isinstance(node, int | ActiveController | FollowingController):
+        if names.controllers > 1 or not isinstance(node, int | ActiveController | QuorumNode):
             return node
         return names.broker(cursor)
 
@@ -611,6 +611,29 @@ class Principals(Nodes):
 
     def problems(self, value: Sequence[NodeRef], names: Names) -> Iterator[str]:
         yield from super().problems([node for node in value if node != CLIENT], names)
+
+
+class ControllerField:
+    """Subject: one of several controllers, ``node`` in a step."""
+
+    keys: tuple[str, ...] = ("node",)
+    options: tuple[Option, ...] = ()
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> NodeRef:
+        return names.controller(fields.required("node"))
+
+    def write(self, value: NodeRef) -> dict[str, YamlValue]:
+        return {"node": node_value(value)}
+
+    def parse(self, words: Words) -> NodeRef:
+        return parse_node(words.pop())
+
+    def format(self, value: NodeRef) -> list[str]:
+        return [str(value)]
+
+    def problems(self, value: NodeRef, names: Names) -> Iterator[str]:
+        yield from names.controller_problems(value)
 
 
 def node_value(node: NodeRef) -> YamlValue:

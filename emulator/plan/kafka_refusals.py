@@ -62,7 +62,7 @@ def refusal_on_kafka(action: actions.ActionTemplate) -> str | None:
 
 def refused_kind(kind: type) -> str | None:
     """Returns why actions of a class cannot be done to Apache Kafka, whatever their arguments."""
-    return _REFUSED.get(kind)
+    return _REFUSED.get(kind) or actions.ACTION_SPECS[kind].refused.get(DriverName.KAFKA)
 
 
 def _ends_brokers(action: actions.Revoke[NodeRef]) -> bool:

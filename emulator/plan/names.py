@@ -25,10 +25,10 @@ from laststand.emulator.plan.nodes import (
     ActiveController,
     DrawnFrom,
     DrawnNodes,
-    FollowingController,
     NamedNode,
     NodeGroup,
     NodeRef,
+    QuorumNode,
     RackNodes,
     ReplicaRole,
     RoleNode,
@@ -210,11 +210,25 @@ class Names:
     def broker(self, cursor: Cursor) -> NodeRef:
         """Returns a broker by id, name or role."""
         node = self.node(cursor)
-        if isinstance(node, ActiveController | FollowingController) or (
-            isinstance(node, int) and self.is_controller(node)
-        ):
+        if isinstance(node, ActiveController | QuorumNode) or (isinstance(node, int) and self.is_controller(node)):
             cursor.fail("must be a broker, not the controller")
         return node
+
+    def controller(self, cursor: Cursor) -> NodeRef:
+        """Returns one of several controllers by id, name or role."""
+        node = self.node(cursor)
+        for problem in self.controller_problems(node):
+            cursor.fail(problem)
+        return node
+
+    def controller_problems(self, node: NodeRef) -> Iterator[str]:
+        """Yields why none of several controllers is meant."""
+        if self.controllers == 1:
+            yield "there is no quorum; the cluster has one controller (controllers: 3)"
+        elif isinstance(node, RoleNode | NodeGroup) or (isinstance(node, int) and not self.is_controller(node)):
+            yield f"must be a controller, {CONTROLLER} to {CONTROLLER + self.controllers - 1}"
+        else:
+            yield from self.node_problems(node)
 
     def broker_list(self, cursor: Cursor) -> tuple[NodeRef, ...]:
         """Returns brokers."""
@@ -295,7 +309,7 @@ class Names:
                 return node
             case ActiveController():
                 return node
-            case FollowingController() if self.controllers > 1:
+            case QuorumNode() if self.controllers > 1:
                 return node
             case int() if self._is_node(node):
                 return node
@@ -327,8 +341,8 @@ class Names:
                 yield f"whose {drawn_from.value}? Write {drawn_from.value}(PARTITION)"
             case DrawnNodes(count=count) if count > self.brokers:
                 yield f"there are only {self.brokers} brokers"
-            case FollowingController() if self.controllers == 1:
-                yield f"no controller follows another; {CONTROLLER} is the only one"
+            case QuorumNode() if self.controllers == 1:
+                yield f"there is no quorum; {CONTROLLER} is the only controller"
             case NamedNode(name=name) if name not in self._given:
                 yield f"no node {name!r}; there are {self._named_nodes}, and roles as leader(PARTITION)"
             case int() if not self._is_node(node):
@@ -338,9 +352,7 @@ class Names:
 
     def broker_problems(self, node: NodeRef) -> Iterator[str]:
         """Yields why no broker is meant."""
-        if (isinstance(node, int) and not 0 <= node < self.brokers) or isinstance(
-            node, ActiveController | FollowingController
-        ):
+        if (isinstance(node, int) and not 0 <= node < self.brokers) or isinstance(node, ActiveController | QuorumNode):
             yield f"no broker {node}; there are {self.broker_range}"
         elif not isinstance(node, int):
             yield from self.node_problems(node)

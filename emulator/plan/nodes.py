@@ -39,8 +39,6 @@ ACTIVE_CONTROLLER: Final = "active-controller"
 _LEADING_CONTROLLER: Final = "leader(controllers)"
 """Another word for it."""
 
-FOLLOWING_CONTROLLER: Final = "follower(controllers)"
-
 ZOOKEEPER_WORD: Final = "zookeeper"
 """The name of ``CONTROLLER`` in clusters with ZooKeeper."""
 
@@ -112,11 +110,26 @@ class ActiveController(msgspec.Struct, frozen=True, kw_only=True, tag="active-co
         return ACTIVE_CONTROLLER
 
 
-class FollowingController(msgspec.Struct, frozen=True, kw_only=True, tag="following-controller"):
-    """Of several controllers the one with the lowest id that is not active when the action is due."""
+class QuorumRole(Enum):
+    """Role of one of several controllers."""
+
+    FOLLOWER = "follower"
+    """Voter with the lowest id that does not lead."""
+
+    VOTER = "voter"
+    """Voter with the lowest id."""
+
+
+class QuorumNode(msgspec.Struct, frozen=True, kw_only=True, tag="quorum-role"):
+    """The controller that has a role in the quorum when the action is due; prints as ``voter(controllers)``."""
+
+    role: QuorumRole
 
     def __str__(self) -> str:
-        return FOLLOWING_CONTROLLER
+        return f"{self.role.value}(controllers)"
+
+
+_QUORUM_NODES: Final = {str(node): node for node in (QuorumNode(role=role) for role in QuorumRole)}
 
 
 class NamedNode(msgspec.Struct, frozen=True, kw_only=True, tag="name"):
@@ -178,7 +191,7 @@ class RackNodes(msgspec.Struct, frozen=True, kw_only=True, tag="rack"):
 NodeGroup: TypeAlias = DrawnNodes | RackNodes
 """Several brokers at once."""
 
-NodeRef: TypeAlias = NodeId | RoleNode | ActiveController | FollowingController | NamedNode | NodeGroup
+NodeRef: TypeAlias = NodeId | RoleNode | ActiveController | QuorumNode | NamedNode | NodeGroup
 """A node as people write it, or a group of them."""
 
 GROUP_WORDS: Final = ("any", "random", "rack")
@@ -223,8 +236,8 @@ def parse_node(text: str) -> NodeRef:
         return _WORDS[text]
     if text in (ACTIVE_CONTROLLER, _LEADING_CONTROLLER):
         return ActiveController()
-    if text == FOLLOWING_CONTROLLER:
-        return FollowingController()
+    if text in _QUORUM_NODES:
+        return _QUORUM_NODES[text]
     if text.isdecimal():
         return NodeId(int(text))
     group = _GROUP.fullmatch(text)

@@ -11,6 +11,7 @@ from laststand.emulator.autopsy.findings import (
     BrokerReturn,
     CandidateReport,
     Loss,
+    MetadataSource,
     PartitionAutopsy,
     SeveralLogs,
 )
@@ -302,4 +303,17 @@ def metadata_words(report: AutopsyReport) -> str:
     if report.metadata is None:
         return "no metadata log: whether a replica may lead is unknown"
     problem = "" if report.metadata.problem is None else f"; it is damaged: {report.metadata.problem}"
-    return f"committed state: {report.metadata.path}, up to offset {number(report.metadata.end_offset)}{problem}"
+    return (
+        f"committed state: {report.metadata.path}, up to offset {number(report.metadata.end_offset)}{problem}"
+        f"{_certainty(report.metadata)}"
+    )
+
+
+def _certainty(metadata: MetadataSource) -> str:
+    """Returns what voters' logs prove of the end of the newest copy, which may not have been committed."""
+    if len(metadata.voters) < 2:
+        return ""
+    voters = ", ".join(map(str, metadata.voters))
+    if metadata.committed_end_offset is None:
+        return f"; the logs of the voters {voters} do not prove that any of it was committed"
+    return f"; the logs of the voters {voters} prove all below {number(metadata.committed_end_offset)} committed"

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.voters import VoterError, add_voter, remove_voter
 from laststand.chaos.process.faults import execute
 from laststand.chaos.process.target import ProcessTarget
-from laststand.chaos.standing.voters import add_voter, remove_voter
 from laststand.emulator.client.active_controller import ActiveController
 from laststand.emulator.client.admin import AdminClient
 from laststand.emulator.client.admin_connection import AdminConnection
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.disk import Keep
-from laststand.emulator.core.errors import ConfigError, ErrorCode
+from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.metadata_journal import DIRECTORY
@@ -110,7 +110,7 @@ async def test_a_voter_is_removed_and_added_while_it_runs_and_after_it_was_down(
         assert await add_voter(admin, leader) == removed, "it is the same disk"
         found = await admin.describe_quorum()
         assert [voter.key.node_id for voter in found.voters] == list(CONTROLLERS)
-        with pytest.raises(ConfigError, match="no voter"):
+        with pytest.raises(VoterError, match="no voter"):
             await add_voter(admin, leader)
 
         assert (await execute(target, actions.ReplaceDisk(nodes=(leader,)))).bit
@@ -118,7 +118,7 @@ async def test_a_voter_is_removed_and_added_while_it_runs_and_after_it_was_down(
         assert await remove_voter(admin, leader, removed.directory_id) == removed
         added = await add_voter(admin, leader)
         assert added.directory_id != removed.directory_id, "it is another disk"
-        with pytest.raises(ConfigError, match="expected a voter"):
+        with pytest.raises(VoterError, match="expected a voter"):
             await remove_voter(admin, leader, "another-disk")
 
 

@@ -172,7 +172,7 @@ def test_the_answer_of_a_deposed_controller_that_arrives_late_is_not_heard(
     story.finish()
 
 
-@pytest.mark.parametrize("profile", ["quorum", "quorum-disks"])
+@pytest.mark.parametrize("profile", ["quorum", "quorum-disks", "quorum-voters"])
 def test_schedules_with_several_controllers_find_nothing_while_every_rule_is_on(profile: str) -> None:
     report = sweep(iter(range(4)), SweepOptions(profiles=(profile,)), keep_going=True)
     assert [str(finding) for schedule in report.findings for finding in schedule.outcome.findings] == []
@@ -185,6 +185,10 @@ def test_schedules_with_several_controllers_find_nothing_while_every_rule_is_on(
         ("directory_ids", "quorum-disks", {"Q3", "Q5"}),
         ("commit_own_epoch", "quorum", {"Q7"}),
         ("one_vote_per_epoch", "quorum", {"Q1"}),
+        ("missing_state_stops", "quorum-disks", {"Q6"}),
+        ("pre_vote", "quorum", {"Q8"}),
+        ("check_quorum", "quorum", {"Q9"}),
+        ("change_follows_commit", "quorum-voters", {"Q3"}),
     ],
 )
 def test_a_rule_that_is_switched_off_is_found_in_whole_clusters(rule: str, profile: str, checks: set[str]) -> None:

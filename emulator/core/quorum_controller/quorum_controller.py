@@ -15,6 +15,7 @@ Resignation counts at once. Kafka's controller hears of it with the next epoch a
 time is over does not answer as one.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import assert_never, get_args
 
@@ -46,6 +47,11 @@ from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, M
 QuorumControllerInput = inputs.ControllerInput | quorum_inputs.LogSynced
 _QUORUM_REQUESTS = get_args(QuorumRequest)
 _CONTROL = CauseId("quorum")
+
+
+def _offset_of(effect: node_effects.RecordEvent) -> int:
+    """Returns the metadata offset of what an event says was committed; 0 for other events."""
+    return getattr(effect.event, "metadata_offset", 0)
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -210,9 +216,10 @@ class QuorumController:
     def _commit(self, end_offset: MetadataOffset, cause_id: CauseId, *, led: bool) -> None:
         """Publishes what is committed, and lets out what has waited for that.
 
-        The leader writes the facts down, those of earlier epochs, too: their leader may have been killed before. One
-        that commits its own removal resigns with that, and led when the turn began.
+        The leader writes the facts down, by offset, those of earlier epochs, too: their leader may have been killed
+        before. One that commits its own removal resigns with that, and led when the turn began.
         """
+        writes_facts = led or isinstance(self.quorum.replica.state, Leader)
         log = self.quorum.replica.log
         unpublished = log.read(self.published_end_offset, batches_max=len(log.batches))
         self.published_end_offset = end_offset
@@ -226,22 +233,23 @@ class QuorumController:
             for effect in released
             if isinstance(effect, node_effects.PublishMetadata)
         }
-        facts: list[RecordFacts] = []
+        recorded = deque(effect for effect in released if isinstance(effect, node_effects.RecordEvent))
         for each in unpublished:
             if each.end_offset > end_offset:
                 break
             read = self._read(each, cause_id)
             if self._guard is not None:
                 self._guard.fold(read.batch)
+            is_own = self.active is not None and each.leader_epoch == self.controller_epoch
+            while is_own and recorded and _offset_of(recorded[0]) < each.end_offset:
+                self._effects.append(recorded.popleft())
+            if writes_facts and not (is_own and each.values):
+                self._effects.append(RecordFacts(base_offset=each.base_offset, events=read.events))
             cause = causes.get(each.base_offset, cause_id)
             self._effects.append(node_effects.PublishMetadata(batch=read.batch, cause_id=cause))
-            is_own = self.active is not None and each.leader_epoch == self.controller_epoch
-            if not (is_own and each.values):
-                facts.append(RecordFacts(base_offset=each.base_offset, events=read.events))
-        if led or isinstance(self.quorum.replica.state, Leader):
-            self._effects += facts
+        self._effects += recorded
         for effect in released:
-            if not isinstance(effect, node_effects.PublishMetadata):
+            if not isinstance(effect, node_effects.PublishMetadata | node_effects.RecordEvent):
                 self._take_active(effect)
 
     def _read(self, batch: QuorumBatch, cause_id: CauseId) -> CommittedBatch:

@@ -11,7 +11,7 @@ import msgspec
 
 from laststand.emulator.core import records
 from laststand.emulator.core.events import ControllerEvent, OtherRecordCommitted
-from laststand.emulator.core.quorum.batches import ControlRecord, LeaderChange, QuorumBatch
+from laststand.emulator.core.quorum.batches import ControlRecord, KRaftVoters, LeaderChange, QuorumBatch
 from laststand.emulator.core.types import CauseId, MetadataOffset
 
 
@@ -91,5 +91,11 @@ def decode_batch(batch: QuorumBatch, *, values: ValueCodec, cause_id: CauseId) -
 
 
 def _control_record(record: ControlRecord) -> records.ControlRecord:
-    leader_id = record.leader_id if isinstance(record, LeaderChange) else None
-    return records.ControlRecord(name=type(record).__name__, leader_id=leader_id)
+    name = type(record).__name__
+    match record:
+        case LeaderChange(leader_id=leader_id):
+            return records.ControlRecord(name=name, leader_id=leader_id)
+        case KRaftVoters(voters=voters):
+            return records.ControlRecord(name=name, voters=tuple(sorted(voters.node_ids)))
+        case _:
+            return records.ControlRecord(name=name)

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable
 from itertools import cycle
-from typing import assert_never
+from typing import assert_never, cast
 
-from laststand.emulator.core import admin_messages
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.quorum.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from laststand.emulator.core.types import ConfigResource, NodeId, TopicId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import MIN_ISR
 from laststand.emulator.plan.requests import permission_request, requests_of
-from laststand.emulator.simulator.actions.targets import find_broker
+from laststand.emulator.simulator.actions.targets import UNKNOWN_NODE, find_broker
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
 
@@ -42,6 +43,27 @@ def change_permissions(
         cluster.metadata_node.node_id, request, cause=f"{actions.spec_of(action).verb}-{action.operation}"
     )
     return actions.effective("asked the controller")
+
+
+def change_voters(cluster: SimulatedCluster, action: actions.VoterChange[NodeId]) -> actions.Outcome:
+    """Sends AddRaftVoter or RemoveRaftVoter past all links to the controller that was active last."""
+    if not cluster.has_quorum:
+        return actions.no_op("there is one controller")
+    voter = cluster.voter(action.node)
+    if isinstance(action, actions.AddVoter):
+        replica = cluster.quorum_replica(action.node)
+        if replica is None:
+            return UNKNOWN_NODE
+        if replica == voter:
+            return actions.no_op("it is a voter")
+        request: AddRaftVoterRequest | RemoveRaftVoterRequest = AddRaftVoterRequest(voter=replica, listener="")
+    elif voter is None:
+        return actions.no_op("it is no voter")
+    else:
+        replica, request = voter, RemoveRaftVoterRequest(voter=voter)
+    cause = f"{actions.spec_of(action).line_verb}-{action.node}"
+    cluster.clients.ask(cluster.metadata_node.node_id, cast(messages.Request, request), cause=cause)
+    return actions.effective(f"asked the controller about {replica}")
 
 
 def _ask_leader(cluster: SimulatedCluster, action: actions.DeleteRecords) -> actions.Outcome:

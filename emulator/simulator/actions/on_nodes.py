@@ -44,6 +44,8 @@ def start(cluster: SimulatedCluster, node_id: NodeId, action: actions.Start[Node
         cluster.set_era(node_id, action.era)
     if isinstance(node, BrokerNode):
         cluster.processes.start(node.broker_id)
+    elif node.refuses_to_start(cluster.rules_of(node_id)):
+        return actions.no_op("it has a log and no quorum-state (missing_state_stops)")
     else:
         cluster.processes.start_controller(node)
     seen = "runs" if node.core is not None else f"ended again: {os.strerror(errno.ENOSPC)}"
@@ -141,6 +143,15 @@ def replace_disk(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     else:
         return UNKNOWN_NODE
     return actions.effective("the disk is empty")
+
+
+def lose_quorum_state(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
+    """Ends a controller's process, and takes its file of epoch and vote."""
+    node = find_process(cluster, node_id)
+    if not isinstance(node, MetadataNode) or not cluster.has_quorum:
+        return actions.no_op("it has no quorum-state")
+    cluster.processes.kill_controller(node)
+    return actions.effective("the file is gone") if node.lose_election() else actions.no_op("there was no quorum-state")
 
 
 def limit_disk(cluster: SimulatedCluster, node_id: NodeId, room: int | None) -> actions.Outcome:

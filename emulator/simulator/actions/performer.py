@@ -14,7 +14,7 @@ from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
 from laststand.emulator.plan.fields import TRANSACTIONAL
 from laststand.emulator.simulator.actions import on_links, on_nodes
-from laststand.emulator.simulator.actions.administration import administer, change_permissions
+from laststand.emulator.simulator.actions.administration import administer, change_permissions, change_voters
 from laststand.emulator.simulator.actions.targets import on_each
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
@@ -84,6 +84,8 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return on_each(nodes, lambda node_id: on_nodes.arm_crash(cluster, node_id, action))
         case actions.ReplaceDisk(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.replace_disk(cluster, node_id))
+        case actions.LoseQuorumState(nodes=nodes):
+            return on_each(nodes, lambda node_id: on_nodes.lose_quorum_state(cluster, node_id))
         case actions.Start(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.start(cluster, node_id, action))
         case actions.Stop(nodes=nodes):
@@ -164,6 +166,8 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             | actions.DeleteRecords()
         ):
             return administer(cluster, action)
+        case actions.AddVoter() | actions.RemoveVoter():
+            return change_voters(cluster, action)
         case _:
             assert_never(action)
 

@@ -27,6 +27,7 @@ from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.promises import is_promised_by_all
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerId,
@@ -330,6 +331,19 @@ class SimulatedCluster:
         """Returns whether every process so far promised what a check looks for."""
         processes = self.processes
         return is_promised_by_all(check_id, (*processes.controller_rules.values(), *processes.broker_rules.values()))
+
+    def quorum_replica(self, node_id: NodeId) -> ReplicaKey | None:
+        """Returns which replica of the quorum a controller is, with the disk that it has now."""
+        return None
+
+    @property
+    def has_settled_voters(self) -> bool:
+        """One of several controllers leads, and the set of voters is committed."""
+        return False
+
+    def voter(self, node_id: NodeId) -> ReplicaKey | None:
+        """Returns as which replica a controller is a voter, perhaps with a disk that it had before."""
+        return None
 
     # --- Time -------------------------------------------------------------------------------------------------------
 

@@ -155,8 +155,8 @@ class Processes:
     # --- Controllers ------------------------------------------------------------------------------------------------
 
     def start_controller(self, node: MetadataNode) -> None:
-        """Starts a controller on its log; no effect if it runs."""
-        if node.core is None:
+        """Starts a controller on its log; no effect if it runs, or refuses what is on its disk."""
+        if node.core is None and not node.refuses_to_start(self.rules_of(node.node_id)):
             unreported = node.boot(self.rules_of(node.node_id), self._properties)
             self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
             for event in unreported:

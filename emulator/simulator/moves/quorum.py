@@ -69,8 +69,122 @@ def _replace_disk_while_another_lags(view: ClusterView) -> Actions:
     ]
 
 
+def _lose_quorum_state(view: ClusterView) -> Actions:
+    """Q01: a voter forgets for whom it has voted, in the middle of elections."""
+    if not _have_first_disks(view):
+        return []
+    voter = view.schedule.choice([node for node in view.cluster.metadata_nodes if node != view.controller_id])
+    return [
+        actions.Kill(nodes=(view.controller_id,)),
+        actions.Wait(duration_ms=view.schedule.randint(100, 500)),
+        actions.LoseQuorumState(nodes=(voter,)),
+        actions.Start(nodes=tuple(sorted((view.controller_id, voter)))),
+    ]
+
+
 def _have_first_disks(view: ClusterView) -> bool:
-    return all(node.has_first_disk for node in view.cluster.metadata_nodes.values())
+    """Returns whether no controller was damaged yet; one may be, and two of three are a majority."""
+    nodes = view.cluster.metadata_nodes.values()
+    return all(node.has_first_disk and node.has_state for node in nodes)
+
+
+def _add_voter(view: ClusterView) -> Actions:
+    return [actions.AddVoter(node=view.schedule.choice(list(view.cluster.metadata_nodes)))]
+
+
+def _remove_voter(view: ClusterView) -> Actions:
+    """The leader itself as often as all others together; two voters are left at least.
+
+    A voter whose disk is gone is the first to go: two of three that are no more cannot be voted out.
+    """
+    voters = _voters(view)
+    if len(voters) < 3:
+        return []
+    removed = _voter_without_disk(view) or _draw_of(view, voters)
+    return [actions.RemoveVoter(node=removed), actions.Wait(duration_ms=view.schedule.choice((5, 50)))]
+
+
+def _remove_and_add_voter(view: ClusterView) -> Actions:
+    """A voter is an observer for a while; perhaps its log lags when it is added again."""
+    voters = _voters(view)
+    if len(voters) < 3 or _voter_without_disk(view) is not None:
+        return []
+    voter = _draw_of(view, voters)
+    is_down = view.schedule.random() < 0.3
+    return [
+        actions.RemoveVoter(node=voter),
+        actions.Wait(duration_ms=view.schedule.choice((1, 50, 400))),
+        *([actions.Kill(nodes=(voter,))] if is_down else []),
+        actions.Wait(duration_ms=view.schedule.choice((1, 50, 400))),
+        *([actions.Start(nodes=(voter,))] if is_down else []),
+        actions.Wait(duration_ms=view.schedule.choice((1, 50, 400))),
+        actions.AddVoter(node=voter),
+        actions.Wait(duration_ms=view.schedule.choice((1, 100))),
+    ]
+
+
+def _remove_two_voters(view: ClusterView) -> Actions:
+    """Q28: a leader that is cut off is asked for two changes: after both it would be a majority of its own."""
+    voters, leader = _voters(view), view.controller_id
+    if len(voters) < 3 or leader not in voters or _voter_without_disk(view) is not None:
+        return []
+    others = [voter for voter in voters if voter != leader]
+    cuts = _cuts_around(view, leader)
+    # The leader takes no second change before it has answered the first, if only that it takes too long.
+    answered_ms = view.cluster.properties.controller_quorum_request_timeout_ms
+    pause = actions.Wait(duration_ms=answered_ms + view.schedule.choice((5, 40)))
+    return [
+        *(actions.Cut(link=link) for link in cuts),
+        *(action for voter in others for action in (actions.RemoveVoter(node=voter), pause)),
+        actions.Wait(duration_ms=view.schedule.randint(300, 900)),
+        *(actions.HealLink(link=link) for link in cuts),
+        actions.Wait(duration_ms=view.schedule.randint(50, 400)),
+        *(action for voter in others for action in (actions.AddVoter(node=voter), pause)),
+    ]
+
+
+def _cuts_around(view: ClusterView, voter: NodeId) -> list[Link[NodeId]]:
+    """Returns the links between a controller and all others."""
+    others = [node for node in view.cluster.metadata_nodes if node != voter]
+    return [link for other in others for link in (Link(voter, other), Link(other, voter))]
+
+
+def _replace_disk_in_order(view: ClusterView) -> Actions:
+    """The documented order: the node comes back as an observer, catches up, and its old disk makes room for the new."""
+    voters = _voters(view)
+    if _voter_without_disk(view) is not None or len(voters) < 3:
+        return []
+    voter = _draw_of(view, voters)
+    return [
+        actions.ReplaceDisk(nodes=(voter,)),
+        actions.Start(nodes=(voter,)),
+        actions.Wait(duration_ms=view.schedule.randint(100, 900)),
+        actions.RemoveVoter(node=voter),
+        actions.Wait(duration_ms=view.schedule.randint(50, 400)),
+        actions.AddVoter(node=voter),
+        actions.Wait(duration_ms=view.schedule.randint(50, 400)),
+    ]
+
+
+def _voters(view: ClusterView) -> tuple[NodeId, ...]:
+    """Returns the voters; none while a change of them is undecided, or nobody leads: an administrator looks first."""
+    if not view.cluster.has_settled_voters:
+        return ()
+    return tuple(node for node in view.cluster.metadata_nodes if view.cluster.voter(node) is not None)
+
+
+def _draw_of(view: ClusterView, voters: tuple[NodeId, ...]) -> NodeId:
+    leader = [view.controller_id] * (len(voters) - 1) if view.controller_id in voters else []
+    return view.schedule.choice([*leader, *voters])
+
+
+def _voter_without_disk(view: ClusterView) -> NodeId | None:
+    """Returns the voter that has not the disk with which it became one."""
+    cluster = view.cluster
+    return next(
+        (node for node in cluster.metadata_nodes if cluster.voter(node) not in (None, cluster.quorum_replica(node))),
+        None,
+    )
 
 
 def _cut_voters(view: ClusterView) -> Actions:
@@ -81,8 +195,7 @@ def _cut_voters(view: ClusterView) -> Actions:
 def _isolate_voter(view: ClusterView) -> Actions:
     """A controller is cut off from the others; brokers still reach it."""
     voter = _draw_voter(view)
-    others = [node for node in view.cluster.metadata_nodes if node != voter]
-    cuts = [link for other in others for link in (Link(voter, other), Link(other, voter))]
+    cuts = _cuts_around(view, voter)
     return [
         *(actions.Cut(link=link) for link in cuts),
         actions.Wait(duration_ms=view.schedule.randint(50, 900)),
@@ -113,8 +226,7 @@ def _late_answer(view: ClusterView) -> Actions:
         return []
     controller, api = view.controller_id, view.network.choice(("AlterPartition", "BrokerHeartbeat"))
     answers = Channel(NodeId(led.leader), controller, api, Way.RESPONSE)
-    others = [node for node in view.cluster.metadata_nodes if node != controller]
-    cuts = [link for other in others for link in (Link(controller, other), Link(other, controller))]
+    cuts = _cuts_around(view, controller)
     followers = [member for member in led.state.isr if member != led.leader]
     lag = [actions.Expire(nodes=(view.schedule.choice(followers),))] if followers else []
     return [
@@ -132,7 +244,13 @@ QUORUM_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "kill_voter": _kill_voter,
         "power_loss_voters": _power_loss_voters,
         "replace_voters_disk": _replace_voters_disk,
+        "lose_quorum_state": _lose_quorum_state,
         "replace_disk_while_another_lags": _replace_disk_while_another_lags,
+        "add_voter": _add_voter,
+        "remove_voter": _remove_voter,
+        "remove_and_add_voter": _remove_and_add_voter,
+        "remove_two_voters": _remove_two_voters,
+        "replace_disk_in_order": _replace_disk_in_order,
         "cut_voters": _cut_voters,
         "isolate_voter": _isolate_voter,
         "hold_vote": _hold_vote,

@@ -237,6 +237,19 @@ class MetadataNode(Node[inputs.ControllerInput]):
         """Creates a new process; returns the events that its predecessor did not report."""
         raise NotImplementedError
 
+    def refuses_to_start(self, switches: Switches) -> bool:
+        """Returns whether a process would end at once because of what is missing on its disk."""
+        return False
+
+    def lose_election(self) -> bool:
+        """Loses the file of epoch and vote; returns whether there was one."""
+        return False
+
+    @property
+    def has_state(self) -> bool:
+        """Its file of epoch and vote is there, if it needs one."""
+        return True
+
     @property
     def has_first_disk(self) -> bool:
         """Its disk was never replaced."""

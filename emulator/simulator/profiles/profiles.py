@@ -10,7 +10,7 @@ from laststand.emulator.simulator.profiles.administrators import ADMINISTRATORS
 from laststand.emulator.simulator.profiles.faults import FAULTS
 from laststand.emulator.simulator.profiles.mixed import MIXED
 from laststand.emulator.simulator.profiles.profile import Profile
-from laststand.emulator.simulator.profiles.quorum import QUORUM, QUORUM_DISKS
+from laststand.emulator.simulator.profiles.quorum import QUORUMS
 from laststand.emulator.simulator.profiles.races import RACES
 from laststand.emulator.simulator.profiles.segments import SEGMENTS
 from laststand.emulator.simulator.profiles.transactions import TRANSACTIONS
@@ -33,7 +33,7 @@ ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {
         **PROFILES,
         **ZOOKEEPER_PROFILES,
-        **{profile.name: profile for profile in (STRAYS, QUORUM, QUORUM_DISKS, *TRANSACTIONS, *MIXED, SEGMENTS)},
+        **{profile.name: profile for profile in (STRAYS, *QUORUMS, *TRANSACTIONS, *MIXED, SEGMENTS)},
     }
 )
 """All profiles, and those that are drawn only where they are named."""

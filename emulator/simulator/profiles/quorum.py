@@ -37,6 +37,7 @@ QUORUM_DISKS: Final = Profile(
         "power_loss_voters": 7,
         "replace_voters_disk": 2,
         "replace_disk_while_another_lags": 3,
+        "lose_quorum_state": 2,
         "isolate_voter": 3,
         "hold_voter_sync": 5,
         "hold_vote": 3,
@@ -46,3 +47,29 @@ QUORUM_DISKS: Final = Profile(
     },
 )
 """Controllers lose power, and one of them its disk."""
+
+QUORUM_VOTERS: Final = Profile(
+    name="quorum-voters",
+    controllers=3,
+    weights={
+        **COMMON,
+        "add_voter": 6,
+        "remove_voter": 4,
+        "remove_and_add_voter": 5,
+        "remove_two_voters": 3,
+        "replace_disk_in_order": 4,
+        "kill_voter": 4,
+        "power_loss_voters": 3,
+        "isolate_voter": 4,
+        "cut_voters": 3,
+        "hold_vote": 3,
+        "hold_voter_sync": 3,
+        "depose": 2,
+        "expire": 3,
+        "lag": 3,
+    },
+)
+"""Voters are removed and added, the leader and one with another disk among them."""
+
+QUORUMS: Final = (QUORUM, QUORUM_DISKS, QUORUM_VOTERS)
+"""All of them."""

@@ -120,6 +120,21 @@ class QuorumControllerNode(MetadataNode):
         self.disk = MetadataDisk(DirectoryId(f"disk-{self.node_id}-{self._disks}"))
         self._settings = replace(self._settings, key=ReplicaKey(self.node_id, self.disk.directory_id))
 
+    def refuses_to_start(self, switches: Switches) -> bool:
+        """Returns whether ``quorum-state`` is missing beside a log, and that matters."""
+        return switches.missing_state_stops and self.disk.election is None and bool(self.disk.batches)
+
+    def lose_election(self) -> bool:
+        """Loses ``quorum-state``; returns whether there was one."""
+        had = self.disk.election is not None
+        self.disk.lose_election()
+        return had
+
+    @property
+    def has_state(self) -> bool:
+        """``quorum-state`` is there, or nothing would miss it."""
+        return self.disk.election is not None or not self.disk.batches
+
     def lose_unsynced(self) -> None:
         """Leaves what a power loss leaves."""
         self.disk.lose_power(kept=0)

@@ -26,9 +26,10 @@ from laststand.emulator.plan.nodes import CONTROLLER, controller_ids
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.network.streams import MetadataStreams, Streams
 from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, BrokerNode, InputT, MetadataNode, Node
+from laststand.emulator.simulator.quorum.availability import QuorumAvailability
 from laststand.emulator.simulator.quorum.cluster import complete_sync, sync_channel
 from laststand.emulator.simulator.quorum.controller_node import QuorumControllerNode
-from laststand.emulator.simulator.quorum.oracle import PROMISE_OF, QuorumOracle
+from laststand.emulator.simulator.quorum.oracle import PROMISE_OF, QuorumOracle, voters_in
 
 
 class ControllersCluster(SimulatedCluster):
@@ -66,6 +67,19 @@ class ControllersCluster(SimulatedCluster):
         self.quorum_oracle.first_disks = disks
         self.quorum_oracle.members = self.controllers
         self._reported_findings = 0
+        timeouts_ms = self.properties.controller_quorum_fetch_timeout_ms
+        self._availability = QuorumAvailability(
+            self.controllers,
+            self,
+            self.network,
+            settle_ms=2 * timeouts_ms
+            + 4 * self.properties.controller_quorum_election_timeout_ms
+            + self.properties.controller_quorum_request_timeout_ms,
+            resign_ms=timeouts_ms * 3 // 2,
+            voters=lambda: tuple(voter.node_id for voter in self.voters),
+            report=self._report_once,
+        )
+        self._reported: set[str] = set()
         self._committed: list[records.MetadataBatch] = []
         self._image = MetadataImage()
         self._reported_end_offset = MetadataOffset(0)
@@ -116,6 +130,28 @@ class ControllersCluster(SimulatedCluster):
         """Returns the epoch that a controller leads."""
         return self.controllers[node_id].leader_epoch
 
+    def quorum_replica(self, node_id: NodeId) -> ReplicaKey | None:
+        """Returns which replica of the quorum a controller is, with the disk that it has now."""
+        node = self.controllers.get(node_id)
+        return None if node is None else ReplicaKey(node_id, node.disk.directory_id)
+
+    @property
+    def voters(self) -> tuple[ReplicaKey, ...]:
+        """The voters by the log of the controller that was the last one to become active."""
+        return voters_in(self.metadata_node.disk) or self.quorum_oracle.formatted
+
+    @property
+    def has_settled_voters(self) -> bool:
+        """A controller leads, and the set of voters is committed."""
+        node = self.metadata_node
+        if node.process is None or node.served_epoch is None:
+            return False
+        return (node.process.quorum.replica.log.voters_offset or 0) < node.committed_end_offset
+
+    def voter(self, node_id: NodeId) -> ReplicaKey | None:
+        """Returns as which replica a controller is a voter, perhaps with a disk that it had before."""
+        return next((voter for voter in self.voters if voter.node_id == node_id), None)
+
     @property
     def is_metadata_sound(self) -> bool:
         """Every controller runs as it should, one of them is active, and nothing is wrong between them."""
@@ -138,6 +174,14 @@ class ControllersCluster(SimulatedCluster):
 
     # --- Processes --------------------------------------------------------------------------------------------------
 
+    def is_sound(self, node_id: NodeId) -> bool:
+        """Returns whether a controller runs as it should."""
+        return self.runs_soundly(self.controllers[node_id])
+
+    def is_running(self, node_id: NodeId) -> bool:
+        """Returns whether a controller has a process, paused or not."""
+        return self.controllers[node_id].core is not None
+
     def _step(self, node: Node[InputT], incoming: InputT | inputs.TimerFired) -> None:
         try:
             super()._step(node, incoming)
@@ -151,6 +195,7 @@ class ControllersCluster(SimulatedCluster):
 
     def _report_step(self, node: MetadataNode, incoming: object, taken: Sequence[effects.Effect]) -> None:
         assert isinstance(node, QuorumControllerNode)
+        self._availability.look(self.queue.now_ms)
         process = node.process
         if self.on_controller_step is None or process is None or process.active is None:
             return
@@ -180,6 +225,7 @@ class ControllersCluster(SimulatedCluster):
             case quorum_effects.RecordQuorumEvent(event=evidence):
                 self.quorum_oracle.now_ms = self.queue.now_ms
                 self.quorum_oracle.recorded(node, evidence)
+                self._availability.recorded(node.node_id, evidence, self.queue.now_ms)
                 self._report_findings()
             case effects.PublishMetadata(batch=batch, cause_id=cause_id):
                 self._publish(node, batch, cause_id)
@@ -239,6 +285,11 @@ class ControllersCluster(SimulatedCluster):
         """Judges the controllers' logs at the end of a run."""
         self.quorum_oracle.finish()
         self._report_findings()
+
+    def _report_once(self, check_id: str, text: str) -> None:
+        if check_id not in self._reported and self.on_broken_promise is not None:
+            self._reported.add(check_id)
+            self.on_broken_promise(check_id, text)
 
     def _report_findings(self) -> None:
         findings = self.quorum_oracle.findings

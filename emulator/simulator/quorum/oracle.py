@@ -41,7 +41,7 @@ class QuorumCheck(Enum):
     """The last leader has every record that was committed."""
 
     MONOTONIC_HIGH_WATERMARK = "MonotonicHighWatermark"
-    """The high watermark never falls within a process, nor from one leader to the next."""
+    """The high watermark never falls within a process, and the log is never cut below it."""
 
     MONOTONIC_EPOCH = "MonotonicEpoch"
     """A replica's epoch never falls, over all of its processes; nor do the epochs of a log."""
@@ -86,7 +86,6 @@ _OF_WHAT_WAS_COMMITTED: Final = frozenset(
         QuorumCheck.CLAIM_COMPLETE,
         QuorumCheck.STATE_MACHINE_SAFETY,
         QuorumCheck.COMMITTED_STAYS,
-        QuorumCheck.MONOTONIC_HIGH_WATERMARK,
     }
 )
 """Promised while fewer than a majority of the disks were lost."""
@@ -162,6 +161,9 @@ class QuorumOracle:
         self._committed: list[tuple[QuorumBatch, LeaderEpoch]] = []
         self.committed_end_offset = _NOTHING
         self._disks: dict[ReplicaKey, MetadataDisk] = {}
+        self._present_disks: dict[NodeId, DirectoryId] = {}
+        self._lost: dict[NodeId, MetadataOffset] = {}
+        self._has_lost_a_majority = False
         self._sums: dict[MetadataOffset, bytes] = {}
 
     @property
@@ -171,11 +173,24 @@ class QuorumOracle:
 
     @property
     def lost_a_majority(self) -> bool:
-        """So many disks were replaced that what was committed need not be left."""
-        lost = [
-            node_id for node_id, disk in self.first_disks.items() if self.members[node_id].disk.directory_id != disk
-        ]
-        return 2 * len(lost) > len(self.first_disks) > 0
+        """So many voters had lost their disks at one time that what was committed need not be left."""
+        self._note_disks()
+        return self._has_lost_a_majority
+
+    def _note_disks(self) -> None:
+        """A disk that was replaced counts again once it has what was committed before."""
+        for node_id, disk in self.first_disks.items():
+            present = self.members[node_id].disk
+            if present.directory_id != self._present_disks.get(node_id, disk):
+                self._present_disks[node_id] = present.directory_id
+                self._lost[node_id] = self.committed_end_offset
+            if node_id in self._lost and present.durable_end_offset >= self._lost[node_id]:
+                del self._lost[node_id]
+        if self._lost:
+            last = self._disks[max(self._leaders.items())[1]] if self._leaders else None
+            voters = (None if last is None else voters_in(last)) or self.formatted
+            lost = [voter for voter in voters if voter.node_id in self._lost]
+            self._has_lost_a_majority = self._has_lost_a_majority or 2 * len(lost) > len(voters)
 
     def find(self, check: QuorumCheck, text: str) -> None:
         """Notes that a check fired; the first one of a kind is enough."""
@@ -188,6 +203,7 @@ class QuorumOracle:
 
     def recorded(self, member: JudgedMember, event: events.QuorumEvent) -> None:
         """Judges an event."""
+        self._note_disks()
         key = ReplicaKey(member.node_id, member.disk.directory_id)
         self._disks[key] = member.disk
         if event.leader_epoch < self._epochs.get(key, 0):
@@ -206,6 +222,11 @@ class QuorumOracle:
                     self.find(QuorumCheck.CLAIM_COMPLETE, text)
             case events.HighWatermarkAdvanced():
                 self._judge_high_watermark(key, member, event)
+            case events.LogTruncated():
+                exposed = self._exposed.get((key, member.incarnation), 0)
+                if event.end_offset < exposed:
+                    text = f"{key} cuts its log at {event.end_offset}, and has exposed {exposed}"
+                    self.find(QuorumCheck.MONOTONIC_HIGH_WATERMARK, text)
             case _:
                 pass
 
@@ -243,7 +264,7 @@ class QuorumOracle:
         older = [end for epoch, end in self._exposed_by_leaders.items() if epoch < event.leader_epoch]
         if event.leader_epoch not in self._exposed_by_leaders and event.high_watermark < max(older, default=0):
             text = f"{key} exposes {event.high_watermark} first, a leader before {max(older)}"
-            self.find(QuorumCheck.MONOTONIC_HIGH_WATERMARK, text)
+            self.find(QuorumCheck.LEADER_COMPLETENESS, text)
         self._exposed_by_leaders[event.leader_epoch] = event.high_watermark
         if event.high_watermark <= self._starts[event.leader_epoch]:
             text = f"{key} commits {event.high_watermark}, its epoch begins at {self._starts[event.leader_epoch]}"

@@ -20,6 +20,12 @@ COMPARED: Final = frozenset(
 )
 """Events of metadata records that are kept in the log, too."""
 
+
+class _VoterOrder(msgspec.Struct):
+    voter: tuple[int, str | None]
+
+
+_VOTER: Final = msgspec.json.Decoder(_VoterOrder)
 _NO_CAUSE: Final = CauseId("")
 _FIRST_PLACE: Final = (-1, -1, -1)
 
@@ -93,10 +99,36 @@ class Quorum:
 
     @property
     def lost_a_majority(self) -> bool:
-        """So many disks of controllers were replaced that what was committed need not be left."""
-        faults = (each.event for each in self._table.of(events.FaultInjected))
-        lost = {node for fault in faults if fault.fault == NEW_DISK for node in fault.nodes}
-        return 2 * len(lost & self.controllers) > len(self.controllers)
+        """So many disks of controllers were lost at one time that what was committed need not be left.
+
+        A disk that was replaced counts again once its controller knows what was committed before. Who was removed from
+        the voters counts neither way.
+        """
+        happened: list[CollectedEvent[events.FaultInjected | events.MetadataCommittedUpTo | events.OrderGiven]] = [
+            *self._table.of(events.FaultInjected),
+            *self._table.of(events.MetadataCommittedUpTo),
+            *self._table.of(events.OrderGiven),
+        ]
+        lost: dict[int, int] = {}
+        removed: set[int] = set()
+        committed = 0
+        for each in sorted(happened, key=place_of):
+            match each.event:
+                case events.FaultInjected(fault=fault, nodes=nodes) if fault == NEW_DISK:
+                    lost.update(dict.fromkeys(self.controllers.intersection(nodes), committed))
+                case events.MetadataCommittedUpTo(high_watermark=high_watermark, is_leader=is_leader):
+                    committed = max(committed, high_watermark) if is_leader else committed
+                    if high_watermark >= lost.get(each.node, high_watermark + 1):
+                        del lost[each.node]
+                case events.OrderGiven(api="RemoveRaftVoter", order=order):
+                    removed.add(_voter_of(order))
+                case events.OrderGiven(api="AddRaftVoter", order=order):
+                    removed.discard(_voter_of(order))
+                case _:
+                    pass
+            if 2 * len(lost.keys() - removed) > len(self.controllers - removed):
+                return True
+        return False
 
     @cached_property
     def forgotten(self) -> tuple[Forgotten, ...]:
@@ -171,6 +203,12 @@ class Quorum:
         """Yields what controllers reported of committed records."""
         for kind in sorted(COMPARED, key=lambda kind: kind.__name__):
             yield from self._table.of(kind)
+
+
+def _voter_of(order: str) -> int:
+    """Returns the node that AddRaftVoter or RemoveRaftVoter is about."""
+    node_id, _ = _VOTER.decode(order).voter
+    return node_id
 
 
 def record_key(event: events.Event) -> RecordKey:

@@ -64,7 +64,7 @@ def add(node: int, place: Path, output: Output) -> None:
     A controller that is down is started; it is an observer until the voters have it. One with another disk than it had
     is another voter (KIP-853): remove the old one first.
     """
-    from laststand.chaos.standing.voters import add_voter
+    from laststand.chaos.play.voters import add_voter
 
     directory, controllers = _quorum_at(place)
     node_id = _controller(node, controllers)
@@ -84,7 +84,7 @@ def remove(node: int, directory_id: str | None, place: Path, output: Output) -> 
 
     It goes on running, and nobody counts it; stop it with ``laststand chaos stop``.
     """
-    from laststand.chaos.standing.voters import remove_voter
+    from laststand.chaos.play.voters import remove_voter
 
     directory, controllers = _quorum_at(place)
     node_id = _controller(node, controllers)

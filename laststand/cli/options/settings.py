@@ -59,6 +59,7 @@ PROFILE_NAMES: Final = (
     "zk-strays",
     "quorum",
     "quorum-disks",
+    "quorum-voters",
     "transactions",
     "transactions-restarts",
     "groups",

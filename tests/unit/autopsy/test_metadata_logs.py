@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from laststand.cli.main import cli
 from laststand.cli.program.user_error import UserError
+from laststand.emulator.autopsy.autopsy import examine
 from laststand.emulator.autopsy.log_directories import find_log_directories
 from laststand.emulator.autopsy.metadata_logs import Committed, ComparedLogs, Told, compare_metadata_logs
 from laststand.emulator.core import records
@@ -134,3 +135,14 @@ def test_a_directory_without_a_metadata_log_is_refused(tmp_path: Path) -> None:
         result = CliRunner().invoke(cli, ["inspect", "metadata", "--dir", str(place)])
         assert isinstance(result.exception, UserError)
         assert problem in str(result.exception)
+
+
+def test_autopsy_takes_the_log_of_the_newest_epoch_and_says_what_voters_prove(tmp_path: Path) -> None:
+    """The log of a deposed controller is longer, and its end was never committed."""
+    write(tmp_path, NODES[0], 1, 1, 1, 1, name="deposed")
+    write(tmp_path, NODES[1], 1, 2)
+    write(tmp_path, NODES[2], 1, 2)
+    source = examine(find_log_directories([str(tmp_path)])).metadata
+    assert source is not None
+    assert (source.end_offset, source.voters, source.committed_end_offset) == (4, (100, 101, 102), 4)
+    assert "nodes/100" not in source.path

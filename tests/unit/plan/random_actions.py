@@ -61,6 +61,7 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
         fields.Principals: st.lists(st.one_of(_NODE, st.just(CLIENT)), min_size=1, max_size=3, unique=True).map(tuple),
         fields.TopicOption: st.sampled_from([None, "orders", "re-funds"]),
         fields.Disks: st.lists(_BROKER, min_size=1, max_size=3, unique=True).map(tuple),
+        fields.ControllerField: st.sampled_from([NodeId(100), NodeId(102)]),
         fields.Brokers: st.lists(_BROKER, min_size=1, max_size=3, unique=True).map(tuple),
         fields.Ends: _LINK,
         fields.Arrow: _LINK,
@@ -121,6 +122,11 @@ ACTIONS: Final[st.SearchStrategy[actions.Action]] = st.one_of(
 """Any action that can be performed and that both notations can say."""
 
 
-def names() -> Names:
+def names(*, controllers: int = 3) -> Names:
     """Returns what these actions may name."""
-    return Names(brokers=BROKERS, partitions=PARTITIONS, producers=tuple(fields.PLANNED_PRODUCERS.values()))
+    return Names(
+        brokers=BROKERS,
+        controllers=controllers,
+        partitions=PARTITIONS,
+        producers=tuple(fields.PLANNED_PRODUCERS.values()),
+    )

@@ -37,6 +37,7 @@ BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(
             (
                 Fault("disk_error", NodeId(1)),
                 Fault("kill", NodeId(1)),
+                Fault("lose_quorum_state", NodeId(1)),
                 Fault("power_loss", NodeId(1)),
                 Fault("replace_disk", NodeId(1)),
                 Fault("stop", NodeId(1)),
@@ -79,7 +80,7 @@ def examples() -> list[actions.Action]:
 @pytest.mark.parametrize("action", examples(), ids=lambda action: type(action).__name__)
 def test_a_fault_can_be_ended_by_another_action_than_by_healing_everything(action: actions.Action) -> None:
     menders = [each for each in examples() if not isinstance(each, actions.HealAll)]
-    menders += [actions.ClockRate(nodes=(NodeId(1),), rate_ppm=1_000_000)]
+    menders += [actions.ClockRate(nodes=(NodeId(1),), rate_ppm=1_000_000), actions.Start(nodes=(NodeId(101),))]
     menders += [actions.Release(channel=each.channel) for each in examples() if isinstance(each, actions.OnChannel)]
     ended = {fault for mender in menders for fault in ended_by(mender, broken=())}
     for fault in faults_of(action):

@@ -9,7 +9,7 @@ from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.plan import Plan, parse_plan
 from laststand.emulator.plan.plan_lint import find_problem, problems, refusal
-from tests.unit.plan.test_lines import names
+from tests.unit.plan.test_lines import PARTITIONS, names
 
 PLAN = parse_plan("cluster brokers=3\ntopic orders replicas=(0,1,2)\n")
 
@@ -54,7 +54,8 @@ def test_what_can_never_do_anything(line: str, problem: str) -> None:
 @pytest.mark.parametrize("row", actions.ACTION_SPECS.values(), ids=lambda row: row.kind.__name__)
 def test_examples_have_no_problem(row: object) -> None:
     spec = next(each for each in actions.ACTION_SPECS.values() if each is row)
-    assert list(problems(parse_action(spec.example, names()), names())) == []
+    known = Names(brokers=4, controllers=3, partitions=PARTITIONS)
+    assert list(problems(parse_action(spec.example, known), known)) == []
 
 
 @pytest.mark.parametrize("verb", ["kill", "start", "stop", "pause", "resume", "isolate", "rejoin"])

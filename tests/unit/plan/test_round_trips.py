@@ -43,6 +43,6 @@ def test_an_action_that_can_be_read_has_no_problem(action: actions.Action) -> No
 
 @given(action=ACTIONS)
 def test_plans(action: actions.Action) -> None:
-    plan = Plan(brokers=4, switches=(("elr", "off"),), topics=TOPICS, actions=(action,))
+    plan = Plan(brokers=4, controllers=3, switches=(("elr", "off"),), topics=TOPICS, actions=(action,))
     assert parse_plan(format_plan(plan)) == plan
     assert read_plan_yaml(Path("plan.yaml"), format_plan_yaml(plan, name="a")) == plan

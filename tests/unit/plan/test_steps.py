@@ -245,6 +245,6 @@ def test_names_of_clients_are_words_that_mean_nothing_else(names: tuple[str, ...
 )
 def test_what_is_no_step_is_said_with_its_place(text: str, complaint: str) -> None:
     with pytest.raises(ScenarioError) as raised:
-        read_text(text, names(), path=Path("plan"))
+        read_text(text, names(controllers=1), path=Path("plan"))
     assert complaint in str(raised.value)
     assert raised.value.line == 1

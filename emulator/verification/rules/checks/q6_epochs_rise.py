@@ -1,4 +1,7 @@
-"""Q6 EpochsRise: neither the epoch of a controller's disk nor the high watermark of its process ever falls."""
+"""Q6 EpochsRise: neither the epoch of a controller's disk nor the high watermark of its process ever falls.
+
+Nor is a log cut below what its process knew to be committed.
+"""
 
 from collections.abc import Iterator
 
@@ -32,8 +35,21 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
             yield Finding(epoch, f"controller {each.node} fell from epoch {epochs[disk]} of the quorum to {epoch}")
         epochs[disk] = max(epochs.get(disk, 0), epoch)
     exposed: dict[tuple[int, int], int] = {}
-    for moved in sorted(cluster.events.of(events.MetadataCommittedUpTo), key=place_of):
-        process, end = (moved.node, moved.incarnation), moved.event.high_watermark
+    moves: list[CollectedEvent[events.MetadataCommittedUpTo | events.MetadataTruncated]] = [
+        *cluster.events.of(events.MetadataCommittedUpTo),
+        *cluster.events.of(events.MetadataTruncated),
+    ]
+    for moved in sorted(moves, key=place_of):
+        process = (moved.node, moved.incarnation)
+        if isinstance(moved.event, events.MetadataTruncated):
+            if moved.event.new_end_offset < exposed.get(process, 0):
+                yield Finding(
+                    moved.event.new_end_offset,
+                    f"controller {moved.node} cut its log at {moved.event.new_end_offset}, and knew it to be committed "
+                    f"up to {exposed[process]}",
+                )
+            continue
+        end = moved.event.high_watermark
         if end < exposed.get(process, 0):
             yield Finding(
                 end, f"what controller {moved.node} knows to be committed fell from {exposed[process]} to {end}"

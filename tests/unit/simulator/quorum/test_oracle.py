@@ -237,16 +237,26 @@ def test_a_node_that_lost_its_file_of_votes_may_refuse_to_start() -> None:
     assert world.oracle.findings == []
 
 
-@pytest.mark.parametrize("lost", [1, 2])
-def test_a_minority_of_replaced_disks_takes_nothing_and_a_majority_may(lost: int) -> None:
+@pytest.mark.parametrize(("lost", "caught_up", "found"), [(1, False, True), (2, False, False), (2, True, True)])
+def test_a_minority_of_replaced_disks_takes_nothing_and_a_majority_may(
+    *, lost: int, caught_up: bool, found: bool
+) -> None:
+    """A disk that has what was committed before counts again."""
     world = _World()
-    world.oracle.first_disks = {node_id: DirectoryId("first") for node_id in _IDS[:lost]} | {
-        member.node_id: member.disk.directory_id for member in world.members[lost:]
-    }
+    world.oracle.first_disks = {member.node_id: member.disk.directory_id for member in world.members}
+    world.elect(0, 2)
+    world.expose(0, 2, world.append(2, 0, 1))
 
-    _leader_lacks_a_record(world)
+    for member in world.members[:lost]:
+        before, member.disk = member.disk, MetadataDisk(DirectoryId("new"))
+        assert not world.oracle.lost_a_majority or member is world.members[1]
+        if caught_up:
+            member.disk.append(tuple(before.batches))
+            member.disk.sync(before.durable_end_offset)
+        assert world.oracle.lost_a_majority is not (found or member is world.members[0])
+    world.elect(2, 3)
 
-    assert len(world.oracle.findings) == (1 if lost == 1 else 0)
+    assert bool(world.oracle.findings) is found
 
 
 def test_every_check_has_a_history_or_is_asked_after_healing() -> None:

@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from laststand.chaos.standing.voters import add_voter, remove_voter
+from laststand.chaos.play.voters import VoterError, add_voter, remove_voter
 from laststand.emulator.client.admin import AdminClient
 from laststand.emulator.core import messages
-from laststand.emulator.core.errors import ConfigError, ErrorCode
+from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum.messages import (
     AddRaftVoterRequest,
     DescribeQuorumResponse,
@@ -69,7 +69,7 @@ def test_the_disk_that_a_node_has_now_is_added_once_it_has_caught_up() -> None:
 
 def test_the_voter_of_an_old_disk_is_removed_first() -> None:
     quorum = Quorum(described(replica(NEW), voters=(LEADER, OLD)))
-    with pytest.raises(ConfigError, match="metadata-quorum remove 102 --directory-id old"):
+    with pytest.raises(VoterError, match="metadata-quorum remove 102 --directory-id old"):
         asyncio.run(add_voter(quorum.admin, NEW.node_id))
     assert asyncio.run(remove_voter(quorum.admin, NEW.node_id, "old")) == OLD
 
@@ -86,6 +86,6 @@ def test_who_is_no_voter_or_the_last_one_is_not_removed(
     voters: tuple[ReplicaKey, ...], directory_id: str | None, problem: str
 ) -> None:
     quorum = Quorum(described(voters=voters))
-    with pytest.raises(ConfigError, match=problem):
+    with pytest.raises(VoterError, match=problem):
         asyncio.run(remove_voter(quorum.admin, NEW.node_id, directory_id))
     assert quorum.changes == []

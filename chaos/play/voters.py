@@ -1,0 +1,177 @@
+"""Voters of the metadata quorum, added and removed one at a time (KIP-853), as ``kafka-metadata-quorum.sh`` does it.
+
+Any controller that runs and is no voter is an observer: it fetches, and nobody counts it. One whose disk was replaced
+is another replica, and its node can be added only after the voter of the old disk was removed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
+
+from laststand.chaos.play.target import Target
+from laststand.chaos.play.waiting import StepError
+from laststand.emulator.client.admin import AdminClient
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.core import messages
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.quorum.messages import ReplicaProgress
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan import actions
+from laststand.emulator.plan.nodes import CONTROLLER
+
+_LOOK_INTERVAL_S: Final = 0.1
+_TRIES: Final = 600
+"""A minute: an observer fetches the whole log first."""
+
+_LATER: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE})
+"""Another change is undecided, or the observer lags, or does not fetch yet."""
+
+_FAILOVER_TRIES: Final = 150
+"""Fifteen seconds, as ``ActiveController`` takes to find a leader."""
+
+_LEADS_NOT: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_CONTROLLER})
+
+Pause: TypeAlias = Callable[[float], Awaitable[None]]
+"""Lets so many seconds pass."""
+
+
+class VoterError(AdminError):
+    """A change that is refused before the leader is asked, with the error that Kafka's leader has for it.
+
+    Attributes:
+        expected: what would be right.
+    """
+
+    def __init__(self, *, api: str, error: ErrorCode, replica: ReplicaKey, expected: str) -> None:
+        super().__init__(api=api, error=error, subject=f"controller {replica}", reason=f"expected {expected}")
+        self.expected = expected
+
+
+async def add_voter(admin: AdminClient, node_id: NodeId, *, pause: Pause = asyncio.sleep) -> ReplicaKey:
+    """Waits until a controller has caught up, adds it to the voters, and returns its node and disk.
+
+    Raises:
+        VoterError: it is a voter already, or the one of its old disk is.
+        AdminError: it did not fetch or catch up in time, or the leader refused.
+    """
+    asked: list[ReplicaKey] = []
+    return await _repeated(lambda: _add(admin, node_id, asked), pause)
+
+
+async def _add(admin: AdminClient, node_id: NodeId, asked: list[ReplicaKey]) -> ReplicaKey:
+    found = await admin.describe_quorum()
+    voter, observer = _of(found.voters, node_id), _of(found.observers, node_id)
+    if voter is not None and voter.key in asked:
+        return voter.key  # the answer to the attempt before was lost
+    if voter is not None:
+        expected = "a controller that is no voter"
+        if observer is not None:
+            old = f"laststand metadata-quorum remove {node_id} --directory-id {voter.key.directory_id}"
+            expected = f"its old disk to be no voter any more: {old}"
+        raise VoterError(api="AddRaftVoter", error=ErrorCode.DUPLICATE_VOTER, replica=voter.key, expected=expected)
+    if observer is None:
+        raise _not_added(node_id, ErrorCode.BROKER_NOT_AVAILABLE, "it fetches from nobody")
+    if found.high_watermark is None or (observer.log_end_offset or 0) < found.high_watermark:
+        behind = f"its log ends at {observer.log_end_offset}, and {found.high_watermark} is committed"
+        raise _not_added(node_id, ErrorCode.REQUEST_TIMED_OUT, behind)
+    asked.append(observer.key)
+    await admin.add_voter(observer.key)
+    return observer.key
+
+
+def _not_added(node_id: NodeId, error: ErrorCode, reason: str) -> AdminError:
+    return AdminError(api="AddRaftVoter", error=error, subject=f"controller {node_id}", reason=reason)
+
+
+async def remove_voter(
+    admin: AdminClient, node_id: NodeId, directory_id: str | None = None, *, pause: Pause = asyncio.sleep
+) -> ReplicaKey:
+    """Removes a voter, and returns its node and disk.
+
+    Args:
+        admin: asks the active controller.
+        node_id: whose.
+        directory_id: of its disk; whichever is a voter if not given.
+        pause: between two attempts.
+
+    Raises:
+        VoterError: it is no voter, with that disk, or the last one.
+        AdminError: the leader refused, or did not answer.
+    """
+    asked: list[ReplicaKey] = []
+
+    async def remove() -> ReplicaKey:
+        found = await admin.describe_quorum()
+        voter = _of(found.voters, node_id)
+        wanted = None if directory_id is None else DirectoryId(directory_id)
+        if voter is None and asked:
+            return asked[-1]  # the answer to the attempt before was lost
+        if voter is None or wanted not in (None, voter.key.directory_id):
+            there = ", ".join(str(each.key) for each in found.voters)
+            raise _not_removed(ReplicaKey(node_id, wanted), ErrorCode.VOTER_NOT_FOUND, f"a voter: {there}")
+        if len(found.voters) == 1:
+            raise _not_removed(voter.key, ErrorCode.INVALID_REQUEST, "another controller: it is the last voter")
+        asked.append(voter.key)
+        await admin.remove_voter(voter.key)
+        return voter.key
+
+    return await _repeated(remove, pause)
+
+
+def _not_removed(replica: ReplicaKey, error: ErrorCode, expected: str) -> VoterError:
+    return VoterError(api="RemoveRaftVoter", error=error, replica=replica, expected=expected)
+
+
+async def _repeated(attempt: Callable[[], Awaitable[ReplicaKey]], pause: Pause) -> ReplicaKey:
+    for _ in range(_TRIES):
+        try:
+            return await attempt()
+        except AdminError as refused:
+            if refused.error not in _LATER:
+                raise
+        await pause(_LOOK_INTERVAL_S)
+    return await attempt()
+
+
+def _of(replicas: Sequence[ReplicaProgress], node_id: NodeId) -> ReplicaProgress | None:
+    """Returns a node's replica, the one that fetched last: an observer that is gone is remembered for some minutes."""
+    found = (each for each in replicas if each.key.node_id == node_id)
+    return max(found, key=lambda each: each.last_fetch_ms or 0, default=None)
+
+
+# --- As a step --------------------------------------------------------------------------------------------------------
+
+
+async def change_voters(target: Target, action: actions.VoterChange[NodeId]) -> actions.Outcome:
+    """Performs a step of a scenario; the outcome has the leader's answer.
+
+    Raises:
+        StepError: it is an error that the step does not allow.
+    """
+
+    async def ask(node_id: NodeId, request: messages.Request) -> messages.Response:
+        for _ in range(_FAILOVER_TRIES):
+            response = await target.ask_controller(request)
+            if getattr(response, "error", None) not in _LEADS_NOT:
+                break
+            await pause(_LOOK_INTERVAL_S)
+        return response
+
+    async def pause(duration_s: float) -> None:
+        await target.pause(duration_ms=round(duration_s * 1000))
+
+    admin = AdminClient(ask, controller_id=CONTROLLER)
+    try:
+        if isinstance(action, actions.AddVoter):
+            replica = await add_voter(admin, action.node, pause=pause)
+        else:
+            replica = await remove_voter(admin, action.node, pause=pause)
+    except AdminError as refused:
+        if refused.error not in action.answers:
+            raise StepError(str(refused)) from None
+        return actions.no_op(str(refused))
+    if ErrorCode.NONE not in action.answers:
+        allowed = ", ".join(error.name for error in action.answers)
+        raise StepError(f"the leader changed the voters, allowed: {allowed}")
+    return actions.effective(f"controller {replica}: {'voter' if isinstance(action, actions.AddVoter) else 'observer'}")
