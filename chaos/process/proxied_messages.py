@@ -9,7 +9,7 @@ from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import ActiveController, FollowingController, NodeRef
+from laststand.emulator.plan.nodes import ActiveController, NodeRef, QuorumNode
 from laststand.emulator.rpc.interception import InterceptionOrder, InterceptionReport
 
 
@@ -17,7 +17,7 @@ def proxied_links(scenario: Scenario) -> frozenset[Link[NodeId]]:
     """Returns the links to whose messages a scenario does something; a role may be any broker, or any controller."""
 
     def nodes(end: NodeRef) -> tuple[NodeId, ...]:
-        if isinstance(end, ActiveController | FollowingController):
+        if isinstance(end, ActiveController | QuorumNode):
             return scenario.controller_ids
         return (NodeId(end),) if isinstance(end, int) else scenario.broker_ids
 

@@ -13,8 +13,8 @@ from laststand.emulator.plan.nodes import (
     CLIENT,
     CONTROLLER_COUNTS,
     ActiveController,
-    FollowingController,
     NodeRef,
+    QuorumNode,
     controller_ids,
 )
 
@@ -87,4 +87,4 @@ def _refused_messages(channel: Channel[NodeRef]) -> str | None:
 
 
 def _is_controller(node: NodeRef) -> bool:
-    return isinstance(node, ActiveController | FollowingController) or node in _CONTROLLERS
+    return isinstance(node, ActiveController | QuorumNode) or node in _CONTROLLERS
