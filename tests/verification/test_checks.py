@@ -1116,6 +1116,17 @@ def committed_metadata_falls(run: RunBuilder, last: int) -> None:
     run.commit_metadata(101, last)
 
 
+def committed_metadata_is_cut(run: RunBuilder, last: int) -> None:
+    cut = e.MetadataTruncated(
+        cause_id=CAUSE,
+        directory_id="disk-101",
+        quorum_epoch=LeaderEpoch(1),
+        old_end_offset=MetadataOffset(last + 1),
+        new_end_offset=MetadataOffset(last),
+    )
+    run.note(101, cut)
+
+
 def disk_of_the_last_leader_is_replaced(run: RunBuilder, _: int) -> None:
     run.end(CONTROLLER, e.IncarnationEnd.KILLED)
     run.fault("kill", str(CONTROLLER))
@@ -2697,6 +2708,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "epoch of a voter falls": (partial(three_controllers, spoil=epoch_falls), frozenset({"Q6"})),
     "high watermark of the metadata falls": (
         partial(three_controllers, spoil=committed_metadata_falls),
+        frozenset({"Q6"}),
+    ),
+    "committed metadata is cut": (
+        partial(three_controllers, spoil=committed_metadata_is_cut),
         frozenset({"Q6"}),
     ),
     "old data under a new id": (new_topic_has_old_data, frozenset({"E1", "M15"})),

@@ -101,32 +101,28 @@ class Quorum:
     def lost_a_majority(self) -> bool:
         """So many disks of controllers were lost at one time that what was committed need not be left.
 
-        A disk that was replaced counts again once its controller knows what was committed before. Who was removed from
-        the voters counts neither way.
+        The harness asks for a controller to be added only once its log has what is committed: from then on a disk that
+        was replaced counts again. Where nobody asks, as with static voters, it never does. Who was removed from the
+        voters counts neither way.
         """
-        happened: list[CollectedEvent[events.FaultInjected | events.MetadataCommittedUpTo | events.OrderGiven]] = [
+        by_harness: list[CollectedEvent[events.FaultInjected | events.OrderGiven]] = [
             *self._table.of(events.FaultInjected),
-            *self._table.of(events.MetadataCommittedUpTo),
             *self._table.of(events.OrderGiven),
         ]
-        lost: dict[int, int] = {}
+        lost: set[int] = set()
         removed: set[int] = set()
-        committed = 0
-        for each in sorted(happened, key=place_of):
+        for each in sorted(by_harness, key=place_of):
             match each.event:
                 case events.FaultInjected(fault=fault, nodes=nodes) if fault == NEW_DISK:
-                    lost.update(dict.fromkeys(self.controllers.intersection(nodes), committed))
-                case events.MetadataCommittedUpTo(high_watermark=high_watermark, is_leader=is_leader):
-                    committed = max(committed, high_watermark) if is_leader else committed
-                    if high_watermark >= lost.get(each.node, high_watermark + 1):
-                        del lost[each.node]
+                    lost.update(self.controllers.intersection(nodes))
                 case events.OrderGiven(api="RemoveRaftVoter", order=order):
                     removed.add(_voter_of(order))
                 case events.OrderGiven(api="AddRaftVoter", order=order):
                     removed.discard(_voter_of(order))
+                    lost.discard(_voter_of(order))
                 case _:
                     pass
-            if 2 * len(lost.keys() - removed) > len(self.controllers - removed):
+            if 2 * len(lost - removed) > len(self.controllers - removed):
                 return True
         return False
 
