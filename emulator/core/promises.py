@@ -296,7 +296,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "X8": _outcome(
             "The position of a group is one that it committed: not one that was refused, nor one of a transaction that "
-            "is aborted."
+            "is aborted. One that went back, as its log ends before it, is judged by X9."
         ),
         "X9": _outcome(
             "A group goes on where its last committed position is: it is given no record again, and leaves none out, "

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.quorum_rules import QuorumRules
-from laststand.emulator.core.types import ClusterKind, GroupRecovery, StrayCleanup, TxnRecovery
+from laststand.emulator.core.types import ClusterKind, GroupRecovery, OffsetBeyondEnd, StrayCleanup, TxnRecovery
 
 
 class MaximalIsr(Enum):
@@ -218,6 +218,13 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
 
     KIP-704: "any necessary recovery steps"; Kafka has none. A generation that was lost is given again to others, and a
     member of the lost one is taken for current.
+    """
+
+    offset_beyond_end: OffsetBeyondEnd = OffsetBeyondEnd.CLAMP
+    """The treatment of a group's position whose records were lost by an unclean election (KIP-704): T14, T15.
+
+    KIP-704: "any necessary recovery steps"; Kafka has none: the group goes on by ``auto.offset.reset`` where its
+    position is out of range, and in the middle of other records where it is not.
     """
 
     stray_cleanup: StrayCleanup = StrayCleanup.DELETE
@@ -436,6 +443,7 @@ _KAFKA_4_2: Final = replace(
     txn_recovery=TxnRecovery.OFF,
     txn_recovery_scan=False,
     group_recovery=GroupRecovery.OFF,
+    offset_beyond_end=OffsetBeyondEnd.SERVE,
     stray_cleanup=StrayCleanup.RENAME,
     clear_elr_on_min_isr_change=ClearElr.ALWAYS,
     elr_within_replicas=False,

@@ -232,6 +232,16 @@ class GroupRecovery(StrEnum):
     """Kafka: what is there counts."""
 
 
+class OffsetBeyondEnd(StrEnum):
+    """The treatment of a group's position whose records a log has lost."""
+
+    CLAMP = "clamp"
+    """The group is told where the log that it had read ends, in the leader's log."""
+
+    SERVE = "serve"
+    """Kafka: it is told what was committed; consumers may compare leader epochs themselves (KIP-320)."""
+
+
 class StrayCleanup(StrEnum):
     """The treatment of logs found at start that are not assigned to the broker (KIP-550)."""
 

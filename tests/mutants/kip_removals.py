@@ -925,6 +925,16 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-704",
+        place="core/broker/groups/position_check.py::_checked",
+        code="position.offset <= result.end_offset",
+        instead="True",
+        test=(
+            "tests/unit/core/broker/groups/test_position_check.py::"
+            "test_a_position_is_not_told_beyond_where_its_records_end"
+        ),
+    ),
+    Removal(
+        row="kip-704",
         place="core/broker/groups/recovery.py::fences",
         code="generation_id = each.generation_id + GENERATION_JUMP",
         instead="generation_id = each.generation_id",

@@ -151,6 +151,7 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("recovery_asks_coordinator", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("txn_recovery_scan", "off"): Harmless(scenario="-", why="schedules have no transactions"),
         ("txn_recovery", "off"): Harmless(scenario="-", why="schedules have no transactions"),
+        ("offset_beyond_end", "serve"): Harmless(scenario="-", why="schedules have no groups"),
         ("group_recovery", "hold"): Harmless(scenario="-", why="schedules have no groups"),
         ("group_recovery", "off"): Harmless(
             scenario="T29",

@@ -80,6 +80,7 @@ class GroupChecks:
             record.committed is not None
             and record.committed not in positions.taken
             and record.committed not in possible
+            and not record.committed == record.position < max(positions.taken, default=-1)  # it went back: X9
         ):
             self._report("X8", name, f"{group} has the position {record.committed} of {name}, and never committed it")
         expected = positions.expected(record.topic_id)

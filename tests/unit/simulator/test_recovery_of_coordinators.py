@@ -8,6 +8,7 @@ import pytest
 
 from laststand.emulator.core import events
 from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
+from laststand.emulator.core.client.steps import GroupReadRecorded
 from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.plan import parse_plan
@@ -98,3 +99,30 @@ def last_end(simulation: Simulation) -> TransactionResult:
     log: list[BatchDescriptor] = simulation.cluster.nodes[BrokerId(NodeId(3))].disk.logs[ORDERS].batches
     *_, last = [batch.marker for batch in log if batch.marker is not None]
     return last.result
+
+
+OTHER_RECORDS: Final = """\
+cluster brokers=3 offset_beyond_end={treatment}
+topic orders replicas=(2) min.insync.replicas=1
+topic __transaction_state replicas=(0,1) min.insync.replicas=1
+topic __consumer_offsets replicas=(0,1) min.insync.replicas=2
+produce orders-0 acks=all records=3
+wait 300
+consume orders-0 group=readers records=3
+wait 300
+replace-disk 2
+wait 300
+start 2
+wait 3000
+produce orders-0 acks=all records=5
+wait 300
+consume orders-0 group=readers records=2
+wait 300
+"""
+
+
+@pytest.mark.parametrize(("treatment", "position"), [("clamp", 0), ("serve", 3)])
+def test_a_group_goes_on_where_the_log_that_it_had_read_ends(treatment: str, position: int) -> None:
+    _, journal = played(OTHER_RECORDS.format(treatment=treatment))
+    reads = [entry.record for entry in journal.history if isinstance(entry.record, GroupReadRecorded)]
+    assert [read.position for read in reads][:2] == [0, position], "the oracle reads on in the end"

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 from laststand.emulator.core.broker.coordination.caller import Caller
 from laststand.emulator.core.broker.coordination.hosted_shards import HostedShards, Loaded
+from laststand.emulator.core.broker.groups.position_check import CheckedCaller, PositionCheck
 from laststand.emulator.core.broker.groups.shard import GroupShard
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.delayed_produce import VerifyTransaction
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
@@ -44,12 +46,18 @@ class GroupCoordinator:
     """Routes requests to the shards of this broker, and makes and drops shards as leaderships change."""
 
     def __init__(
-        self, config: BrokerConfig, hosted: HostedPartitions, encode: EncodeRecords, verify: VerifyTransaction | None
+        self,
+        config: BrokerConfig,
+        hosted: HostedPartitions,
+        in_flight: InFlightRequests,
+        encode: EncodeRecords,
+        verify: VerifyTransaction | None,
     ) -> None:
         def make(turn: Turn, loaded: Loaded) -> GroupShard:
             return GroupShard(turn, loaded.partition, encode, config.properties, loaded.records, verify=verify)
 
         self.shards = HostedShards(OFFSETS_TOPIC, config, hosted, make)
+        self.positions = PositionCheck(config, hosted, in_flight)
         self._gone: list[TopicPartition] = []
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: CoordinatorRequest) -> None:
@@ -59,7 +67,9 @@ class GroupCoordinator:
             caller.answer(turn, self._listed())
             return
         shard = self.shards.of_key(request.group_id)
-        if isinstance(shard, GroupShard):
+        if isinstance(shard, GroupShard) and isinstance(request, OffsetFetchRequest) and self.positions.is_on:
+            shard.offsets.fetch(turn, CheckedCaller(self.positions, caller), request)
+        elif isinstance(shard, GroupShard):
             shard.handle_request(turn, caller, request)
         else:
             caller.answer(turn, refusal(request, shard))

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from laststand.emulator.core.batch import TransactionResult
-from laststand.emulator.core.broker.coordination.caller import Caller
+from laststand.emulator.core.broker.coordination.caller import Answerable, Caller
 from laststand.emulator.core.broker.coordination.coordinator_log import CoordinatorLog, Done
 from laststand.emulator.core.broker.groups.group import Group, GroupState
 from laststand.emulator.core.broker.groups.membership import Membership
@@ -195,7 +195,7 @@ class Offsets:
         is_too_large = len(offset.metadata) > self._metadata_bytes_max
         return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
 
-    def fetch(self, turn: Turn, caller: Caller, request: OffsetFetchRequest) -> None:
+    def fetch(self, turn: Turn, caller: Answerable, request: OffsetFetchRequest) -> None:
         """Answers positions."""
         if not request.require_stable:
             committed = _fetched(self.committed, request)

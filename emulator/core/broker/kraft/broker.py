@@ -65,7 +65,7 @@ class Broker:
         mender = LogMender(config, inquiry, encode_records)
         self._replicas = ReplicaManager(config, self._image, self._in_flight, guard, mender)
         self._hosted = self._replicas.hosted
-        self._groups = GroupCoordinator(config, self._hosted, encode_records, guard)
+        self._groups = GroupCoordinator(config, self._hosted, self._in_flight, encode_records, guard)
         self._lifecycle = BrokerLifecycle(config, self._controllers)
         self._alter_partitions = AlterPartitionSender(config, self._controllers)
         self._producer_ids = ProducerIds(config, self._controllers)

@@ -238,7 +238,7 @@ class TransactionCoordinator:
             case TransactionsOfProducersRequest(), TransactionsOfProducersResponse():
                 self._inquiry.handle_response(turn, request, response)
             case _:
-                return False
+                return self._groups.positions.handle_response(turn, request, response)
         return True
 
     def handle_failure(self, turn: Turn, broker_id: BrokerId, request: messages.Request) -> bool:
@@ -251,7 +251,7 @@ class TransactionCoordinator:
             case TransactionsOfProducersRequest():
                 self._inquiry.handle_failure(request)
             case _:
-                return False
+                return self._groups.positions.handle_failure(turn, request)
         return True
 
     # --- Time, logs, and the end of a step ------------------------------------------------------------------------

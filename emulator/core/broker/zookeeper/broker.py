@@ -105,7 +105,7 @@ class ZooKeeperBroker:
         mender = LogMender(config, inquiry, encode_records)
         self._replicas = ReplicaManager(config, self.cache.image, self._in_flight, guard, mender)
         self._hosted = self._replicas.hosted
-        self._groups = GroupCoordinator(config, self._hosted, encode_records, guard)
+        self._groups = GroupCoordinator(config, self._hosted, self._in_flight, encode_records, guard)
         self._configs = TopicConfigs()
         self.control = ControlRequests(
             config,

@@ -10,7 +10,9 @@ from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     for read in group_reads(cluster.transactions):
         operation = read.operation
-        if operation.committed is not None and operation.committed not in read.earlier | read.possible:
+        known = read.earlier | read.possible
+        went_back = operation.committed == operation.position < max(read.earlier, default=-1)  # judged by X9
+        if operation.committed is not None and operation.committed not in known and not went_back:
             yield Finding(
                 operation.committed,
                 f"the position of {operation.group_id} in {operation.topic}-{operation.partition} was "

@@ -189,7 +189,7 @@ def is_read_in_two_transactions(world: World) -> None:
 
 
 def has_a_position_that_nobody_committed(world: World) -> None:
-    read_by_group(world, "readers", committed=2, position=2)
+    read_by_group(world, "readers", committed=1, position=2)
 
 
 def goes_back(world: World) -> None:
