@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,9 +25,11 @@ from laststand.emulator.storage.file_digest import content_of
 from laststand.emulator.verification.spark.session import SparkSessionStarter
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.emulator.verification.verify import rehearse, verify_runs
+from tests.verification.standalone_cluster import Cluster
 
 EVENTS: Final = 1_000_000
 LARGE_EVENTS: Final = (10_000_000, 50_000_000)
+MANY_PARTITIONS: Final = 2_000
 SMALL_EVENTS: Final = 4_000
 """About as many as each run of ``make demo`` has; of one partition, too."""
 
@@ -38,6 +40,11 @@ DEMO_ERAS: Final = ("kafka-3.9", "kip-966")
 """As ``make demo`` has them."""
 
 REPETITIONS: Final = 3
+_CLUSTER_OPTIONS: Final = (
+    *("--conf", "spark.executor.memory=1g"),
+    *("--conf", "spark.cores.max=2"),
+    *("--conf", "spark.scheduler.minRegisteredResourcesRatio=1.0"),
+)
 _KIB_PER_MB: Final = 1024
 _BYTES_PER_MB: Final = 1 << 20
 _SAMPLED_EVERY_S: Final = 0.2
@@ -98,7 +105,7 @@ def _measure_session(directory: Path, demo: list[Path]) -> Iterator[Figure]:
 
 def _measure_demo(store: Path) -> Iterator[Figure]:
     eras = [word for era in DEMO_ERAS for word in ("--era", era)]
-    costs = [_cost_of("run", DEMO_SCENARIO, *eras, "--out", str(store)) for _ in range(REPETITIONS)]
+    costs = [cost_of("run", DEMO_SCENARIO, *eras, "--out", str(store)) for _ in range(REPETITIONS)]
     yield Figure(name="demo_s", unit="s", values=tuple(cost.wall_s for cost in costs))
     yield Figure(name="demo_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in costs))
 
@@ -112,13 +119,11 @@ def _measure_command(runs: list[Path], large: Path) -> Iterator[Figure]:
     yield Figure(name="oracle_verify_s", unit="s", values=tuple(cost.wall_s for cost in one))
     yield Figure(name="oracle_verify_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in one))
     yield Figure(name="oracle_100_runs_ratio", unit="x", values=tuple(ratios))
-    here = [_cost_of("verify", "--judge", "here", str(runs[0])) for _ in range(REPETITIONS)]
+    here = [cost_of("verify", "--judge", "here", str(runs[0])) for _ in range(REPETITIONS)]
     yield Figure(name="oracle_verify_here_s", unit="s", values=tuple(cost.wall_s for cost in here))
     yield Figure(name="oracle_verify_here_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in here))
     costs = [_verify([large]) for _ in range(REPETITIONS)]
-    yield Figure(name="oracle_verify_1m_s", unit="s", values=tuple(cost.wall_s for cost in costs))
-    yield Figure(name="oracle_verify_1m_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in costs))
-    yield Figure(name="oracle_verify_1m_memory_mb", unit="MB", values=tuple(cost.memory_mb for cost in costs))
+    yield from _costs("oracle_verify_1m", costs)
 
 
 def _measure_large(path: Path) -> Iterator[Figure]:
@@ -126,32 +131,97 @@ def _measure_large(path: Path) -> Iterator[Figure]:
         generate_run(path, events=events)
         costs = [_verify([path]) for _ in range(REPETITIONS)]
         shutil.rmtree(path)
-        name = f"oracle_verify_{events // 1_000_000}m"
-        yield Figure(name=f"{name}_s", unit="s", values=tuple(cost.wall_s for cost in costs))
-        yield Figure(name=f"{name}_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in costs))
-        yield Figure(name=f"{name}_memory_mb", unit="MB", values=tuple(cost.memory_mb for cost in costs))
+        yield from _costs(f"oracle_verify_{events // 1_000_000}m", costs)
+
+
+def measure_partitions() -> Iterator[Figure]:
+    """Yields the cost of a verdict on many partitions, by Spark and in one process.
+
+    Raises:
+        RuntimeError: a verification failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="laststand-bench-") as name:
+        run = Path(name) / "many"
+        generate_run(run, events=EVENTS, partitions=MANY_PARTITIONS)
+        for judge, words in (("", ()), ("_here", ("--judge", "here"))):
+            costs = [cost_of("verify", *words, str(run)) for _ in range(REPETITIONS)]
+            yield from _costs(f"oracle_verify_2000_partitions{judge}", costs)
+
+
+def measure_cluster() -> Iterator[Figure]:
+    """Yields the cost of verdicts by a standalone Spark cluster of two workers with a core each.
+
+    Raises:
+        RuntimeError: a verification failed.
+    """
+    for events in LARGE_EVENTS:
+        with tempfile.TemporaryDirectory(prefix="laststand-bench-") as name:
+            directory = Path(name)
+            generate_run(directory / "run", events=events)
+            cluster = Cluster(directory, java_options="-XX:+UseSerialGC")
+            try:
+                for worker in ("first", "second"):
+                    cluster.add_worker(worker, memory="1200m")
+                command = ("verify", str(directory / "run"), "--master", cluster.master, *_CLUSTER_OPTIONS)
+                costs = [cost_of(*command, beside=cluster.processes) for _ in range(REPETITIONS)]
+            finally:
+                cluster.stop()
+        yield from _costs(f"oracle_cluster_{events // 1_000_000}m", costs)
+
+
+def _costs(name: str, costs: list[Cost]) -> Iterator[Figure]:
+    yield Figure(name=f"{name}_s", unit="s", values=tuple(cost.wall_s for cost in costs))
+    yield Figure(name=f"{name}_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in costs))
+    yield Figure(name=f"{name}_memory_mb", unit="MB", values=tuple(cost.memory_mb for cost in costs))
 
 
 def _verify(runs: list[Path]) -> Cost:
-    return _cost_of("verify", *map(str, runs))
+    return cost_of("verify", *map(str, runs))
 
 
-def _cost_of(*arguments: str) -> Cost:
+def cost_of(*arguments: str, beside: Sequence[psutil.Process] = ()) -> Cost:
+    """Returns the cost of a command.
+
+    Args:
+        arguments: of ``laststand``.
+        beside: processes that work for it, and all below them.
+
+    Raises:
+        RuntimeError: it failed.
+    """
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "laststand.cli", *arguments]
-    memory = 0.0
+    idle = _cpu_times(beside)
+    others, memory = dict(idle), 0.0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         verification = psutil.Process(process.pid)
         while not _has_ended(process):
-            memory = max(memory, _memory_mb(verification))
+            memory = max(memory, sum(map(_memory_mb, (verification, *beside))))
+            others.update(_cpu_times(beside))
     if process.returncode:
         raise RuntimeError(f"{' '.join(command[2:5])} ... ended with {process.returncode}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Cost(
         wall_s=time.perf_counter() - begin,
-        cpu_s=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        cpu_s=after.ru_utime
+        + after.ru_stime
+        - before.ru_utime
+        - before.ru_stime
+        + sum(others.values())
+        - sum(idle.values()),
         memory_mb=memory,
     )
+
+
+def _cpu_times(roots: Sequence[psutil.Process]) -> dict[int, float]:
+    """Returns the processor time of processes and all below them so far, by their ids."""
+    found: dict[int, float] = {}
+    for root in roots:
+        for process in (root, *root.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                found[process.pid] = times.user + times.system
+    return found
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

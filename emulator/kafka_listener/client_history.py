@@ -7,6 +7,7 @@ clients, so that one oracle judges both.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -27,7 +28,7 @@ from laststand.emulator.core.history import (
     PolledBatch,
 )
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, Offset, TopicId, TopicPartition
-from laststand.emulator.kafka_listener.key_file import KeyFile, keys_of
+from laststand.emulator.kafka_listener.key_file import KeyFile, Keys
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.storage.record_batch import describe_batches
 
@@ -63,7 +64,7 @@ class Sent(NamedTuple):
     batch: BatchDescriptor
     acks: Acks
     invoked: SendRecorded
-    keys: tuple[str | None, ...] = ()
+    keys: "Future[Keys] | None" = None
 
     @property
     def operation_id(self) -> CauseId:
@@ -169,7 +170,7 @@ class ClientHistory:
                 attempts=(self._attempt(batch, ErrorCode.NETWORK_EXCEPTION),),
             )
             self._history().add_send(line, process=process, acks=acks)
-            keys = () if self._keys is None else keys_of(records[partition])
+            keys = None if self._keys is None else self._keys.read(records[partition])
             sent[partition] = Sent(partition, topic_id, batch, acks, line, keys)
         if sent:
             self._on_lines()
@@ -196,7 +197,7 @@ class ClientHistory:
             error = ErrorCode.NETWORK_EXCEPTION if outcome is None or not is_written else outcome.error
             base_offset = None if outcome is None or error is not ErrorCode.NONE else outcome.base_offset
             self._end(connection, each, error, base_offset)
-            if self._keys is not None and base_offset is not None:
+            if self._keys is not None and each.keys is not None and base_offset is not None:
                 self._keys.add(
                     AckedKeys(
                         topic=partition.topic,
@@ -204,8 +205,9 @@ class ClientHistory:
                         partition=partition.partition,
                         base_offset=base_offset,
                         crc=each.batch.crc,
-                        keys=each.keys,
-                    )
+                        keys=(),
+                    ),
+                    each.keys,
                 )
         if sent:
             self._on_lines()

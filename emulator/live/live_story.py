@@ -18,7 +18,7 @@ from laststand.emulator.live.tail import EventTail, NewEvents
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR
 from laststand.emulator.verification.facts.run import RunFacts
-from laststand.emulator.verification.story.cluster import origin_of, run_story, time_us
+from laststand.emulator.verification.story.cluster import run_story, time_us
 from laststand.emulator.verification.story.partition import CHANGES_MAX, committed_changes, leaderships_of
 from laststand.emulator.verification.story.run import PartitionStory, RunStory
 from laststand.emulator.verification.tables.columns import NONE, Columns
@@ -73,7 +73,7 @@ class LiveStory:
             facts.add_event(each)
         facts.cluster.event_files.update(self._files)
         facts.order_events()
-        origin_ns = origin_of(facts.cluster)
+        origin_ns = facts.cluster.origin_ns
         partitions = [self._partition(each, origin_ns) for each in facts.partitions()]
         story = run_story(facts.cluster, partitions)
         return msgspec.structs.replace(story, end_us=max(time_us(now_ns, origin_ns), 0))

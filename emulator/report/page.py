@@ -48,10 +48,14 @@ DRAWN_MAX: Final = 6
 SMALL_MAX: Final = 200
 """Most partitions that are drawn in small."""
 
+LISTED_MAX: Final = 5_000
+"""Most partitions that are lines of a table, where there are more than are drawn."""
+
 _OTHER_PREFIX: Final = "other-"
 _OTHER_SCALE: Final = 0.7
 _STEP_MARKUP: Final = 400
 _SMALL_MARKUP: Final = 600
+_LISTED_MARKUP: Final = 140
 _PICTURE_MARKUP: Final = 1500
 _LOSSES_MAX: Final = 200
 _DECISIONS_MAX: Final = 400
@@ -118,6 +122,24 @@ class _Small(NamedTuple):
         return len(self.svg.encode()) + len(self.text.encode()) + _words_size(self.steps) + _SMALL_MARKUP
 
 
+class _Listed(NamedTuple):
+    """A partition that is not drawn, as a line of a table."""
+
+    name: str
+    acked: str
+    lost: str
+    changes: str
+    leader: str
+    isr: str
+    leaderless: str
+    longest_without_ack: str
+
+    @property
+    def size(self) -> int:
+        """The approximate number of bytes that it takes in a page."""
+        return sum(map(len, self)) + _LISTED_MARKUP
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Picture:
     name: str
@@ -161,7 +183,9 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
     partitions = worst_first(run.verdict, run.story)
     content = _content(run, partitions, against)
     drawn = [_picture(run.verdict, each, run.story, prefix="p0-", scale=1.0) for each in partitions[:1]]
-    room = PAGE_BYTES_MAX - len(_page(content, drawn, [], 0).encode())
+    room = PAGE_BYTES_MAX - len(_page(content, drawn, [], [], 0).encode())
+    listed = _listed(run.verdict, partitions) if len(partitions) > DRAWN_MAX + SMALL_MAX else []
+    room -= sum(each.size for each in listed)
     others: list[_Small] = []
     for partition in partitions[1 : DRAWN_MAX + SMALL_MAX]:
         small = _small(run.verdict, partition, run.story)
@@ -178,17 +202,20 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         drawn.append(picture)
         del others[0]
     others = others[:SMALL_MAX]
-    return _page(content, drawn, others, len(partitions) - len(drawn) - len(others))
+    shown = len(drawn) + len(others)
+    return _page(content, drawn, others, listed[shown:], len(partitions) - max(shown, len(listed)))
 
 
-def _page(content: Mapping[str, object], drawn: list[_Picture], others: list[_Small], left_out: int) -> str:
-    """Returns a page with some partitions drawn large, and others in small."""
+def _page(
+    content: Mapping[str, object], drawn: list[_Picture], others: list[_Small], listed: list[_Listed], left_out: int
+) -> str:
+    """Returns a page with some partitions drawn large, others in small, and others in a table."""
     moments = [picture.moments for picture in drawn]
     other = content["other"]
     if isinstance(other, _OtherRun) and other.picture is not None:
         moments.append(other.picture.moments)
     return template("page.html.j2").render(
-        content, pictures=drawn, others=others, left_out=left_out, moments=Markup(script_data(moments))
+        content, pictures=drawn, others=others, listed=listed, left_out=left_out, moments=Markup(script_data(moments))
     )
 
 
@@ -305,6 +332,31 @@ def _small(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -
         story_steps(verdict, partition, story, RecordAxis(partition)),
         text_picture(verdict, partition, story),
     )
+
+
+def _listed(verdict: VerdictReport, partitions: list[PartitionStory]) -> list[_Listed]:
+    """Returns the lines of a table of partitions, in their order."""
+    counts = {(each.topic, each.partition): each for each in verdict.partitions}
+    waits = {(each.topic, each.partition): each for each in verdict.availability}
+    lines = []
+    for partition in partitions[:LISTED_MAX]:
+        place = partition.topic, partition.partition
+        acked, lost = lost_of(counts.get(place), ACKS_ALL)
+        wait, last = waits.get(place), partition.changes[-1] if partition.changes else None
+        longest = [each.longest_without_ack_s for each in wait.workloads if each.acks == ACKS_ALL] if wait else []
+        lines.append(
+            _Listed(
+                name=_name_of(partition),
+                acked=number(acked),
+                lost=number(lost),
+                changes=number(len(partition.changes) + partition.changes_left_out),
+                leader=DASH if last is None or last.leader is None else str(last.leader),
+                isr=DASH if last is None else members(last.isr),
+                leaderless=DASH if wait is None or wait.leaderless_s is None else f"{wait.leaderless_s:.1f} s",
+                longest_without_ack=f"{longest[0]:.1f} s" if longest else DASH,
+            )
+        )
+    return lines
 
 
 def _picture(

@@ -134,7 +134,7 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
     doubts = doubts_of(evidence, [partition.readings for partition in judged])
     if any(alterations(evidence)):
         return _report_of_nothing(run, doubts)
-    members = timeline.members()
+    members = timeline.members
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
     premises = premises_of_cluster(cluster).union(*(partition.premises for partition in judged))
 

@@ -1,7 +1,7 @@
 """A run that is read in slices and judged partition by partition is judged as one that a single process reads."""
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -9,14 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.generate_log import generate_run
 from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.simulator.search.explorer import SweepOptions, explore
+from laststand.emulator.verification.facts.run import RunFacts
 from laststand.emulator.verification.judge import Judgement, judge
-from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.lines import LineReader
+from laststand.emulator.verification.reading.run_directory import RunDirectory, open_run_directory
 from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.slices import judgement
 from laststand.emulator.verification.slices.judgement import (
     MergedSlices,
     PartitionOutcome,
+    RareEvidence,
     finish,
     judge_rows,
     merge_slices,
@@ -30,6 +35,7 @@ from laststand.emulator.verification.slices.reading import (
     summary_of,
 )
 from laststand.emulator.verification.slices.rows import SliceRows
+from laststand.emulator.verification.story import causes
 from laststand.emulator.verification.verdict.report import Verdict
 from tests.verification.run_builder import healthy
 from tests.verification.test_checks import FIRES, HOLDS, NOT_ASKED
@@ -64,7 +70,8 @@ def slice_and_judge(plan: RunPlan, slice_bytes: int) -> Sliced:
     """Does what Spark does in tasks, one after the other; slices come in another order than they were dealt."""
     found = [sort_slice(plan.run, piece) for piece in reversed(slices_of(plan, slice_bytes=slice_bytes))]
     merged = merge_slices(plan.run, map(summary_of, found))
-    return merged, [judge_rows(plan.run, name, merged.rare, rows_of(found, name)) for name in merged.names]
+    rare = RareEvidence(plan.run, merged.rare)
+    return merged, [judge_rows(name, rare, rows_of(found, name)) for name in merged.names]
 
 
 def sliced(plan: RunPlan, slice_bytes: int) -> Judgement:
@@ -168,3 +175,24 @@ def test_whoever_reads_less_than_was_planned_makes_the_verdict_unknown(tmp_path:
         report = finish(plan, sliced_run, found).report
         assert report.verdict is Verdict.UNKNOWN, name
         assert "verification was to" in report.unknown_reasons[0]
+
+
+def test_many_partitions_are_judged_beside_rare_events_that_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate_run(tmp_path / "run", events=2000, partitions=60)
+    plan = planned(tmp_path / "run")
+    reads: list[RunDirectory] = []
+    read_rare = judgement._read_rare
+
+    def counted(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, LineReader]:
+        reads.append(run)
+        return read_rare(run, rare)
+
+    monkeypatch.setattr(judgement, "_read_rare", counted)
+    expected = judge(plan)
+    assert all(each.causes for each in expected.story.partitions)
+    assert sliced(plan, 20_000) == expected
+    assert len(reads) == len({"for all partitions", "for the report"})
+    monkeypatch.setattr(causes, "TOLD_MAX", 59)
+    assert not any(each.causes for each in judge(plan).story.partitions)

@@ -12,84 +12,18 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-import pyspark
 import pytest
 
-from laststand.emulator.parent_death import die_with_parent
-from laststand.emulator.verification.spark.class_archive import find_class_archive
-from laststand.emulator.verification.spark.gateway import Jars, class_path
 from laststand.emulator.verification.spark.java import find_java
 from laststand.emulator.verification.verdict.forms import write_verdict
 from laststand.emulator.verification.verify import verify_runs
 from tests.verification.run_builder import healthy, last_replica_standing
+from tests.verification.standalone_cluster import QUICK, SPARK_HOME, Cluster
 
 pytestmark = pytest.mark.spark
 
-_START_TIMEOUT_S: Final = 60
 _COMMAND_TIMEOUT_S: Final = 240
 _SUBMITTED: Final = Path(__file__).parents[2] / "docs/examples/spark/verify.py"
-_SPARK_HOME: Final = Path(pyspark.__file__).parent
-_QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For JVMs that live for a minute: a master's, workers', and executors', which inherit it."""
-
-_LIBRARIES: Final = _SPARK_HOME.parent
-"""On a path, and not as a site: what is installed from here in place is not found."""
-
-
-class Cluster:
-    """A master and its workers; each worker's executors are processes of their own."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.workers: dict[str, psutil.Process] = {}
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self.master = self._start("master", "Master", "--port", "0", found=r"Starting Spark master at (spark://\S+)")
-
-    def add_worker(self, name: str, *, prefix: tuple[str, ...] = ()) -> None:
-        """Starts a worker with one core, and waits until the master has it."""
-        work = str(self.directory / name)
-        options = ("--port", "0", "--cores", "1", "--memory", "600m", "--work-dir", work, self.master)
-        self._start(name, "Worker", *options, found="Successfully registered with (master)", prefix=prefix)
-        self.workers[name] = psutil.Process(self._processes[-1].pid)
-
-    def stop(self) -> None:
-        """Ends all of it."""
-        for process in self._processes:
-            process.terminate()
-        for process in self._processes:
-            process.wait(timeout=30)
-
-    def _start(self, name: str, role: str, *options: str, found: str, prefix: tuple[str, ...] = ()) -> str:
-        log = self.directory / f"{name}.log"
-        program = f"org.apache.spark.deploy.{role.lower()}.{role}"
-        listening = ("--host", "127.0.0.1", "--webui-port", "0")
-        java = find_java()
-        archive = find_class_archive(java)
-        start = (str(java.executable), *(archive.options_to_use() if archive else ()), "-Xmx256m")
-        command = [*start, "-cp", class_path(_SPARK_HOME, Jars.ALL), program, *listening]
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.directory),
-            "SPARK_HOME": str(_SPARK_HOME),
-            "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh says
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYTHONPATH": str(_LIBRARIES),
-            "JAVA_TOOL_OPTIONS": _QUICK,
-        }
-        with log.open("wb") as written:
-            process = subprocess.Popen(
-                die_with_parent([*prefix, *command, *options]), stdout=written, stderr=written, env=environment
-            )
-        self._processes.append(process)
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        while time.monotonic() < deadline:
-            match = re.search(found, log.read_text())
-            if match is not None:
-                return match[1]
-            if process.poll() is not None:
-                break
-            time.sleep(0.05)
-        raise AssertionError(log.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -236,16 +170,16 @@ def test_a_script_that_is_submitted_writes_the_verdicts(cluster: Cluster, hidden
     environment = {
         **os.environ,
         "JAVA_HOME": str(find_java().executable.parent.parent),
-        "SPARK_HOME": str(_SPARK_HOME),
+        "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYSPARK_PYTHON": base_python(),
         "PYTHONPATH": str(_SUBMITTED.parents[3]),
         "TMPDIR": str(hidden),
-        "JAVA_TOOL_OPTIONS": _QUICK,
+        "JAVA_TOOL_OPTIONS": QUICK,
     }
     options = ("--master", cluster.master, "--driver-memory", "500m", *ONE_WORKER)
-    command = [str(_SPARK_HOME / "bin/spark-submit"), *options, str(_SUBMITTED), *map(str, runs)]
+    command = [str(SPARK_HOME / "bin/spark-submit"), *options, str(_SUBMITTED), *map(str, runs)]
     result = subprocess.run(
         command, capture_output=True, text=True, env=environment, check=False, timeout=_COMMAND_TIMEOUT_S
     )
@@ -284,7 +218,7 @@ def test_a_master_that_does_not_answer_is_told_in_a_line(hidden: Path, tmp_path:
 def test_executors_that_cannot_verify_are_told_in_a_line(cluster: Cluster, hidden: Path, tmp_path: Path) -> None:
     run = healthy(tmp_path / "1").finish()
     options = ("--master", cluster.master, *ONE_WORKER)
-    libraries = ":".join(map(str, (_SPARK_HOME / "python/lib").glob("*.zip")))
+    libraries = ":".join(map(str, (SPARK_HOME / "python/lib").glob("*.zip")))
     empty = tmp_path / "python"
     empty.write_text(f'#!/bin/sh\nPYTHONPATH={libraries} exec {base_python()} "$@"\n')
     empty.chmod(0o755)

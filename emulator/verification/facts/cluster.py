@@ -6,7 +6,7 @@ This part of a run is small however long the run is, and every partition is judg
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ from laststand.emulator.verification.facts.transactions import TransactionFacts
 from laststand.emulator.verification.tables.events import EventTable
 from laststand.emulator.verification.tables.late_topic_ids import LateTopicIds, find_late_topic_ids
 from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace, Timeline
-from laststand.emulator.verification.tables.vocabulary import COMMITTED
+from laststand.emulator.verification.tables.vocabulary import COMMITTED, EVENT_TYPES
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 METADATA_VERSION: Final = "metadata.version"
@@ -108,6 +108,27 @@ class ClusterFacts:
         return EventPlace(
             file=f"events/{self.event_files[collected.node, collected.incarnation]}", sequence=collected.sequence
         )
+
+    @cached_property
+    def by_cause(self) -> Mapping[str, Sequence[CollectedEvent[events.Event]]]:
+        """The events of no partition, by what set them off."""
+        found: dict[str, list[CollectedEvent[events.Event]]] = {}
+        for kind in EVENT_TYPES:
+            if not issubclass(kind, events.PartitionEvent):
+                for collected in self.events.of(kind):
+                    found.setdefault(collected.event.cause_id, []).append(collected)
+        return found
+
+    @cached_property
+    def origin_ns(self) -> int:
+        """The clocks' time 0 of a story: the creation of the first partition, else the first line."""
+        created = [each.time_ns for each in self.events.of(events.PartitionChanged)]
+        return min(created or (each.time_ns for each in self.events.of(events.NodeStarted)), default=0)
+
+    @cached_property
+    def partition_count(self) -> int:
+        """The number of partitions of which the controller committed a state."""
+        return len({(each.event.topic, each.event.partition) for each in self.events.of(events.PartitionChanged)})
 
     @cached_property
     def quorum(self) -> Quorum:

@@ -33,6 +33,14 @@ class RunFacts:
             facts = self._partitions[topic, partition] = PartitionFacts(self.cluster, topic, partition)
         return facts
 
+    def apart(self, topic: str, partition: int) -> PartitionFacts:
+        """Returns facts of a partition of their own, with what is known of it so far: rows are added to no others."""
+        facts = PartitionFacts(self.cluster, topic, partition)
+        known = self._partitions.get((topic, partition))
+        if known is not None:
+            facts.events.add_all(known.events)
+        return facts
+
     def partitions(self) -> tuple[PartitionFacts, ...]:
         """The facts of all partitions, by name."""
         return tuple(self._partitions[key] for key in sorted(self._partitions))
@@ -70,11 +78,16 @@ class RunFacts:
             if each.settled:
                 facts.stored[each.topic, each.partition] = stored_batches(each.settled_batches)
 
-    def add_final(self, found: ReadLog) -> None:
-        """Takes in a final log; the facts of the cluster are known."""
+    def add_final(self, found: ReadLog, to: PartitionFacts | None = None) -> None:
+        """Takes in a final log; the facts of the cluster are known.
+
+        Args:
+            found: the log.
+            to: facts of its partition that are kept apart, if they are.
+        """
         topic_id = found.log.topic_id
         known = self.cluster.late_topic_ids.get(topic_id or "", topic_id)
         found = found._replace(log=msgspec.structs.replace(found.log, topic_id=known))
-        facts = self.partition(found.log.topic, found.log.partition)
+        facts = self.partition(found.log.topic, found.log.partition) if to is None else to
         facts.final_logs.append(found.log)
         facts.final_batches = facts.final_batches.joined([found.batches()])

@@ -120,10 +120,8 @@ def read_node_logs(
     is_clean = (data / _CLEAN_SHUTDOWN_FILE).exists()
     if is_clean:
         read(data / _CLEAN_SHUTDOWN_FILE)  # only that it is there counts, and whether it was
-    starts = _log_starts(_text_lines(data / _LOG_START_FILE, read))
-    for topic, partition, log in _logs(data):
-        if only not in (None, (topic, partition)):
-            continue
+    starts = _log_starts(_text_lines(data / _LOG_START_FILE, read), only)
+    for topic, partition, log in _logs(data) if only is None else _log(data / f"{only[0]}-{only[1]}"):
         yield _read_log(
             node=node,
             topic=topic,
@@ -152,9 +150,13 @@ def logged_partitions(directory: Path) -> Iterator[tuple[str, int]]:
 
 def _logs(data: Path) -> Iterator[tuple[str, int, Path]]:
     for path in sorted(data.glob("*-*")):
-        topic, _, number = path.name.rpartition("-")
-        if topic not in ("", METADATA_TOPIC) and number.isdigit() and path.is_dir() and not _is_zookeepers(path):
-            yield topic, int(number), path
+        yield from _log(path)
+
+
+def _log(path: Path) -> Iterator[tuple[str, int, Path]]:
+    topic, _, number = path.name.rpartition("-")
+    if topic not in ("", METADATA_TOPIC) and number.isdigit() and path.is_dir() and not _is_zookeepers(path):
+        yield topic, int(number), path
 
 
 def _segments(log: Path) -> list[Path]:
@@ -329,9 +331,12 @@ def _topic_id(lines: list[str]) -> str | None:
     return None
 
 
-def _log_starts(lines: list[str]) -> dict[tuple[str, int], int]:
+def _log_starts(lines: list[str], only: tuple[str, int] | None) -> dict[tuple[str, int], int]:
     starts = {}
+    prefix = "" if only is None else f"{only[0]} {only[1]} "
     for line in lines[2:]:
+        if not line.startswith(prefix):
+            continue
         words = line.split(" ")
         if len(words) == 3 and words[1].isdigit() and words[2].isdigit():
             starts[words[0], int(words[1])] = int(words[2])

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.quorum import MetadataLog
 from laststand.emulator.verification.facts.run import RunFacts
 from laststand.emulator.verification.reading.census import FileCensus, HistoryCensus
@@ -118,23 +119,28 @@ def read_zookeeper_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, tupl
 
 
 def read_final_logs(
-    run: RunDirectory, facts: RunFacts, timeline: Timeline, ledger: ReadLedger, *, only: tuple[str, int] | None = None
+    run: RunDirectory,
+    facts: RunFacts,
+    timeline: Timeline,
+    ledger: ReadLedger,
+    *,
+    only: PartitionFacts | None = None,
 ) -> None:
-    """Adds the replicas' final logs: of all partitions, or of one.
+    """Adds the replicas' final logs: to the facts of all partitions, or to those of one that are kept apart.
 
     Raises:
         OSError: a file is there and cannot be read.
     """
     if facts.cluster.is_seen_by_clients_alone:
-        for partition in facts.partitions():
-            if only in (None, (partition.topic, partition.partition)):
-                partition.add_final_reads()
+        for partition in facts.partitions() if only is None else (only,):
+            partition.add_final_reads()
         return
-    taken_over = timeline.logs_taken_over()
+    taken_over = timeline.logs_taken_over
     known: KnownSegments = {}
+    name = None if only is None else (only.topic, only.partition)
     for node, directory in run.node_directories():
         facts.cluster.node_directories.add(node)
-        for found in read_node_logs(node=node, directory=directory, read=ledger.read, only=only, known=known):
+        for found in read_node_logs(node=node, directory=directory, read=ledger.read, only=name, known=known):
             log = found.log
             topic_id = taken_over.get((node, log.topic, log.partition, log.topic_id or ""), log.topic_id)
-            facts.add_final(found._replace(log=msgspec.structs.replace(log, topic_id=topic_id)))
+            facts.add_final(found._replace(log=msgspec.structs.replace(log, topic_id=topic_id)), only)

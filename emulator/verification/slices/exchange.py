@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
 _PICKLED: Final = 5
+_TASKS: Final = 32
+_TASKS_PER_CORE: Final = 8
+"""Enough tasks for cores to end at about the same time."""
 
 _Result = TypeVar("_Result")
 
@@ -31,6 +34,8 @@ SortSlice = Callable[[Slice], SortedSlice | None]
 PartitionRows = Sequence[tuple[Slice, SliceRows]]
 """The rows of a partition in slices, in any order."""
 
+NamedRows = tuple[PartitionName, PartitionRows]
+
 
 class Exchange(Protocol):
     """Sorted slices of one run, wherever they are."""
@@ -39,9 +44,9 @@ class Exchange(Protocol):
         """Has the slices sorted, and returns a summary of each."""
 
     def judged(
-        self, names: Sequence[PartitionName], judge: Callable[[PartitionName, PartitionRows], _Result]
+        self, names: Sequence[PartitionName], judge: Callable[[Iterator[NamedRows]], Iterator[_Result]]
     ) -> list[_Result]:
-        """Has each partition judged beside its rows; returns what comes of it, in the order of ``names``."""
+        """Has each partition judged beside its rows, some of them in one task; returns the results in that order."""
 
 
 @contextmanager
@@ -110,11 +115,11 @@ class _OnDisk:
         return found
 
     def judged(
-        self, names: Sequence[PartitionName], judge: Callable[[PartitionName, PartitionRows], _Result]
+        self, names: Sequence[PartitionName], judge: Callable[[Iterator[NamedRows]], Iterator[_Result]]
     ) -> list[_Result]:
         dealt = [(name, self._stored.get(name, [])) for name in names]
-        found = _dealt(self._context, dealt).map(
-            lambda each: judge(each[0], [(stored.piece, stored.rows()) for stored in each[1]])
+        found = self._context.parallelize(dealt, _tasks(self._context, len(dealt))).mapPartitions(
+            lambda share: judge((name, [(each.piece, each.rows()) for each in stored]) for name, stored in share)
         )
         return found.collect()
 
@@ -160,16 +165,22 @@ class _Shuffled:
         return self._found.map(lambda each: None if each is None else each.summary).collect()
 
     def judged(
-        self, names: Sequence[PartitionName], judge: Callable[[PartitionName, PartitionRows], _Result]
+        self, names: Sequence[PartitionName], judge: Callable[[Iterator[NamedRows]], Iterator[_Result]]
     ) -> list[_Result]:
-        places = {name: place for place, name in enumerate(names)}
+        tasks = _tasks(self._found.context, len(names))
+        shares = [names[len(names) * task // tasks : len(names) * (task + 1) // tasks] for task in range(tasks)]
+        places = {name: task for task, share in enumerate(shares) for name in share}
 
-        def own(place: int, pieces: Iterable[tuple[PartitionName, tuple[Slice, bytes]]]) -> Iterator[_Result]:
-            rows = [(piece, pickle.loads(pickled)) for _, (piece, pickled) in pieces]
-            for name in names[place : place + 1]:
-                yield judge(name, rows)
+        def own(task: int, pieces: Iterable[tuple[PartitionName, tuple[Slice, bytes]]]) -> Iterator[_Result]:
+            rows: defaultdict[PartitionName, list[tuple[Slice, bytes]]] = defaultdict(list)
+            for name, piece in pieces:
+                rows[name].append(piece)
+            return judge(
+                (name, [(piece, pickle.loads(pickled)) for piece, pickled in rows.pop(name, [])])
+                for name in shares[task]
+            )
 
-        found = self._found.flatMap(_parts).partitionBy(max(len(names), 1), places.__getitem__)
+        found = self._found.flatMap(_parts).partitionBy(tasks, places.__getitem__)
         return found.mapPartitionsWithIndex(own).collect()
 
 
@@ -177,6 +188,11 @@ def _parts(found: _SortedRows | None) -> Iterator[tuple[PartitionName, tuple[Sli
     if found is not None:
         for name, rows in found.partitions.items():
             yield name, (found.summary.census.slice, rows)
+
+
+def _tasks(context: "SparkContext", partitions: int) -> int:
+    """Returns the number of tasks that judge so many partitions, each of which costs about as much as a small one."""
+    return max(min(partitions, max(_TASKS, _TASKS_PER_CORE * context.defaultParallelism)), 1)
 
 
 def _dealt(context: "SparkContext", pieces: Sequence[Any]) -> "RDD[Any]":

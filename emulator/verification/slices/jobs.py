@@ -1,7 +1,9 @@
 """Has Spark judge one large run in many tasks: its slices first, then its partitions (``slices.reading``)."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -9,8 +11,14 @@ from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.packed.reading import is_packed
 from laststand.emulator.verification.judge import Judgement
 from laststand.emulator.verification.reading.run_plan import RunPlan
-from laststand.emulator.verification.slices.exchange import PartitionRows, exchange
-from laststand.emulator.verification.slices.judgement import PartitionOutcome, finish, judge_rows, merge_slices
+from laststand.emulator.verification.slices.exchange import NamedRows, exchange
+from laststand.emulator.verification.slices.judgement import (
+    PartitionOutcome,
+    RareEvidence,
+    finish,
+    judge_rows,
+    merge_slices,
+)
 from laststand.emulator.verification.slices.reading import (
     SLICE_BYTES,
     Slice,
@@ -19,7 +27,6 @@ from laststand.emulator.verification.slices.reading import (
     slices_of,
     sort_slice,
 )
-from laststand.emulator.verification.tables.rows import PartitionName
 from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
 
 if TYPE_CHECKING:
@@ -74,10 +81,13 @@ def judge_sliced(
         merged = _fit(lambda: merge_slices(run, fit)) if len(fit) == len(summaries) else None
         if merged is None:
             return None
-        rare = context.broadcast(merged.rare)
+        rare = context.broadcast(RareEvidence(run, merged.rare))
 
-        def judged(name: PartitionName, rows: PartitionRows) -> PartitionOutcome | None:
-            return _fit(lambda: judge_rows(run, name, rare.value, rows))
+        def judged(partitions: Iterator[NamedRows]) -> Iterator[PartitionOutcome | None]:
+            # Each return of the collector would look through what all partitions of the task share.
+            with _no_collection():
+                for name, rows in partitions:
+                    yield _fit(partial(judge_rows, name, rare.value, rows))
 
         outcomes = moved.judged(merged.names, judged)
     known = [outcome for outcome in outcomes if outcome is not None]
@@ -89,10 +99,19 @@ def judge_sliced(
 
 def _fit(step: Callable[[], _Result]) -> _Result | None:
     """Returns a step's result without looking for cycles meanwhile, or ``None`` where the run is unfit for it."""
+    with _no_collection():
+        try:
+            return step()
+        except UnfitError:
+            return None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return step()
-    except UnfitError:
-        return None
+        yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()

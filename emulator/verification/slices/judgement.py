@@ -3,8 +3,9 @@
 Each step is a plain function, whoever has it done where.
 """
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -39,6 +40,7 @@ from laststand.emulator.verification.tables.client_history import BegunSend, Sen
 from laststand.emulator.verification.tables.columns import Table
 from laststand.emulator.verification.tables.matching import groups_of
 from laststand.emulator.verification.tables.rows import PartitionName
+from laststand.emulator.verification.tables.timeline import Timeline
 from laststand.emulator.verification.verdict.partition_judgement import PartitionJudgement, judge_partition
 
 
@@ -81,6 +83,43 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     acked: dict[SendStream, int]
     sizes: dict[str, int]
     contents: dict[str, FileContent]
+
+
+class RareEvidence:
+    """The lines of a run that are no partition's alone, read once by each process that judges partitions.
+
+    Attributes:
+        run: the run.
+        lines: by the path of their file.
+    """
+
+    def __init__(self, run: RunDirectory, lines: Mapping[str, bytes]) -> None:
+        self.run = run
+        self.lines = lines
+
+    def __reduce__(self) -> tuple[type["RareEvidence"], tuple[RunDirectory, Mapping[str, bytes]]]:
+        """Goes to another process without what was read."""
+        return RareEvidence, (self.run, self.lines)
+
+    @property
+    def facts(self) -> RunFacts:
+        """The facts that every partition is judged beside.
+
+        Raises:
+            UnfitError: a line is not what it should be.
+        """
+        facts, reader = self._read
+        _check_fit(reader)
+        return facts
+
+    @cached_property
+    def _read(self) -> tuple[RunFacts, LineReader]:
+        return _read_rare(self.run, self.lines)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The events of the facts, in order."""
+        return self.facts.order_events()
 
 
 def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> MergedSlices:
@@ -162,37 +201,32 @@ def _read_rare(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, 
     return facts, reader
 
 
-def judge_rows(
-    run: RunDirectory, name: PartitionName, rare: Mapping[str, bytes], pieces: Iterable[tuple[Slice, SliceRows]]
-) -> PartitionOutcome:
+def judge_rows(name: PartitionName, rare: RareEvidence, pieces: Iterable[tuple[Slice, SliceRows]]) -> PartitionOutcome:
     """Judges one partition.
 
     Args:
-        run: the run.
         name: of the partition.
-        rare: lines that are no partition's alone, by the path of their file.
+        rare: what is no partition's alone.
         pieces: what slices have of the partition, in any order.
 
     Raises:
         UnfitError: a line is not what it should be, or a send has no outcome.
         OSError: a final log cannot be read.
     """
-    facts, reader = _read_rare(run, rare)
-    _check_fit(reader)
-    timeline = facts.order_events()
+    timeline = rare.timeline
     ordered = [rows for _, rows in sorted(pieces, key=lambda each: each[0].number)] or [SliceRows.none(name)]
     found = ordered[0].joined(ordered[1:])
     matched = found.matched()
     if matched is None:
         raise UnfitError("a send has no outcome, or several")
-    partition = facts.partition(*name)
+    partition = rare.facts.apart(*name)
     partition.add_rows(matched)
     partition.events.sort()
     partition.polls.extend(found.polls)
     partition.replace_late_ids()
     partition.final_reads.extend(found.final_reads)
-    ledger = ReadLedger(run.path)
-    read_final_logs(run, facts, timeline, ledger, only=name)
+    ledger = ReadLedger(rare.run.path)
+    read_final_logs(rare.run, rare.facts, timeline, ledger, only=partition)
     sent = matched.sent
     judgement = judge_partition(partition, timeline, frozenset())
     return PartitionOutcome(
@@ -252,9 +286,13 @@ def finish(
     facts.cluster.metadata_logs = metadata_logs
     _check_fit(reader)
     sent, acked = Counter[SendStream](), Counter[SendStream]()
+    contents: dict[str, FileContent] = {}
     for outcome in outcomes:
         sent.update(outcome.sent)
         acked.update(outcome.acked)
+        contents.update(outcome.contents)
+    contents.update(ledger.contents)
+    contents.update(merged.contents)
     history = msgspec.structs.replace(merged.history, sent=dict(sent), acked=dict(acked))
     evidence = RunEvidence(
         run=plan.run,
@@ -264,7 +302,7 @@ def finish(
         history=history,
         contradictions=facts.cluster.quorum.unexplained(reader.contradictions),
         sizes=merged.sizes,
-        contents=dict(ChainMap(merged.contents, ledger.contents, *(outcome.contents for outcome in outcomes))),
+        contents=contents,
         owners=owners,
         metadata_logs=metadata_logs,
         zookeeper_logs=zookeeper_logs,

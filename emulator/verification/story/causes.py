@@ -6,7 +6,7 @@ appends for a cause of its own, the fetch; such appends are shown beside the lea
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -28,7 +28,11 @@ CAUSES_MAX: Final = 48
 EVENTS_MAX: Final = 10
 """Events that are recorded of a cause, the earliest."""
 
+TOLD_MAX: Final = 200
+"""Partitions of a run up to which causes of each are recorded; of more, of those that lost something."""
+
 _TEXT_MAX: Final = 200
+_OF_PARTITIONS: Final = tuple(kind for kind in EVENT_TYPES if issubclass(kind, events.PartitionEvent))
 _LOST_ANSWERS_MAX: Final = 12
 
 
@@ -40,6 +44,8 @@ def causes_of(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> 
         losses: what was lost of it.
         origin_ns: time 0 of the story.
     """
+    if facts.cluster.partition_count > TOLD_MAX and not losses:
+        return
     wanted = list(dict.fromkeys(_wanted(facts, losses)))[:CAUSES_MAX]
     if not wanted:
         return
@@ -104,15 +110,13 @@ def _ends_of_promises(facts: PartitionFacts) -> Iterator[str]:
 
 def _events_of(facts: PartitionFacts, causes: frozenset[str]) -> dict[str, list[CollectedEvent[events.Event]]]:
     found: defaultdict[str, list[CollectedEvent[events.Event]]] = defaultdict(list)
-    for kind in EVENT_TYPES:
-        for collected in _rows_of(facts, kind, causes) if kind in FREQUENT else _rare_of(facts, kind):
+    for kind in _OF_PARTITIONS:
+        for collected in _rows_of(facts, kind, causes) if kind in FREQUENT else facts.events.of(kind):
             if collected.event.cause_id in causes:
                 found[collected.event.cause_id].append(collected)
+    for cause_id in causes:
+        found[cause_id].extend(facts.cluster.by_cause.get(cause_id, ()))
     return {cause_id: [*own, *_copied(facts, own)] for cause_id, own in found.items()}
-
-
-def _rare_of(facts: PartitionFacts, kind: type[events.Event]) -> Iterable[CollectedEvent[events.Event]]:
-    return facts.events.of(kind) if issubclass(kind, events.PartitionEvent) else facts.cluster.events.of(kind)
 
 
 def _rows_of(
@@ -120,7 +124,7 @@ def _rows_of(
 ) -> Iterator[CollectedEvent[events.Event]]:
     rows = facts.events.rows(kind)
     if len(rows):
-        yield from rows.rows(np.logical_or.reduce([rows.has("cause_id", cause) for cause in causes]))
+        yield from rows.rows(rows.has_any("cause_id", causes))
 
 
 def _copied(

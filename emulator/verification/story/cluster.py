@@ -29,12 +29,6 @@ _Process = tuple[int, int]
 """Node and incarnation."""
 
 
-def origin_of(cluster: ClusterFacts) -> int:
-    """Returns the clocks' time 0 of a story: the creation of its first partition, else the first line."""
-    created = [each.time_ns for each in cluster.events.of(events.PartitionChanged)]
-    return min(created or (each.time_ns for each in cluster.events.of(events.NodeStarted)), default=0)
-
-
 def time_us(time_ns: int, origin_ns: int) -> int:
     """Returns a time of a story."""
     return (time_ns - origin_ns) // _NS_PER_US
@@ -47,7 +41,7 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
         cluster: its facts.
         partitions: the stories of its partitions, by name.
     """
-    origin_ns = origin_of(cluster)
+    origin_ns = cluster.origin_ns
     return RunStory(
         origin_ns=origin_ns,
         end_us=time_us(_end_ns(cluster, origin_ns), origin_ns),

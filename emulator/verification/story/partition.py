@@ -11,7 +11,7 @@ from laststand.emulator.verification.facts.batches import AckedBatch
 from laststand.emulator.verification.facts.controller_terms import state_node
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.story.causes import causes_of
-from laststand.emulator.verification.story.cluster import origin_of, time_us
+from laststand.emulator.verification.story.cluster import time_us
 from laststand.emulator.verification.story.flushed_logs import flushed_logs
 from laststand.emulator.verification.story.held_logs import final_records, held_and_cut
 from laststand.emulator.verification.story.run import (
@@ -47,7 +47,7 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
         facts: of the partition.
         losses: what was lost of it.
     """
-    origin_ns = origin_of(facts.cluster)
+    origin_ns = facts.cluster.origin_ns
     held, cuts = held_and_cut(facts, origin_ns)
     acks = _answered_acks(facts)
     changes = tuple(committed_changes(facts, origin_ns))

@@ -211,6 +211,18 @@ class Table(Collection[_Row]):
             return cast("Mask", self[name] == self._numbers[name].get(value, -1))
         return cast("Mask", self[name] == (NONE if value is None else value))
 
+    def has_any(self, name: str, values: Collection[str]) -> Mask:
+        """Returns the rows in which a field of words or ids has one of some values."""
+        numbers = self._numbers[name]
+        if name not in self._ids:
+            wanted = np.array([numbers[value] for value in values if value in numbers], np.int64)
+        else:
+            split = [split_id(value) for value in values]
+            pairs = [(numbers[word], number) for word, number in split if word in numbers]
+            words, own = np.array(pairs, np.int64).reshape(-1, 2).T
+            wanted = id_column(words, own)
+        return np.isin(self[name], wanted)
+
     def rows(self, places: Places) -> Iterator[_Row]:
         """The rows at these places."""
         if not len(self):

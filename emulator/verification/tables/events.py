@@ -37,6 +37,11 @@ class EventTable:
         """Takes an event; ``sort`` is called after the last one."""
         self._lists[type(collected.event)].append(collected)
 
+    def add_all(self, others: "EventTable") -> None:
+        """Takes the events of another table."""
+        for kind, events in others._lists.items():
+            self._lists[kind].extend(events)
+
     def replace_late_ids(self, ids: LateTopicIds) -> None:
         """Replaces the placeholders of topic ids that became known late."""
         for events in self._lists.values():

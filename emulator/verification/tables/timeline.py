@@ -5,7 +5,8 @@ told, and by these the guarantee is judged. Batches, acknowledgements and high w
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Generic, TypeVar
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -98,14 +99,24 @@ class EventPlace(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
 
 
-class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """The collected events of one run, ordered by node, incarnation and sequence: never across nodes."""
+class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The collected events of one run, ordered by node, incarnation and sequence: never across nodes.
+
+    Each partition of a run asks for the same of it, so that nothing is looked for twice.
+    """
 
     events: tuple[CollectedEvent[Event], ...]
 
     def of(self, kind: type[_Event]) -> Iterator[_Event]:
         """The events of one type, in each node's order."""
-        return (collected.event for collected in self.events if isinstance(collected.event, kind))
+        return iter(self._by_kind.get(kind, ()))
+
+    @cached_property
+    def _by_kind(self) -> Mapping[type[Event], list[Any]]:
+        found: dict[type[Event], list[Event]] = {}
+        for collected in self.events:
+            found.setdefault(type(collected.event), []).append(collected.event)
+        return found
 
     def switches(self) -> Mapping[str, str]:
         """The rules of the run, by the first line of the node that has the metadata; empty if there is none."""
@@ -114,6 +125,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
                 return started.switches
         return {}
 
+    @cached_property
     def members(self) -> tuple[Mapping[str, str], ...]:
         """The rules of every process of a node, each once: those of a mixed cluster are several."""
         known = {
@@ -125,11 +137,17 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
     def incarnation_of(self, incarnation_id: str) -> int | None:
         """The number of the incarnation that registered under this id; ``None`` if its first line is missing."""
-        for collected in self.events:
-            if isinstance(collected.event, NodeStarted) and collected.event.incarnation_id == incarnation_id:
-                return collected.incarnation
-        return None
+        return self._incarnations.get(incarnation_id)
 
+    @cached_property
+    def _incarnations(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for collected in self.events:
+            if isinstance(collected.event, NodeStarted):
+                found.setdefault(collected.event.incarnation_id, collected.incarnation)
+        return found
+
+    @cached_property
     def logs_taken_over(self) -> Mapping[tuple[int, str, int, str], str]:
         """The topic for which a broker used a log that it found under another topic's id: the files still name that id.
 

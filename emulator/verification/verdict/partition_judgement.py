@@ -108,7 +108,7 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         timeline: of its run.
         doubtful: evidence that is not whole.
     """
-    members = timeline.members()
+    members = timeline.members
     findings = {}
     is_clear = not facts.has_unclear_id
     for check in CHECKS if is_clear else ():

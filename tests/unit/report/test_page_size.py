@@ -84,6 +84,17 @@ def test_partitions_are_drawn_while_the_page_has_room_the_worst_one_always(
     assert (0 if told is None else int(told[1])) == 12 - large - small
 
 
+def test_two_thousand_partitions_are_drawn_or_lines_of_a_table(loss: ReportedRun) -> None:
+    drawn = render(with_partitions(loss, 2000))
+    assert len(drawn.encode()) <= PAGE_BYTES_MAX
+    large, small = drawn.count('class="figure"'), drawn.count('class="thumb"')
+    [table] = re.findall(r'<details class="listed">.*?</details>', drawn, re.DOTALL)
+    lines = re.findall(r"<tr><td>([^<]*)</td>", table)
+    assert len(set(lines)) == len(lines) == 2000 - large - small
+    assert "more are not drawn" not in drawn
+    assert small > 100
+
+
 @pytest.mark.parametrize("partitions", [1, 6])
 def test_a_page_has_its_limit_however_much_happened(partitions: int, loss: ReportedRun) -> None:
     drawn = render(at_all_caps(loss, partitions=partitions, epochs=40))
