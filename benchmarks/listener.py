@@ -49,7 +49,7 @@ _COMPARED: Final = (
     ("_wire_client", "_kafka_wire_client", "_kafka"),
     ("_wire_client", "_own_client", "_own_client"),
 )
-"""Who is compared with whom, and how the latter is called in the figure's name."""
+"""Pairs of measurements that are compared, and the name that the second one has in the figure's."""
 
 _SINGLE_RECORDS: Final = 1_000
 _SINGLE_RECORDS_PER_S: Final = 100
