@@ -14,6 +14,8 @@ from typing import Final
 import psutil
 import pytest
 
+from laststand.emulator.verification.spark.class_archive import find_class_archive
+from laststand.emulator.verification.spark.gateway import Jars, class_path
 from laststand.emulator.verification.spark.java import find_java
 from laststand.emulator.verification.verdict.forms import write_verdict
 from laststand.emulator.verification.verify import verify_runs
@@ -66,7 +68,7 @@ def of_executors() -> Iterator[str]:
     """
     yield from ("--conf", "spark.executor.memory=500m")
     if archive := find_class_archive(find_java()):
-        yield from ("--conf", f"spark.executor.extraClassPath={class_path(_SPARK_HOME, Jars.NEEDED)}")
+        yield from ("--conf", f"spark.executor.extraClassPath={class_path(SPARK_HOME, Jars.NEEDED)}")
         yield from ("--conf", f"spark.executor.extraJavaOptions={' '.join(archive.options_to_use())}")
 
 
