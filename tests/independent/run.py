@@ -271,7 +271,7 @@ class Run:
                     continue
                 if kind == "transaction":
                     self.transactions[line["operation_id"]] = line
-                if kind in ("session", "transaction"):
+                if kind in ("session", "transaction") or "topic" not in line:
                     continue
                 key = self._key(line)
                 if kind == "send" and key.topic_id in self.deleted:  # its client may not know of the next topic
