@@ -96,8 +96,8 @@ def is_beyond_comparison(check_id: str, played: Played, report: VerdictReport) -
     # the final logs are no copies (D6, L6).
     if "D7" in played.found and check_id in {"D6", "D7", "D12", "L6"}:
         return True
-    # Where controllers have forgotten metadata, an offset stands for two records. M14 says so of what is left, and the
-    # simulator's oracle begins anew. It sees which change follows which (M9); verification says nothing of that there.
+    # Where controllers have forgotten metadata, an offset stands for two records. The simulator's oracle says so (M14),
+    # begins anew, and sees which change follows which (M9); verification says nothing of that there.
     if "Q3" in played.found and check_id in {"M9", "M14"}:
         return True
     # Where a log is used for another topic than its own (S27), whose records it holds is a matter of definition.

@@ -1103,6 +1103,19 @@ def elected_without_the_last_record(run: RunBuilder, last: int) -> None:
     run.elect(102, quorum_epoch=2, end=last)
 
 
+def forgotten_record_has_a_successor(run: RunBuilder, last: int) -> None:
+    """Controller 102 was elected without the last record, and decided something else in its place."""
+    run.elect(102, quorum_epoch=2, end=last)
+    unfenced = e.BrokerUnfenced(
+        cause_id=CAUSE,
+        metadata_offset=MetadataOffset(last),
+        broker_id=BrokerId(NodeId(2)),
+        broker_epoch=BrokerEpoch(run.epochs[2]),
+    )
+    run.note(102, unfenced)
+    run.commit_metadata(102, last + 1, quorum_epoch=2, is_leader=True)
+
+
 def last_leader_lost_the_last_record(run: RunBuilder, _: int) -> None:
     run.voter_logs[CONTROLLER].pop()
 
@@ -2696,6 +2709,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "leader without committed metadata": (
         partial(three_controllers, spoil=elected_without_the_last_record),
         frozenset({"Q3"}),
+    ),
+    "forgotten record has a successor": (
+        partial(three_controllers, spoil=forgotten_record_has_a_successor),
+        frozenset({"Q3", "Q5"}),
     ),
     "committed metadata differs": (
         partial(three_controllers, spoil=lambda run, _: another_batch(run, 101, -1, leader_epoch=2)),

@@ -1,7 +1,8 @@
 """M14 OneController: a metadata offset stands for one record, whichever controller process reports it.
 
-Where metadata is in ZooKeeper, one server records every write. There a write that raises a partition's leader epoch is
-a controller's decision, and must come from the session that made ``/controller`` last.
+Where a leader of the quorum lacked what was committed (Q3), others may stand there. Where metadata is in ZooKeeper, one
+server records every write. There a write that raises a partition's leader epoch is a controller's decision, and must
+come from the session that made ``/controller`` last.
 """
 
 from bisect import bisect_right
@@ -64,7 +65,11 @@ def _offsets_of_two(cluster: ClusterFacts) -> Iterator[Finding]:
                 controllers.setdefault(metadata_offset, set()).add((collected.node, collected.incarnation))
                 by_offset.setdefault(metadata_offset, set()).add(what)
     for metadata_offset, records in by_offset.items():
-        if len(records) > 1 and len(controllers[metadata_offset]) > 1:
+        if (
+            len(records) > 1
+            and len(controllers[metadata_offset]) > 1
+            and not cluster.quorum.is_forgotten(metadata_offset)
+        ):
             yield Finding(
                 metadata_offset, f"metadata offset {metadata_offset} stands for {' and for '.join(sorted(records))}"
             )
