@@ -18,7 +18,10 @@ from laststand.emulator.plan.nodes import ZOOKEEPER_WORD
 from laststand.emulator.plan.plan_lint import refusal
 from laststand.emulator.plan.unsupported_properties import (
     NO_TIMED_FLUSH,
+    NO_UNCLEAN_RECOVERY,
     NODE_FLUSH_TIME,
+    RECOVERY_MANAGER,
+    RECOVERY_STRATEGY,
     TOPIC_FLUSH_TIME,
     tls_refusal,
     voters_refusal,
@@ -92,6 +95,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused += _unseen_from_outside(scenario)
     if driver is DriverName.SIMULATOR:
         refused += _timed_flushes(scenario, properties)
+    if driver is DriverName.KAFKA:
+        refused += _unclean_recoveries(scenario, properties)
     if (no_tls := tls_refusal(dict(properties), driver)) is not None:
         refused.append(f"security.inter.broker.protocol: {no_tls}")
     if scenario.controllers > 1 and driver is DriverName.EXTERNAL:
@@ -131,21 +136,35 @@ def _unseen(condition: conditions.Condition) -> str | None:
 def _timed_flushes(scenario: Scenario, properties: tuple[tuple[str, str], ...]) -> Iterator[str]:
     if NODE_FLUSH_TIME in dict(properties):
         yield f"{NODE_FLUSH_TIME}: {NO_TIMED_FLUSH}"
+    for place in _places(scenario, TOPIC_FLUSH_TIME, also=NODE_FLUSH_TIME):
+        yield f"{place}, {TOPIC_FLUSH_TIME}: {NO_TIMED_FLUSH}"
+
+
+def _unclean_recoveries(scenario: Scenario, properties: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    given = node_properties(dict(properties))
+    if given.unclean_recovery_manager_enabled:
+        yield f"{RECOVERY_MANAGER}: {NO_UNCLEAN_RECOVERY}"
+    if given.unclean_recovery_strategy is not None:
+        yield f"{RECOVERY_STRATEGY}: {NO_UNCLEAN_RECOVERY}"
+    for place in _places(scenario, RECOVERY_STRATEGY, also=RECOVERY_MANAGER):
+        yield f"{place}, {RECOVERY_STRATEGY}: {NO_UNCLEAN_RECOVERY}"
+
+
+def _places(scenario: Scenario, name: str, *, also: str) -> Iterator[str]:
+    """Yields the topics and steps that set a property of topics, and the steps that set a node's beside it."""
     for topic in scenario.topics:
-        if TOPIC_FLUSH_TIME in dict(topic.properties):
-            yield f"topic {topic.name}, {TOPIC_FLUSH_TIME}: {NO_TIMED_FLUSH}"
+        if name in dict(topic.properties):
+            yield f"topic {topic.name}"
     for number, step in enumerate(scenario.steps, start=1):
-        if _sets_flush_time(step):
-            yield f"step {number} {step.text} (line {step.line}), {TOPIC_FLUSH_TIME}: {NO_TIMED_FLUSH}"
+        if _sets(step, name, also):
+            yield f"step {number} {step.text} (line {step.line})"
 
 
-def _sets_flush_time(step: Step) -> bool:
+def _sets(step: Step, name: str, also: str) -> bool:
     match step.action:
         case actions.AlterConfig(config=config):
-            return any(
-                key in (NODE_FLUSH_TIME, TOPIC_FLUSH_TIME) and value is not None for key, value in config.changes
-            )
+            return any(key in (name, also) and value is not None for key, value in config.changes)
         case actions.CreateTopic(topic=topic):
-            return TOPIC_FLUSH_TIME in dict(topic.properties)
+            return name in dict(topic.properties)
         case _:
             return False

@@ -1,7 +1,7 @@
 """Properties that are refused, by drivers or by clusters.
 
-The simulated disk has no timed flush, some nodes speak no TLS to each other, and several controllers have to be allowed
-to elect one.
+The simulated disk has no timed flush, Kafka has no unclean recovery, some nodes speak no TLS to each other, and several
+controllers have to be allowed to elect one.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,12 @@ NO_TIMED_FLUSH: Final = "the simulated disk has no timed flush"
 
 NODE_FLUSH_TIME: Final = "log.flush.interval.ms"
 TOPIC_FLUSH_TIME: Final = "flush.ms"
+
+NO_UNCLEAN_RECOVERY: Final = "Kafka has no unclean recovery"
+"""The reason, for messages."""
+
+RECOVERY_MANAGER: Final = "unclean.recovery.manager.enabled"
+RECOVERY_STRATEGY: Final = "unclean.recovery.strategy"
 
 _NO_TLS: Final = {DriverName.DOCKER: NO_TLS_IN_CONTAINERS, DriverName.KAFKA: NO_TLS}
 

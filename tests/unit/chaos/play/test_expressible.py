@@ -72,6 +72,30 @@ def test_several_controllers_play_everywhere_but_on_a_cluster_of_somebody_else()
     assert refused == {DriverName.EXTERNAL}
 
 
+@pytest.mark.parametrize(
+    ("properties", "topic", "step"),
+    [
+        ("unclean.recovery.manager.enabled: true", "", "start: {node: 1}"),
+        ("", ", unclean.recovery.strategy: Balanced", "start: {node: 1}"),
+        ("", "", "alter_config: {topic: orders, set: {unclean.recovery.strategy: Balanced}}"),
+    ],
+    ids=["node", "topic", "step"],
+)
+def test_kafka_has_no_unclean_recovery(properties: str, topic: str, step: str) -> None:
+    scenario = read_scenario(Path("r.yaml"), TEXT.format(properties=properties, topic=topic, step=step))
+    (reason,) = not_expressible(scenario, scenario.properties, DriverName.KAFKA)
+    assert reason.endswith("unclean recovery")
+    assert "unclean.recovery." in reason
+
+
+def test_the_bundled_scenarios_with_an_unclean_recovery_are_not_for_kafka() -> None:
+    scenario = load_scenario(find_scenario("kip-966/controller-fails-over-in-recovery"))
+    assert not_expressible(scenario, scenario.properties, DriverName.KAFKA) == (
+        "unclean.recovery.manager.enabled: Kafka has no unclean recovery",
+        "topic orders, unclean.recovery.strategy: Kafka has no unclean recovery",
+    )
+
+
 def test_everything_else_is_there() -> None:
     assert found(properties="log.flush.interval.messages: 1", topic=", flush.messages: 1") == ()
     assert found(step="alter_config: {topic: orders, set: {min.insync.replicas: 2}}") == ()
