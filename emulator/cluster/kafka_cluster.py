@@ -112,9 +112,9 @@ class KafkaHost(LocalHost):
         self._sync_shim = sync_shim
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
-        """Starts a JVM with these arguments, and waits until it listens.
+        """Starts a JVM with these arguments, and waits until it listens or has ended.
 
-        A broker that cannot reach the controller does not: then for a minute.
+        A broker that cannot reach the controller does neither: then for a minute.
         """
         program = self._program_of(node_id)
         kafka = program.distribution
@@ -130,7 +130,9 @@ class KafkaHost(LocalHost):
                     stop_timeout_s=_STOP_TIMEOUT_S,
                 )
             )
-            await await_kafka(self.address(node_id), timeout_s=LISTENS_WITHIN_S)
+            await await_kafka(
+                self.address(node_id), has_ended=lambda: process.end is not None, timeout_s=LISTENS_WITHIN_S
+            )
         return process
 
     def _sync_environment(self, node_id: NodeId) -> dict[str, str]:
@@ -231,18 +233,22 @@ class KafkaCluster(ProcessCluster):
         muted = [Link(source, target) for source in others for target in (first, *others) if source != target]
         await self.toxiproxy.cut(muted)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(super()._start_together(node_ids))
-            await self._await_leadership(first)
+            starting = tasks.create_task(super()._start_together(node_ids))
+            await self._await_leadership(first, starting)
             await self.toxiproxy.restore(muted)
 
-    async def _await_leadership(self, leader_id: NodeId) -> None:
+    async def _await_leadership(self, leader_id: NodeId, starting: asyncio.Task[None]) -> None:
         """Waits until all controllers' disks say who leads, or for as long as a node may take to listen.
+
+        It waits no longer once all were started and one has ended: that one is told of as a crash.
 
         One that does not follow yet may stand for election, and without pre-votes it deposes the leader.
         """
         deadline = asyncio.get_running_loop().time() + LISTENS_WITHIN_S
         while asyncio.get_running_loop().time() < deadline:
             if all(self._leader_by(node_id) == leader_id for node_id in self.layout.controller_ids):
+                return
+            if starting.done() and not all(map(self.is_running, self.layout.controller_ids)):
                 return
             await asyncio.sleep(_LOOK_INTERVAL_S)
 

@@ -214,7 +214,9 @@ async def _archive_classes(kafka: KafkaDistribution, *, java: Path) -> None:
                     exits_with_signal_number=True,
                 )
             )
-            is_up = await await_kafka(broker.address, timeout_s=_STEP_TIMEOUT_S)
+            is_up = await await_kafka(
+                broker.address, has_ended=lambda: server.end is not None, timeout_s=_STEP_TIMEOUT_S
+            )
             end = await server.stop(timeout_s=_STEP_TIMEOUT_S)
         if not is_up:
             raise KafkaInstallError(step=f"Kafka {kafka.version} does not start", output="\n".join(end.stderr_tail))

@@ -10,6 +10,7 @@ not, with UNSUPPORTED_VERSION, as often as it is asked (``SaslServerAuthenticato
 
 import asyncio
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from laststand.emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
@@ -60,11 +61,17 @@ class KafkaProbeConnection(ProbeConnection):
         await super().await_end(timeout_s=timeout_s)
 
 
-async def await_kafka(address: str, *, timeout_s: float) -> bool:
-    """Dials a node again and again until it answers; returns whether that was within ``timeout_s`` seconds."""
+async def await_kafka(address: str, *, has_ended: Callable[[], bool], timeout_s: float) -> bool:
+    """Dials a node again and again until it answers; returns whether it did.
+
+    Args:
+        address: where to dial.
+        has_ended: returns whether its process is gone, so that it will not.
+        timeout_s: how long to try.
+    """
     deadline = asyncio.get_running_loop().time() + timeout_s
     while not await _answers(address):
-        if asyncio.get_running_loop().time() > deadline:
+        if has_ended() or asyncio.get_running_loop().time() > deadline:
             return False
         await asyncio.sleep(_DIAL_AGAIN_S)
     return True

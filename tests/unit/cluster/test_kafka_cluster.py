@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from laststand.emulator.cluster.kafka_cluster import KafkaCluster, format_log_directory
+from laststand.emulator.cluster.kafka_cluster import LISTENS_WITHIN_S, KafkaCluster, KafkaHost, format_log_directory
 from laststand.emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram
 from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.kafka.metadata_log import METADATA_LOG
@@ -54,23 +55,42 @@ def test_eligible_leader_replicas_are_formatted_where_a_version_has_them(tmp_pat
     assert newest.formatted(elr=False) == older.formatted(elr=True) == tmp_path / "elr-off"
 
 
+def layout_in(directory: Path) -> ClusterLayout:
+    return ClusterLayout(
+        run="unit",
+        directory=directory,
+        controller_ids=controller_ids(3),
+        broker_ids=(BrokerId(NodeId(0)),),
+        switches=era_switches("kafka-4.2"),
+        properties=(),
+        toxiproxy=None,
+    )
+
+
+def program(directory: Path, java: str) -> KafkaProgram:
+    return KafkaProgram(distribution=KafkaDistribution(version="4.2.0", folder=directory), java=Path(java))
+
+
+async def test_a_process_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+    async with Supervisor() as supervisor:
+        host = KafkaHost(supervisor, program_of=lambda _: program(tmp_path, "/bin/false"), sync_shim=None)
+        await host.open(layout_in(tmp_path), on_end=lambda _: None)
+        async with asyncio.timeout(LISTENS_WITHIN_S / 2):
+            process = await host.start(NodeId(0), ())
+        assert (await process.wait()).exit_code == 1
+        await host.close()
+
+
 class ThreeControllers(KafkaCluster):
     """A cluster whose nodes and proxies only write down what is done to them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_followed: bool = True) -> None:
         self.done: list[str] = []
-        layout = ClusterLayout(
-            run="unit",
-            directory=directory,
-            controller_ids=controller_ids(3),
-            broker_ids=(BrokerId(NodeId(0)),),
-            switches=era_switches("kafka-4.2"),
-            properties=(),
-            toxiproxy=None,
-        )
+        self._is_followed = is_followed
+        layout = layout_in(directory)
         super().__init__(
             layout,
-            kafka=KafkaProgram(distribution=KafkaDistribution(version="4.2.0", folder=directory), java=Path("java")),
+            kafka=program(directory, "java"),
             rules_of=lambda _: layout.switches,
             sync_shim=None,
             messages=cast("LinkMessages", None),
@@ -85,7 +105,7 @@ class ThreeControllers(KafkaCluster):
     async def start_node(self, node_id: NodeId) -> int:
         """Starts nothing; once the last node is there, all follow controller 100."""
         self.done.append(f"start {node_id}")
-        if node_id == 0:
+        if node_id == 0 and self._is_followed:
             for controller in self.layout.controller_ids:
                 log = self.layout.data_directory(controller) / METADATA_LOG
                 log.mkdir(parents=True)
@@ -108,4 +128,11 @@ def test_the_others_call_no_controller_until_they_follow_the_first_one(tmp_path:
     asyncio.run(cluster.start())
     assert cluster.done[0] == "cut 101->100 101->102 102->100 102->101"
     assert sorted(cluster.done[1:-1]) == ["start 0", "start 100", "start 101", "start 102"]
+    assert cluster.done[-1] == "restore 4"
+
+
+async def test_who_leads_is_not_waited_for_once_a_controller_has_ended(tmp_path: Path) -> None:
+    cluster = ThreeControllers(tmp_path, is_followed=False)
+    async with asyncio.timeout(LISTENS_WITHIN_S / 2):
+        await cluster.start()
     assert cluster.done[-1] == "restore 4"
