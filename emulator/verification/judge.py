@@ -14,7 +14,7 @@ import msgspec
 from laststand.emulator.core.promises import PROMISES, is_promised_by_all
 from laststand.emulator.verification.doubts.doubt import Doubt
 from laststand.emulator.verification.doubts.evidence import doubts_of, find_doubts
-from laststand.emulator.verification.doubts.seals import alterations
+from laststand.emulator.verification.doubts.seals import alterations, newer_formats
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -132,7 +132,7 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
     """
     timeline, cluster = evidence.timeline, evidence.facts.cluster
     doubts = doubts_of(evidence, [partition.readings for partition in judged])
-    if any(alterations(evidence)):
+    if any(newer_formats(evidence)) or any(alterations(evidence)):
         return _report_of_nothing(run, doubts)
     members = timeline.members
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)

@@ -27,7 +27,7 @@ from laststand.emulator.verification.doubts.doubt import Doubt
 from laststand.emulator.verification.doubts.fencings import unexplained_fencings
 from laststand.emulator.verification.doubts.message_faults import HOLD, faults_without_message
 from laststand.emulator.verification.doubts.orders import unknown_orders
-from laststand.emulator.verification.doubts.seals import alterations, seal_doubts
+from laststand.emulator.verification.doubts.seals import alterations, newer_formats, seal_doubts
 from laststand.emulator.verification.facts.partition import NO_ACKS, PartitionFacts
 from laststand.emulator.verification.reading.census import FileCensus, HistoryCensus
 from laststand.emulator.verification.reading.metadata_log import contradictions_of_log
@@ -99,6 +99,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
     """
     timeline = evidence.timeline
     return (
+        *newer_formats(evidence),
         *_about_harness(timeline, may_miss_steps=evidence.run.may_miss_steps),
         *doubts_about_files(timeline, evidence.files),
         *unknown_orders(evidence.facts.cluster),

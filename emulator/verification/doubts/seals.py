@@ -69,6 +69,14 @@ def alterations(evidence: RunEvidence) -> Iterator[Doubt]:
         yield from _against_harness(evidence, last)
 
 
+def newer_formats(evidence: RunEvidence) -> Iterator[Doubt]:
+    """Yields a doubt if a later version wrote the run: what its evidence shows may mean something else."""
+    written = max(_formats(evidence), default=0)
+    if written > EVIDENCE_FORMAT:
+        sentence = f"the evidence has format {written}, and this version reads formats up to {EVIDENCE_FORMAT}"
+        yield Doubt(about=None, sentence=sentence)
+
+
 def _against_harness(evidence: RunEvidence, last: set[_Process]) -> Iterator[Doubt]:
     """Yields a doubt for each file that is not as the harness found it when the run was over."""
     events = evidence.facts.cluster.events
@@ -76,8 +84,7 @@ def _against_harness(evidence: RunEvidence, last: set[_Process]) -> Iterator[Dou
         collected.event.file: FileContent(collected.event.lines, collected.event.digest)
         for collected in events.of(FileVouched)
     }
-    formats = [start.event.evidence_format or 0 for start in evidence.facts.cluster.started.values()]
-    if max(formats, default=0) >= EVIDENCE_FORMAT:
+    if max(_formats(evidence), default=0) >= EVIDENCE_FORMAT:
         yield from _other_files(
             evidence, {name: expected for name, expected in vouched.items() if expected.lines is None}
         )
@@ -93,6 +100,10 @@ def _against_harness(evidence: RunEvidence, last: set[_Process]) -> Iterator[Dou
         if not _is_announced(name, evidence):
             for sentence in _alterations(name, None, vouched[name]):
                 yield Doubt(about=_kind_of(name), sentence=sentence, file=name)
+
+
+def _formats(evidence: RunEvidence) -> Iterator[int]:
+    return (start.event.evidence_format or 0 for start in evidence.facts.cluster.started.values())
 
 
 def _last_harness(evidence: RunEvidence) -> set[_Process]:

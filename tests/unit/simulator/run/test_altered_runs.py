@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from laststand.emulator.core import events
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.verification.judge import judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run
-from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
+from laststand.emulator.verification.verdict.report import CheckStatus, Verdict, VerdictReport
 from tests.verification.resealing import reseal
 
 PLAN = """\
@@ -101,3 +102,13 @@ def test_a_run_of_before_is_judged_without_digests(runs: tuple[Path, Path], tmp_
     change_era(run, runs[1])
     report = verdict_on(run)
     assert (report.unknown_reasons, report.verdict) == ((), Verdict.VALID)
+
+
+def test_a_run_of_a_later_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows here what its evidence means, though all seals are right."""
+    monkeypatch.setattr(events, "EVIDENCE_FORMAT", 3)
+    write_run(parse_plan(PLAN.format(records=20)), tmp_path / "later", name="later")
+    report = verdict_on(tmp_path / "later")
+    assert report.unknown_reasons == ("the evidence has format 3, and this version reads formats up to 2",)
+    assert report.verdict is Verdict.UNKNOWN
+    assert {check.status for check in report.checks} == {CheckStatus.UNKNOWN}
