@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from laststand.emulator.core import inputs
 from laststand.emulator.core.client.group_member import GroupMember
 from laststand.emulator.core.client.settings import MemberSettings
-from laststand.emulator.core.client.steps import MemberEffect, MemberInput
+from laststand.emulator.core.client.steps import Abandoned, MemberEffect, MemberInput
 from laststand.emulator.core.types import BrokerId
 
 
 class MemberProcess:
     """One member, which can be stopped as by a signal: what happens to it meanwhile waits, and its timers do not fire.
+
+    One that is killed takes in nothing of that any more.
 
     Args:
         member: the state machine.
@@ -26,6 +28,8 @@ class MemberProcess:
 
     def step(self, incoming: MemberInput | inputs.TimerFired, *, now_ms: int) -> Sequence[MemberEffect]:
         """Takes in one thing that happened, and before that whatever waited."""
+        if isinstance(incoming, Abandoned):
+            self._inbox.clear()
         self._inbox.append(incoming)
         if self.is_paused:
             return ()

@@ -7,7 +7,8 @@ r"""A member of a classic group: joins, reads what it is assigned, commits its p
 
 One request is out at a time beside heartbeats and metadata: JoinGroup, SyncGroup (from the leader with everybody's
 assignments), then for each partition in turn OffsetFetch once, Fetch, and OffsetCommit with member and generation.
-Before it joins it gives up what it had (the eager protocol); what it has read and not committed is read again.
+Before it joins it gives up what it had (the eager protocol); what it has read and not committed is read again. The
+leader joins again, and everybody after it, where a topic has more partitions than it assigned.
 
 Errors are as Kafka's client takes them: UNKNOWN_MEMBER_ID takes the member's id away, ILLEGAL_GENERATION and
 REBALANCE_IN_PROGRESS do not, and FENCED_INSTANCE_ID ends it, as another has its place. Unlike Kafka's, it does not go
@@ -149,6 +150,8 @@ class GroupMember:
         self._operations = 0
         self._protocol_name: str | None = None
         self._joined: tuple[JoinedMember, ...] = ()
+        self._leads = False
+        self._assigned_counts: tuple[int, ...] = ()
         self._positions: dict[TopicPartition, Offset] = {}
         self._turns: deque[TopicPartition] = deque()
         self._read: _Read | None = None
@@ -227,7 +230,7 @@ class GroupMember:
         if read is not None and read.reading.is_over:
             self._ask_coordinator(self._commit_request(read), now_ms)
             return
-        if self._has_to_join:
+        if self._has_to_join or (self._leads and self._partition_counts() != self._assigned_counts):
             self._give_up()
             self._join(now_ms)
             return
@@ -314,6 +317,7 @@ class GroupMember:
             for member in self._joined
         ]
         assigned = assign_ranges(subscribers, self.metadata.partition_counts)
+        self._assigned_counts = self._partition_counts()
         return SyncGroupRequest(
             group_id=self._group_id,
             member_id=self.member_id,
@@ -323,6 +327,9 @@ class GroupMember:
             protocol_name=self._protocol_name,
             assignments=tuple((member_id, encode_assignment(names)) for member_id, names in assigned.items()),
         )
+
+    def _partition_counts(self) -> tuple[int, ...]:
+        return tuple([self.metadata.partition_counts.get(topic, 0) for topic in self._topics])
 
     def _leave_request(self) -> LeaveGroupRequest:
         leaving = LeavingMember(member_id=self.member_id, instance_id=self._instance_id)
@@ -422,8 +429,8 @@ class GroupMember:
         if error is ErrorCode.NONE:
             self.member_id, self.generation_id = response.member_id, response.generation_id
             self._protocol_name = response.protocol_name
-            leads = response.leader == response.member_id and not response.skip_assignment
-            self._joined = response.members if leads else ()
+            self._leads = response.leader == response.member_id
+            self._joined = response.members if self._leads and not response.skip_assignment else ()
             self._alive_ms = max(sent_ms, self._alive_ms)
             self._state = _State.SYNCING
         elif error is ErrorCode.MEMBER_ID_REQUIRED:
@@ -439,6 +446,9 @@ class GroupMember:
         error = response.error
         if error is not ErrorCode.NONE:
             self._join_again(error, now_ms)
+            return
+        if now_ms >= max(sent_ms, self._alive_ms) + self._settings.session_timeout_ms:
+            self._give_up()
             return
         self.assigned = decode_assignment(response.assignment)
         self._positions.clear()
@@ -604,7 +614,9 @@ class GroupMember:
     def _learn(self, response: messages.MetadataResponse, now_ms: int) -> None:
         self.metadata.learn(response)
         self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
-        self._timers.set(_METADATA, at_ms=now_ms + self._settings.metadata_max_age_ms)
+        is_missing_some = 0 in self._partition_counts()
+        age_ms = self._settings.retry_backoff_ms if is_missing_some else self._settings.metadata_max_age_ms
+        self._timers.set(_METADATA, at_ms=now_ms + age_ms)
         self._retry_at_ms = now_ms
 
     # --- History --------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """A member of a group, asked and answered by hand."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 import pytest
@@ -60,6 +61,7 @@ BATCH = PolledBatch(
     first_record_id=0,
     record_count=2,
 )
+COUNTS = MappingProxyType({"orders": 2, OFFSETS_TOPIC: 1})
 SETTINGS = MemberSettings(session_timeout_ms=10_000, heartbeat_interval_ms=3_000, retry_backoff_ms=100)
 
 RequestT = TypeVar("RequestT", bound=messages.Request)
@@ -68,7 +70,7 @@ RequestT = TypeVar("RequestT", bound=messages.Request)
 class Played:
     """A member, the requests that are out, and what it recorded."""
 
-    def __init__(self, *, instance_id: str | None = None) -> None:
+    def __init__(self, *, instance_id: str | None = None, counts: Mapping[str, int] = COUNTS) -> None:
         self.member = GroupMember(
             name="shop-0",
             group_id="shop",
@@ -81,7 +83,7 @@ class Played:
         self.out: dict[type, effects.SendRequest] = {}
         self.recorded: list[MemberEffect] = []
         self.step(inputs.Started(cause_id=CAUSE))
-        self.learn({"orders": 2, OFFSETS_TOPIC: 1})
+        self.learn(counts)
 
     def step(self, incoming: MemberInput) -> None:
         for effect in self.member.step(incoming, now_ms=self.now_ms):
@@ -332,6 +334,34 @@ def test_a_sync_that_fails_begins_anew(played: Played, error: ErrorCode) -> None
     assert played.asked(JoinGroupRequest).member_id == "m"
 
 
+def test_an_assignment_that_comes_after_the_session_is_over_is_not_taken(played: Played) -> None:
+    played.join()
+    played.now_ms += SETTINGS.session_timeout_ms
+    played.sync(ORDERS)
+    assert played.member.assigned == ()
+    assert MemberStep.ASSIGNED not in played.steps()
+    assert played.asked(JoinGroupRequest).member_id == "m"
+
+
+def test_the_leader_has_everybody_join_again_once_a_topic_has_more_partitions(played: Played) -> None:
+    played.join(leader="m")
+    played.sync(ORDERS)
+    played.answer(OffsetFetchRequest, OffsetFetchResponse(error=ErrorCode.NOT_COORDINATOR))
+    played.wait(SETTINGS.retry_backoff_ms)
+    played.learn({"orders": 3, OFFSETS_TOPIC: 1})
+    played.answer(OffsetFetchRequest, OffsetFetchResponse(error=ErrorCode.NONE))
+    assert JoinGroupRequest in played.out
+
+
+def test_a_topic_that_is_not_there_yet_is_asked_for_until_it_is() -> None:
+    played = Played(counts={OFFSETS_TOPIC: 1})
+    played.wait(SETTINGS.retry_backoff_ms)
+    played.learn({"orders": 1, OFFSETS_TOPIC: 1})
+    assert messages.MetadataRequest not in played.out
+    played.wait(SETTINGS.retry_backoff_ms)
+    assert messages.MetadataRequest not in played.out
+
+
 def test_it_leaves_with_a_word(reading: Played) -> None:
     reading.step(LeaveOffered(cause_id=CAUSE))
     assert reading.asked(LeaveGroupRequest).members[0].member_id == "m"
@@ -366,6 +396,17 @@ def test_a_member_that_is_stopped_does_nothing_and_hears_of_everything_later() -
     (asked,) = process.step(inputs.TimerFired(cause_id=CAUSE), now_ms=9)
     assert isinstance(asked, effects.SendRequest)
     assert name == "shop-1"
+
+
+def test_a_member_that_dies_while_it_is_stopped_hears_of_nothing_more() -> None:
+    process = MemberMaker((BrokerId(NodeId(0)),)).make(
+        "shop", 1, is_static=False, topics=("orders",), settings=SETTINGS
+    )[1]
+    process.is_paused = True
+    process.step(inputs.Started(cause_id=CAUSE), now_ms=0)
+    process.is_paused = False
+    (died,) = process.step(Abandoned(cause_id=CAUSE), now_ms=9)
+    assert isinstance(died, GroupMemberRecorded)
 
 
 def test_each_process_has_a_name_of_its_own() -> None:
