@@ -31,7 +31,7 @@ class QuorumWitness:
         record: writes events of a controller.
 
     Attributes:
-        leader_id: who was elected last.
+        leader_id: who leads the latest epoch that is known.
     """
 
     def __init__(self, layout: ClusterLayout, *, record: Callable[[NodeId, Sequence[events.Event]], None]) -> None:
@@ -68,7 +68,8 @@ class QuorumWitness:
         """A controller leads, and has begun its epoch with this batch."""
         change, epoch = batch.elected, batch.leader_epoch
         assert change is not None
-        self.leader_id = self._leaders[epoch] = change.leader_id
+        self._leaders[epoch] = change.leader_id
+        self.leader_id = self._leaders[max(self._leaders)]
         candidate_directory = self._directory_of(change.leader_id)
         for voter in change.granting_voters:
             self._tell(

@@ -28,7 +28,8 @@ _ANSWERS_WITHIN_S: Final = 30.0
 """A controller that has just started answers later than it listens."""
 
 _NEXT_AFTER_S: Final = 2.0
-"""One of several controllers that does not answer for so long is passed over."""
+"""One of several controllers that does not say for so long that it leads is passed over. Whoever leads has as long as a
+single one: a request that is given up and sent again may be carried out twice."""
 
 _ASK_AGAIN_S: Final = 0.2
 
@@ -50,15 +51,15 @@ class KafkaTarget(ProcessTarget):
         deadline = loop.time() + (_NEXT_AFTER_S if self._has_others(node_id) else _ANSWERS_WITHIN_S)
         while True:
             try:
-                async with asyncio.timeout_at(deadline):
-                    return await self._ask(node_id, request)
+                async with asyncio.timeout_at(deadline) as limit:
+                    return await self._ask(node_id, request, limit)
             except OSError as error:
                 if loop.time() >= deadline:
                     name = type(request).__name__.removesuffix("Request")
                     raise AdminError(api=name, error=ErrorCode.NETWORK_EXCEPTION, reason=str(error)) from error
             await asyncio.sleep(_ASK_AGAIN_S)
 
-    async def _ask(self, node_id: NodeId, request: messages.Request) -> messages.Response:
+    async def _ask(self, node_id: NodeId, request: messages.Request, limit: asyncio.Timeout) -> messages.Response:
         address = self.cluster.direct_addresses()[node_id]
         login = Login(HARNESS, self.cluster.token.text) if self.cluster.layout.has_authorizer else None
         async with connected(address, login) as connection:
@@ -70,7 +71,10 @@ class KafkaTarget(ProcessTarget):
                 raise AdminError(
                     api="DescribeQuorum", error=ErrorCode.NOT_CONTROLLER, reason=f"controller {node_id} does not lead"
                 )
-            return self._described(ends, node_id) if is_description else await ask_admin(connection, request)
+            if is_description:
+                return self._described(ends, node_id)
+            limit.reschedule(asyncio.get_running_loop().time() + _ANSWERS_WITHIN_S)
+            return await ask_admin(connection, request)
 
     def _has_others(self, node_id: NodeId) -> bool:
         """Returns whether a node is one of several controllers."""

@@ -84,7 +84,7 @@ class QuorumAvailability:
         self._known_voters: tuple[NodeId, ...] = ()
 
     def look(self, now_ms: int) -> None:
-        """Looks at what is wrong now; called with every step of a controller, and whenever a fault begins or ends."""
+        """Looks at what is wrong now; called with every step and every event of a controller."""
         if now_ms == self._looked_at_ms:
             return
         self._looked_at_ms = now_ms

@@ -114,6 +114,15 @@ def test_a_vote_that_is_seen_late_is_not_told(played: Played) -> None:
     assert played.told_of(VOTERS[1]) == [("QuorumLeaderFollowed", 2)]
 
 
+def test_an_election_that_is_seen_late_is_not_the_last_one(played: Played) -> None:
+    played.write(OTHER, VOTERS[2])
+    played.metadata.read()
+    played.write(FIRST, VOTERS[0])
+    played.metadata.read()
+    assert (FIRST[0].leader_epoch, OTHER[-1].leader_epoch) == (1, 2)
+    assert played.witness.quorum.leader_id == VOTERS[2]
+
+
 def test_metadata_that_was_forgotten_is_no_more(tmp_path: Path) -> None:
     played = Played(tmp_path, "kafka-3.9")
     played.write(MORE, *VOTERS[:2])
