@@ -14,7 +14,7 @@ from laststand.emulator.client.admin import AdminClient
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.quorum.messages import ReplicaProgress
+from laststand.emulator.core.quorum.messages import DescribeQuorumResponse, ReplicaProgress
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
@@ -63,7 +63,10 @@ async def _add(admin: AdminClient, node_id: NodeId, asked: list[ReplicaKey]) -> 
     found = await admin.describe_quorum()
     voter, observer = _of(found.voters, node_id), _of(found.observers, node_id)
     if voter is not None and voter.key in asked:
-        return voter.key  # the answer to the attempt before was lost
+        # The attempt before was not answered, or not in time.
+        if _has_uncommitted(found):
+            raise _not_added(node_id, ErrorCode.REQUEST_TIMED_OUT, "it is undecided whether it is a voter")
+        return voter.key
     if voter is not None:
         expected = "a controller that is no voter"
         if observer is not None:
@@ -106,7 +109,15 @@ async def remove_voter(
         voter = _of(found.voters, node_id)
         wanted = None if directory_id is None else DirectoryId(directory_id)
         if voter is None and asked:
-            return asked[-1]  # the answer to the attempt before was lost
+            # The attempt before was not answered, or not in time.
+            if _has_uncommitted(found):
+                raise AdminError(
+                    api="RemoveRaftVoter",
+                    error=ErrorCode.REQUEST_TIMED_OUT,
+                    subject=f"controller {asked[-1]}",
+                    reason="it is undecided whether it is a voter",
+                )
+            return asked[-1]
         if voter is None or wanted not in (None, voter.key.directory_id):
             there = ", ".join(str(each.key) for each in found.voters)
             raise _not_removed(ReplicaKey(node_id, wanted), ErrorCode.VOTER_NOT_FOUND, f"a voter: {there}")
@@ -132,6 +143,14 @@ async def _repeated(attempt: Callable[[], Awaitable[ReplicaKey]], pause: Pause) 
                 raise
         await pause(_LOOK_INTERVAL_S)
     return await attempt()
+
+
+def _has_uncommitted(found: DescribeQuorumResponse) -> bool:
+    """Returns whether the leader has records that may still be taken back: a set of voters counts before its commit."""
+    leader = None if found.leader_id is None else _of(found.voters, found.leader_id)
+    if leader is None or found.high_watermark is None:
+        return True  # it has appended its own removal, or has committed nothing of its epoch
+    return (leader.log_end_offset or 0) > found.high_watermark
 
 
 def _of(replicas: Sequence[ReplicaProgress], node_id: NodeId) -> ReplicaProgress | None:

@@ -25,10 +25,16 @@ NEW = ReplicaKey(NodeId(102), DirectoryId("new"))
 
 
 class Quorum:
-    """A leader of scripted answers; the last one stays."""
+    """A leader of scripted answers; the last one stays.
 
-    def __init__(self, *described: DescribeQuorumResponse) -> None:
+    Args:
+        described: how it describes the quorum, one after the other.
+        change_errors: how it answers the first changes; it carries out those that follow.
+    """
+
+    def __init__(self, *described: DescribeQuorumResponse, change_errors: tuple[ErrorCode, ...] = ()) -> None:
         self.described = list(described)
+        self.change_errors = list(change_errors)
         self.changes: list[object] = []
         self.admin = AdminClient(self.ask, controller_id=LEADER.node_id)
 
@@ -37,7 +43,8 @@ class Quorum:
         asked: object = request
         if isinstance(asked, AddRaftVoterRequest | RemoveRaftVoterRequest):
             self.changes.append(asked)
-            return cast(messages.Response, VoterChangeResponse(error=ErrorCode.NONE))
+            error = self.change_errors.pop(0) if self.change_errors else ErrorCode.NONE
+            return cast(messages.Response, VoterChangeResponse(error=error))
         answer = self.described.pop(0) if len(self.described) > 1 else self.described[0]
         return cast(messages.Response, answer)
 
@@ -48,12 +55,14 @@ def replica(key: ReplicaKey, *, end: int = 10, fetched_ms: int = 1000) -> Replic
     )
 
 
-def described(*observers: ReplicaProgress, voters: tuple[ReplicaKey, ...] = (LEADER,)) -> DescribeQuorumResponse:
+def described(
+    *observers: ReplicaProgress, voters: tuple[ReplicaKey, ...] = (LEADER,), end: int = 10
+) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(
         error=ErrorCode.NONE,
         leader_id=LEADER.node_id,
         high_watermark=MetadataOffset(10),
-        voters=tuple(map(replica, voters)),
+        voters=tuple(replica(voter, end=end) for voter in voters),
         observers=observers,
     )
 
@@ -89,3 +98,27 @@ def test_who_is_no_voter_or_the_last_one_is_not_removed(
     with pytest.raises(VoterError, match=problem):
         asyncio.run(remove_voter(quorum.admin, NEW.node_id, directory_id))
     assert quorum.changes == []
+
+
+def test_a_removal_that_timed_out_is_done_once_it_is_committed() -> None:
+    # The leader's set of voters is that of its log, and another leader may lack its last record.
+    before, after = described(voters=(LEADER, NEW)), described(voters=(LEADER,))
+    late = (ErrorCode.REQUEST_TIMED_OUT,)
+    undecided = described(voters=(LEADER,), end=11)
+    committed = Quorum(before, undecided, undecided, after, change_errors=late)
+    assert asyncio.run(remove_voter(committed.admin, NEW.node_id)) == NEW
+    assert len(committed.changes) == 1
+    taken_back = Quorum(before, undecided, before, change_errors=late)
+    assert asyncio.run(remove_voter(taken_back.admin, NEW.node_id)) == NEW
+    assert len(taken_back.changes) == 2
+
+
+def test_an_addition_that_timed_out_is_done_once_it_is_committed() -> None:
+    before, voters = described(replica(NEW)), (LEADER, NEW)
+    late = (ErrorCode.REQUEST_TIMED_OUT,)
+    committed = Quorum(before, described(voters=voters, end=11), described(voters=voters), change_errors=late)
+    assert asyncio.run(add_voter(committed.admin, NEW.node_id)) == NEW
+    assert len(committed.changes) == 1
+    taken_back = Quorum(before, described(voters=voters, end=11), before, change_errors=late)
+    assert asyncio.run(add_voter(taken_back.admin, NEW.node_id)) == NEW
+    assert len(taken_back.changes) == 2
