@@ -1,17 +1,14 @@
 """Kafka's own tool reads the aborted transactions of a segment, where Kafka is installed."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from laststand.chaos.kafka.program import kafka_program
-from laststand.emulator.cluster.kafka_distribution import PLAYED_VERSION
-from laststand.emulator.core.errors import MissingToolError
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.partition_log import LogSettings
 from laststand.emulator.storage.recovery import create_log
+from tests.cluster.dump_tool import dumped
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID
 from tests.unit.storage.test_transaction_index import ABORT, COMMIT, ended, written
 
@@ -19,10 +16,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
 
 def test_kafkas_own_tool_reads_our_index(tmp_path: Path) -> None:
-    try:
-        kafka = kafka_program(PLAYED_VERSION)
-    except MissingToolError as error:
-        pytest.skip(str(error))
     filesystem = OsFileSystem(ledger_folder=str(tmp_path / "ledger"))
     path = tmp_path / "orders-0"
     log = create_log(
@@ -32,11 +25,8 @@ def test_kafkas_own_tool_reads_our_index(tmp_path: Path) -> None:
         written(log, producer_id)
         ended(log, producer_id, result)
     log.close()
-    tool = (str(kafka.java), "-cp", kafka.distribution.class_path, "kafka.tools.DumpLogSegments")
-    order = (*tool, "--files", str(path / f"{0:020}.txnindex"))
-    done = subprocess.run(order, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
-    found = [line for line in done.stdout.splitlines() if "producerId" in line]
+    output = dumped(path / f"{0:020}.txnindex")
+    found = [line for line in output.splitlines() if "producerId" in line]
     assert found == [
         "version: 0 producerId: 8 firstOffset: 2 lastOffset: 3 lastStableOffset: 4",
         "version: 0 producerId: 9 firstOffset: 4 lastOffset: 5 lastStableOffset: 6",
