@@ -1,0 +1,176 @@
+"""Requests of a transactional producer that are not answered, whom they are sent to, and when one is repeated.
+
+Its ``NetworkClient``. Metadata tells whom to ask: a partition's leader, and as the coordinator of a transactional id or
+a group the leader of the partition of an internal topic that the id belongs to. Where that is not known, or an answer
+says that it is another one, metadata is asked for, and the request is repeated after ``retry.backoff.ms``.
+"""
+
+from typing import Final
+
+from laststand.emulator.core import effects, messages
+from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
+from laststand.emulator.core.client.settings import ProducerSettings
+from laststand.emulator.core.client.steps import TransactionalProducerEffect
+from laststand.emulator.core.coordinator_partitions import partition_of
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, TopicPartition
+
+_METADATA: Final = "metadata"
+_RETRY: Final = "retry"
+
+SEEK_COORDINATOR: Final = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
+"""Answers of a broker that is not the coordinator."""
+
+_AGAIN: Final = frozenset(
+    {*SEEK_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.CONCURRENT_TRANSACTIONS}
+)
+"""Answers of coordinators after which the same request is sent again."""
+
+
+class NetworkClient:
+    """Sends the requests of one producer.
+
+    Args:
+        bootstrap: any of them is asked for metadata.
+        topics: those that metadata is asked for.
+        settings: of the producer.
+        effects: those of a step, to which requests are added.
+
+    Attributes:
+        metadata: what is known of the cluster.
+        timers: everything that the producer waits for.
+    """
+
+    def __init__(
+        self,
+        *,
+        bootstrap: tuple[BrokerId, ...],
+        topics: tuple[str, ...],
+        settings: ProducerSettings,
+        effects: list[TransactionalProducerEffect],
+    ) -> None:
+        self.metadata = ClientMetadata(bootstrap=bootstrap)
+        self.timers: TimerQueue[str] = TimerQueue()
+        self._topics = topics
+        self._settings = settings
+        self._effects = effects
+        self._asked: dict[CorrelationId, tuple[messages.Request, BrokerId]] = {}
+        self._next_correlation = 0
+        self._retry_at_ms = 0
+        self._metadata_not_before_ms = 0
+
+    # --- What is out ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """A request is out that is not about metadata."""
+        return any(not _is_about_metadata(request) for request, _ in self._asked.values())
+
+    def has_asked(self, kind: type[messages.Request]) -> bool:
+        """Returns whether a request of a kind is out."""
+        return any(isinstance(request, kind) for request, _ in self._asked.values())
+
+    def answered(self, correlation_id: CorrelationId) -> messages.Request:
+        """Returns the request, which is out no more."""
+        return self._asked.pop(correlation_id)[0]
+
+    def unanswered(self, correlation_id: CorrelationId, now_ms: int) -> messages.Request:
+        """Returns the request, which is out no more; whatever it was, metadata is asked for."""
+        request, broker = self._asked.pop(correlation_id)
+        self.metadata.broker_failed(broker, now_ms=now_ms)
+        if _is_about_metadata(request):
+            self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
+            self.timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
+        else:
+            self.retry(now_ms, wants_metadata=True)
+        return request
+
+    # --- Whom to ask ----------------------------------------------------------------------------------------------
+
+    def known_leader(self, partition: TopicPartition | None, now_ms: int) -> tuple[BrokerId, PartitionLeader] | None:
+        """Returns who leads a partition; where that is not known metadata is asked for, and the producer waits."""
+        leadership = None if partition is None else self.metadata.leader_of(partition)
+        if leadership is None or leadership.leader is None:
+            self.retry(now_ms, wants_metadata=True)
+            return None
+        return leadership.leader, leadership
+
+    def coordinating(self, key: str, topic: str) -> TopicPartition | None:
+        """Returns the partition of an internal topic that a key belongs to, if the topic is known."""
+        count = self.metadata.partition_counts.get(topic, 0)
+        return partition_of(key, topic, count) if count else None
+
+    def ask_coordinator(
+        self, partition: TopicPartition | None, request: messages.Request, cause_id: CauseId, now_ms: int
+    ) -> None:
+        """Sends a request to the leader of a partition of an internal topic, if it is known."""
+        found = self.known_leader(partition, now_ms)
+        if found is not None:
+            self.send(found[0], request, cause_id)
+
+    def send(self, destination: BrokerId, request: messages.Request, cause_id: CauseId) -> None:
+        """Sends a request."""
+        self._next_correlation += 1
+        correlation_id = CorrelationId(self._next_correlation)
+        self._asked[correlation_id] = (request, destination)
+        self._effects.append(
+            effects.SendRequest(
+                destination=NodeId(destination),
+                correlation_id=correlation_id,
+                request=request,
+                timeout_ms=self._settings.request_timeout_ms,
+                cause_id=cause_id,
+            )
+        )
+
+    # --- Waiting --------------------------------------------------------------------------------------------------
+
+    def backs_off(self, now_ms: int) -> bool:
+        """Returns whether the producer has to wait before it repeats something."""
+        if now_ms < self._retry_at_ms:
+            self.timers.set(_RETRY, at_ms=self._retry_at_ms)
+            return True
+        return False
+
+    def asks_again(self, error: ErrorCode, now_ms: int) -> bool:
+        """Returns whether a coordinator's answer has the same request sent again, and waits for that if so."""
+        if error not in _AGAIN:
+            return False
+        self.retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
+        return True
+
+    def retry(self, now_ms: int, *, wants_metadata: bool = False) -> None:
+        """Has the producer wait before it sends what is next, the same request or another."""
+        self._retry_at_ms = now_ms + self._settings.retry_backoff_ms
+        self.timers.set(_RETRY, at_ms=self._retry_at_ms)
+        if wants_metadata:
+            self.want_metadata(now_ms)
+
+    def timer_fired(self, now_ms: int) -> None:
+        """Asks for metadata if that is due; other timers only have the producer look what is next."""
+        for key in self.timers.pop_due(now_ms=now_ms):
+            if key == _METADATA:
+                self.want_metadata(now_ms)
+
+    # --- Metadata -------------------------------------------------------------------------------------------------
+
+    def want_metadata(self, now_ms: int) -> None:
+        """Asks for metadata, now or as soon as it may be asked for again."""
+        if self.has_asked(messages.MetadataRequest):
+            return
+        if now_ms < self._metadata_not_before_ms:
+            self.timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
+            return
+        broker = self.metadata.next_broker(now_ms=now_ms)
+        self.send(broker, messages.MetadataRequest(topics=self._topics), CauseId(_METADATA))
+
+    def learn(self, response: messages.MetadataResponse, now_ms: int) -> None:
+        """Takes metadata over."""
+        self.metadata.learn(response)
+        self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
+        self.timers.set(_METADATA, at_ms=now_ms + self._settings.metadata_max_age_ms)
+
+
+def _is_about_metadata(request: messages.Request) -> bool:
+    return isinstance(request, messages.MetadataRequest)
