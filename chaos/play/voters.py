@@ -6,7 +6,7 @@ is another replica, and its node can be added only after the voter of the old di
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from laststand.chaos.play.target import Target
 from laststand.chaos.play.waiting import StepError
@@ -48,6 +48,18 @@ class VoterError(AdminError):
         self.expected = expected
 
 
+class _Asked(NamedTuple):
+    """A change that the leader was asked for.
+
+    Attributes:
+        replica: that is added or removed.
+        end_offset: up to where the leader's log reached before.
+    """
+
+    replica: ReplicaKey
+    end_offset: int
+
+
 async def add_voter(admin: AdminClient, node_id: NodeId, *, pause: Pause = asyncio.sleep) -> ReplicaKey:
     """Waits until a controller has caught up, adds it to the voters, and returns its node and disk.
 
@@ -55,18 +67,19 @@ async def add_voter(admin: AdminClient, node_id: NodeId, *, pause: Pause = async
         VoterError: it is a voter already, or the one of its old disk is.
         AdminError: it did not fetch or catch up in time, or the leader refused.
     """
-    asked: list[ReplicaKey] = []
+    asked: list[_Asked] = []
     return await _repeated(lambda: _add(admin, node_id, asked), pause)
 
 
-async def _add(admin: AdminClient, node_id: NodeId, asked: list[ReplicaKey]) -> ReplicaKey:
+async def _add(admin: AdminClient, node_id: NodeId, asked: list[_Asked]) -> ReplicaKey:
     found = await admin.describe_quorum()
     voter, observer = _of(found.voters, node_id), _of(found.observers, node_id)
-    if voter is not None and voter.key in asked:
-        # The attempt before was not answered, or not in time.
-        if _has_uncommitted(found):
+    before = next((each for each in asked if voter is not None and each.replica == voter.key), None)
+    if before is not None:
+        # It was not answered, or not in time.
+        if _is_undecided(before, found):
             raise _not_added(node_id, ErrorCode.REQUEST_TIMED_OUT, "it is undecided whether it is a voter")
-        return voter.key
+        return before.replica
     if voter is not None:
         expected = "a controller that is no voter"
         if observer is not None:
@@ -78,7 +91,7 @@ async def _add(admin: AdminClient, node_id: NodeId, asked: list[ReplicaKey]) -> 
     if found.high_watermark is None or (observer.log_end_offset or 0) < found.high_watermark:
         behind = f"its log ends at {observer.log_end_offset}, and {found.high_watermark} is committed"
         raise _not_added(node_id, ErrorCode.REQUEST_TIMED_OUT, behind)
-    asked.append(observer.key)
+    asked.append(_asked(observer.key, found))
     await admin.add_voter(observer.key)
     return observer.key
 
@@ -102,28 +115,28 @@ async def remove_voter(
         VoterError: it is no voter, with that disk, or the last one.
         AdminError: the leader refused, or did not answer.
     """
-    asked: list[ReplicaKey] = []
+    asked: list[_Asked] = []
 
     async def remove() -> ReplicaKey:
         found = await admin.describe_quorum()
         voter = _of(found.voters, node_id)
         wanted = None if directory_id is None else DirectoryId(directory_id)
         if voter is None and asked:
-            # The attempt before was not answered, or not in time.
-            if _has_uncommitted(found):
+            # It was not answered, or not in time.
+            if _is_undecided(asked[-1], found):
                 raise AdminError(
                     api="RemoveRaftVoter",
                     error=ErrorCode.REQUEST_TIMED_OUT,
-                    subject=f"controller {asked[-1]}",
+                    subject=f"controller {asked[-1].replica}",
                     reason="it is undecided whether it is a voter",
                 )
-            return asked[-1]
+            return asked[-1].replica
         if voter is None or wanted not in (None, voter.key.directory_id):
             there = ", ".join(str(each.key) for each in found.voters)
             raise _not_removed(ReplicaKey(node_id, wanted), ErrorCode.VOTER_NOT_FOUND, f"a voter: {there}")
         if len(found.voters) == 1:
             raise _not_removed(voter.key, ErrorCode.INVALID_REQUEST, "another controller: it is the last voter")
-        asked.append(voter.key)
+        asked.append(_asked(voter.key, found))
         await admin.remove_voter(voter.key)
         return voter.key
 
@@ -145,12 +158,24 @@ async def _repeated(attempt: Callable[[], Awaitable[ReplicaKey]], pause: Pause) 
     return await attempt()
 
 
-def _has_uncommitted(found: DescribeQuorumResponse) -> bool:
-    """Returns whether the leader has records that may still be taken back: a set of voters counts before its commit."""
-    leader = None if found.leader_id is None else _of(found.voters, found.leader_id)
-    if leader is None or found.high_watermark is None:
-        return True  # it has appended its own removal, or has committed nothing of its epoch
+def _asked(replica: ReplicaKey, found: DescribeQuorumResponse) -> _Asked:
+    leader = _leader(found)
+    return _Asked(replica, (found.high_watermark if leader is None else leader.log_end_offset) or 0)
+
+
+def _is_undecided(asked: _Asked, found: DescribeQuorumResponse) -> bool:
+    """Returns whether the leader may have the change, and not have committed it: a set of voters counts before that."""
+    if found.high_watermark is None:
+        return True  # it has committed nothing of its epoch
+    leader = _leader(found)
+    if leader is None:  # it has appended its own removal, after all that it had
+        return found.high_watermark <= asked.end_offset
     return (leader.log_end_offset or 0) > found.high_watermark
+
+
+def _leader(found: DescribeQuorumResponse) -> ReplicaProgress | None:
+    """Returns the leader, if it is a voter."""
+    return None if found.leader_id is None else _of(found.voters, found.leader_id)
 
 
 def _of(replicas: Sequence[ReplicaProgress], node_id: NodeId) -> ReplicaProgress | None:

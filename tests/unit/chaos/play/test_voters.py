@@ -56,12 +56,12 @@ def replica(key: ReplicaKey, *, end: int = 10, fetched_ms: int = 1000) -> Replic
 
 
 def described(
-    *observers: ReplicaProgress, voters: tuple[ReplicaKey, ...] = (LEADER,), end: int = 10
+    *observers: ReplicaProgress, voters: tuple[ReplicaKey, ...] = (LEADER,), end: int = 10, committed: int = 10
 ) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(
         error=ErrorCode.NONE,
         leader_id=LEADER.node_id,
-        high_watermark=MetadataOffset(10),
+        high_watermark=MetadataOffset(committed),
         voters=tuple(replica(voter, end=end) for voter in voters),
         observers=observers,
     )
@@ -122,3 +122,12 @@ def test_an_addition_that_timed_out_is_done_once_it_is_committed() -> None:
     taken_back = Quorum(before, described(voters=voters, end=11), before, change_errors=late)
     assert asyncio.run(add_voter(taken_back.admin, NEW.node_id)) == NEW
     assert len(taken_back.changes) == 2
+
+
+def test_a_leader_that_has_removed_itself_is_removed_once_that_is_committed() -> None:
+    before, late = described(voters=(LEADER, NEW)), (ErrorCode.REQUEST_TIMED_OUT,)
+    undecided, committed = described(voters=(NEW,)), described(voters=(NEW,), end=11, committed=11)
+    quorum = Quorum(before, undecided, committed, change_errors=late)
+    assert asyncio.run(remove_voter(quorum.admin, LEADER.node_id)) == LEADER
+    assert quorum.described == [committed]
+    assert len(quorum.changes) == 1
