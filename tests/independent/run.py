@@ -276,7 +276,7 @@ class Run:
                 key = self._key(line)
                 if kind == "send" and key.topic_id in self.deleted:  # its client may not know of the next topic
                     key = key._replace(topic_id=answered.get((line["operation_id"], *key[:2]), key.topic_id))
-                if kind == "committed_read":
+                if kind in ("committed_read", "group_read"):
                     self.committed_reads.append((key, line))
                 elif kind == "send" and line["type"] == "invoke":
                     begun[line["process"], line["operation_id"]] = line["index"]

@@ -2164,6 +2164,7 @@ def transaction_in_two_partitions(
     result: str = "commit",
     is_given: tuple[bool, bool] = (True, True),
     jumps: int = 0,
+    reads_as_member: bool = False,
 ) -> Path:
     """A producer is told that a transaction is over, and a reader of committed records goes past it.
 
@@ -2173,6 +2174,7 @@ def transaction_in_two_partitions(
         result: that the producer was told.
         is_given: whether the reader is given what is in each partition.
         jumps: offsets that the reader leaves out after its first answer.
+        reads_as_member: a member of a group is given what is in the first partition.
     """
     run = RunBuilder(path)
     run.start_brokers(0, 1, 2)
@@ -2189,20 +2191,27 @@ def transaction_in_two_partitions(
         run.read_committed([batch] if given else [], topic, position=0, next_position=end)
         run.read_committed([], topic, position=end + jumps, next_position=end + jumps + 1)
         run.poll([batch], topic)
+    if reads_as_member:
+        run.member_reads("member-0", 1, sends[0], committed=None)
     run.settle()
     return run.finish()
 
 
-def transaction_is_read_early(path: Path) -> Path:
+def transaction_is_read_early(path: Path, *, by_member: bool = False) -> Path:
     """A reader of committed records is given a batch of a transaction whose producer still sends another."""
     run = RunBuilder(path)
     run.start_brokers(0, 1, 2)
     run.create_topic()
     first = run.send(attributes=TRANSACTIONAL)
-    run.read_committed([first], position=0, next_position=10)
+    if by_member:
+        run.member_reads("member-0", 1, first, committed=None)
+    else:
+        run.read_committed([first], position=0, next_position=10)
     second = run.send(attributes=TRANSACTIONAL)
     run.end_transaction(commits=True)
     run.transaction([first, second], result="commit")
+    if by_member:
+        run.read_committed([first], position=0, next_position=10)
     run.read_committed([second], position=10, next_position=21)
     run.poll([first, second])
     run.settle()
@@ -2556,6 +2565,12 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
         lambda path: transaction_in_two_partitions(path, commits=(False, False), result="abort"),
         frozenset({"X1"}),
     ),
+    "aborted, and read by a member": (
+        lambda path: transaction_in_two_partitions(
+            path, commits=(False, False), result="abort", is_given=(False, False), reads_as_member=True
+        ),
+        frozenset({"X1"}),
+    ),
     "torn": (
         lambda path: transaction_in_two_partitions(path, commits=(True, False), is_given=(False, False)),
         frozenset({"X2", "X3", "X10"}),
@@ -2565,6 +2580,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
         frozenset({"X3"}),
     ),
     "read before it was over": (transaction_is_read_early, frozenset({"X4"})),
+    "read by a member before it was over": (partial(transaction_is_read_early, by_member=True), frozenset({"X4"})),
     "committed behind a fence": (lambda path: sessions_follow(path, is_fenced=True), frozenset({"X6"})),
     "end of a former coordinator": (lambda path: transactions_follow(path, coordinator_epoch=1), frozenset({"R3"})),
     "former epoch": (lambda path: transactions_follow(path, producer_epoch=5), frozenset({"R5"})),

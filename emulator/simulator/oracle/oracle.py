@@ -131,6 +131,7 @@ class Oracle:
                 self.checks.memberships.committed(record)
             case GroupReadRecorded() if record.member_id:
                 self.checks.memberships.read(client, record)
+                self.checks.transactions.read_by_member(client, record)
             case GroupReadRecorded():
                 self.checks.transactions.read_for_group(record)
             case GroupCommitRecorded():

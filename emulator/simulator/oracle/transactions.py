@@ -57,6 +57,7 @@ class TransactionChecks:
         self._begun_at: dict[CauseId, int] = {}
         self._ended_at: dict[CauseId, int] = {}
         self._reads: list[tuple[str, CommittedReadRecorded]] = []
+        self._reads_of_groups: list[tuple[str, GroupReadRecorded]] = []
         self._given_first_at: dict[int, tuple[int, str]] = {}
         self._positions: dict[tuple[str, TopicPartition, TopicId | None], Offset] = {}
         self._groups = GroupChecks(self._report, truths)
@@ -94,8 +95,13 @@ class TransactionChecks:
 
     def read_for_group(self, record: GroupReadRecorded) -> None:
         """An operation read for a group."""
-        self._given(record.group_id, record.batches)
+        self.read_by_member(record.group_id, record)
         self._groups.read(record, undone=self._sends_without(self._told_committed()))
+
+    def read_by_member(self, reader: str, record: GroupReadRecorded) -> None:
+        """A member of a group was given records."""
+        self._given(reader, record.batches)
+        self._reads_of_groups.append((reader, record))
 
     def position_committed(self, record: GroupCommitRecorded) -> None:
         """A group's position was to be committed."""
@@ -267,8 +273,12 @@ class TransactionChecks:
         self, aborted: Mapping[int, CauseId], stored: Mapping[TopicPartition, Mapping[int, _Stored]]
     ) -> None:
         given: dict[TopicPartition, set[int]] = {}
-        for client, read in self._reads:
-            given.setdefault(read.partition, set()).update(batch.crc for batch in read.batches)
+        for _, committed_read in self._reads:
+            crcs = [batch.crc for batch in committed_read.batches]
+            given.setdefault(committed_read.partition, set()).update(crcs)
+        reads: list[tuple[str, CommittedReadRecorded | GroupReadRecorded]]
+        reads = [*self._reads, *self._reads_of_groups]
+        for client, read in reads:
             for batch in read.batches:
                 if batch.crc in aborted:
                     where = f"{batch.base_offset} of {read.partition} (batch {batch.crc})"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from laststand.emulator.core.history import CommittedReadOperation, GroupReadOperation
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.transactions import End
 from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
@@ -20,7 +21,9 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
             continue
         name = transaction.operation.operation_id
         aborted.update({each.crc: f"{name}, {why}" for send in transaction.sends for each in send.crcs})
-    for read in facts.reads:
+    reads: list[CommittedReadOperation | GroupReadOperation]
+    reads = [*facts.reads, *facts.group_reads, *cluster.memberships.reads]
+    for read in reads:
         for batch in read.batches:
             if batch.crc in aborted:
                 where = f"{read.topic}-{read.partition} offset {batch.base_offset}"

@@ -16,7 +16,8 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
         if transaction.sends:
             last = max(transaction.sends, key=lambda send: send.ended_ns)
             written.update({each.crc: (transaction, last) for send in transaction.sends for each in send.crcs})
-    reads: list[CommittedReadOperation | GroupReadOperation] = [*facts.reads, *facts.group_reads]
+    reads: list[CommittedReadOperation | GroupReadOperation]
+    reads = [*facts.reads, *facts.group_reads, *cluster.memberships.reads]
     for read in reads:
         for batch in read.batches:
             if batch.crc not in written:

@@ -63,8 +63,13 @@ def reads(world: World, *batches: PolledBatch, position: int, next_position: int
 
 
 def is_given(world: World) -> None:
+    reads(world, polled(world), position=0, next_position=2)
+
+
+def polled(world: World) -> PolledBatch:
+    """Returns the batch of the transaction as a reader is given it."""
     batch = log(world)[0]
-    polled = PolledBatch(
+    return PolledBatch(
         base_offset=batch.base_offset,
         last_offset=batch.last_offset,
         leader_epoch=batch.leader_epoch,
@@ -73,7 +78,34 @@ def is_given(world: World) -> None:
         first_record_id=0,
         record_count=1,
     )
-    reads(world, polled, position=0, next_position=2)
+
+
+def is_given_to_a_member(world: World) -> None:
+    record = GroupReadRecorded(
+        operation_id=CauseId("member:read:0"),
+        group_id="readers",
+        partition=FIRST,
+        topic_id=None,
+        node=NodeId(0),
+        committed=None,
+        position=Offset(0),
+        next_position=Offset(2),
+        batches=(polled(world),),
+        member_id="member",
+        generation_id=1,
+    )
+    world.oracle.recorded("member", record, now_ms=0)
+
+
+def member_reads_what_is_aborted(world: World) -> None:
+    is_given_to_a_member(world)
+    ends_otherwise(world)
+    world.oracle.finish()
+
+
+def member_reads_before_it_is_over(world: World) -> None:
+    tell_again(world, after=(4, is_given_to_a_member))
+    world.oracle.finish()
 
 
 def ends_otherwise(world: World) -> None:
@@ -284,11 +316,13 @@ def has_a_batch_of_a_former_epoch(world: World) -> None:
 
 CASES: tuple[tuple[str, Doctor], ...] = (
     ("X1", reads_what_is_aborted_in_one_partition),
+    ("X1", member_reads_what_is_aborted),
     ("X2", is_torn),
     ("X3", is_torn),
     ("X3", is_written_twice),
     ("X3", is_gone),
     ("X4", is_read_before_it_is_over),
+    ("X4", member_reads_before_it_is_over),
     ("X5", has_no_end),
     ("X6", is_fenced),
     ("X6", is_ended_by_its_successor),
