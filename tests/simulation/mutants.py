@@ -58,19 +58,25 @@ class Costly(_Row, frozen=True, kw_only=True):
 
 
 class Harmless(_Row, frozen=True, kw_only=True):
-    """A mutant that loses nothing that its rule would save.
+    """A mutant that loses nothing that its rule would save, as far as schedules of its profiles tell.
 
     Attributes:
         why: there can be none.
+        profiles: in which it could show; if none is named, those that are drawn unnamed.
         evidence: a plan of ``regressions`` whose symptom is there with the mutant only; ``None`` where there is none.
     """
 
     why: str
+    profiles: tuple[str, ...] = ()
     evidence: str | None = None
 
 
 Row: TypeAlias = Lethal | Costly | Harmless
 """The expectation about a mutant."""
+
+_TRANSACTIONS: Final = ("transactions", "transactions-restarts")
+_GROUPS: Final = ("groups", "members")
+_AFTER_THE_GUARANTEE: Final = "it mends what an unclean election has lost, and the guarantee has ended with that"
 
 MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
     {
@@ -143,23 +149,25 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             why="what was put aside is read by nobody; it only takes room",
             evidence="s26-stray-cleanup-rename.txt",
         ),
-        ("coordinator_awaits_commit", "off"): Harmless(
-            scenario="-",
-            why="schedules have no groups; a position that is told too early, or too late, is no record that is lost",
+        ("coordinator_awaits_commit", "off"): Lethal(scenario="-", profiles=("groups",)),
+        ("recovery_aborts_transactions", "off"): Harmless(
+            scenario="T08", profiles=_TRANSACTIONS, why=_AFTER_THE_GUARANTEE
         ),
-        ("recovery_aborts_transactions", "off"): Harmless(scenario="-", why="schedules have no transactions"),
-        ("recovery_asks_coordinator", "off"): Harmless(scenario="-", why="schedules have no transactions"),
-        ("txn_recovery_scan", "off"): Harmless(scenario="-", why="schedules have no transactions"),
-        ("txn_recovery", "off"): Harmless(scenario="-", why="schedules have no transactions"),
-        ("offset_beyond_end", "serve"): Harmless(scenario="-", why="schedules have no groups"),
-        ("group_recovery", "hold"): Harmless(scenario="-", why="schedules have no groups"),
+        ("recovery_asks_coordinator", "off"): Harmless(
+            scenario="T08", profiles=_TRANSACTIONS, why=_AFTER_THE_GUARANTEE
+        ),
+        ("txn_recovery_scan", "off"): Harmless(scenario="T12", profiles=_TRANSACTIONS, why=_AFTER_THE_GUARANTEE),
+        ("txn_recovery", "off"): Harmless(scenario="-", profiles=_TRANSACTIONS, why=_AFTER_THE_GUARANTEE),
+        ("offset_beyond_end", "serve"): Harmless(scenario="T14", profiles=_GROUPS, why=_AFTER_THE_GUARANTEE),
+        ("group_recovery", "hold"): Harmless(scenario="-", profiles=_GROUPS, why=_AFTER_THE_GUARANTEE),
         ("group_recovery", "off"): Harmless(
             scenario="T29",
+            profiles=_GROUPS,
             why="no record is lost; a partition has two owners until the next heartbeat of one of them",
             evidence="t29-a-generation-that-is-given-twice.txt",
         ),
-        ("partition_verification", "off"): Harmless(scenario="-", why="schedules have no transactions"),
-        ("epoch_per_transaction", "off"): Harmless(scenario="-", why="schedules have no transactions"),
+        ("partition_verification", "off"): Lethal(scenario="T03", profiles=("transactions",)),
+        ("epoch_per_transaction", "off"): Lethal(scenario="T01", profiles=("transactions",)),
         ("clear_elr_on_min_isr_change", "always"): Harmless(
             scenario="S17",
             why="fewer candidates: an offline partition waits longer, and loses nothing",

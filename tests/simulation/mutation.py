@@ -113,7 +113,7 @@ def hunt(mutant: Mutant, row: Row, *, limit_s: float, directory: Path) -> Attemp
     """Explores until an outcome check fires, shrinks what led there, and writes its run."""
     options = SweepOptions(era=row.era, switches=(*row.beside, mutant), stop_at=StopAt.OUTCOME)
     is_costly = isinstance(row, Costly)
-    profiles = _harmless_profiles(row.era) if isinstance(row, Harmless) else row.profiles
+    profiles = row.profiles or _harmless_profiles(row.era)
     options = msgspec.structs.replace(options, profiles=profiles)
     started = time.process_time()
     for seed in itertools.count():
