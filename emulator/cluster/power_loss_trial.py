@@ -230,6 +230,8 @@ class _Program:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        while self._process.poll() is None and not self._has_begun(f"LD_PRELOAD={preload}"):
+            time.sleep(_POLL_S)
         self._started = time.monotonic()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -237,6 +239,11 @@ class _Program:
         self._selector = selectors.DefaultSelector()
         for pipe, stream in self._streams.items():
             self._selector.register(pipe, selectors.EVENT_READ, stream)
+
+    def _has_begun(self, setting: str) -> bool:
+        """Returns whether the process is the program itself, and no longer what launches it."""
+        environment = Path(f"/proc/{self._process.pid}/environ").read_bytes()
+        return os.fsencode(setting) in environment.split(b"\0")
 
     def __enter__(self) -> "_Program":
         return self

@@ -21,6 +21,7 @@ sys.exit(main([], [Removal("S99", place, "state.isr if", "(*state.isr,) if", tes
 OWN, FIRST = (BrokerId(NodeId(number)) for number in range(2))
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("table", ["removals", "kip_removals"])
 def test_without_a_rule_its_test_fails(table: str) -> None:
     tried = subprocess.run(

@@ -67,7 +67,7 @@ class Checks:
         self.resumed_readers = ResumedReaders(self.alarm_log)
         self.controller = ControllerRules(self.alarm_log)
         self.metadata = MetadataChecks(self.alarm_log)
-        self.leaders = LeaderRules(self.alarm_log, self.metadata.reference)
+        self.leaders = LeaderRules(self.alarm_log, self.metadata)
         self.logs = LogChecks(self.alarm_log, self.truths, self.durability.deletions)
         self.promptness = Promptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
 

@@ -25,7 +25,7 @@ from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.candidates import candidates
-from laststand.emulator.simulator.oracle.reference import MetadataReference
+from laststand.emulator.simulator.oracle.metadata import MetadataChecks
 
 _SETTLED: Final = ("committed", "reverted")
 """Outcomes after which a leader may propose again."""
@@ -44,9 +44,9 @@ _ReplicaKey = tuple[NodeId, TopicPartition]
 class LeaderRules:
     """Checks of one run."""
 
-    def __init__(self, alarm_log: AlarmLog, reference: MetadataReference) -> None:
+    def __init__(self, alarm_log: AlarmLog, metadata: MetadataChecks) -> None:
         self._alarm_log = alarm_log
-        self._reference = reference
+        self._metadata = metadata
         self._cluster: SimulatedCluster
         self._leaders: dict[tuple[TopicPartition, TopicId, LeaderEpoch], NodeId] = {}
         self._term_start: dict[_ReplicaKey, LeaderEpoch] = {}
@@ -106,7 +106,7 @@ class LeaderRules:
         """A leader's high watermark rose: H1, H2."""
         if len(event.committed_isr) < event.effective_min_isr:
             self._alarm_log.report("H2", name, f"{name}: {event.describe()}")
-        if not self._reference.has_committed(name, event.leader_epoch, event.committed_isr):
+        if not self._metadata.has_committed(name, event.leader_epoch, event.committed_isr):
             sentence = f"{name}: the controller never committed ISR {event.committed_isr} in that epoch"
             self._alarm_log.report("H2", name, f"{sentence}: {event.describe()}")
         # What was learned before this broker last became leader counts no more: another leader may have had it cut.

@@ -5,13 +5,13 @@ partitions that it hosts have the roles that the image gives them. M14: one cont
 reassignments end. L7, second half: no log is deleted where it is assigned.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from laststand.emulator.core import events
 from laststand.emulator.core.broker.replicas.isr import Committed
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, TopicPartition
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
@@ -48,6 +48,11 @@ class MetadataChecks:
         """Folds what the controller has appended since."""
         if not self.reference.follow(self._cluster.metadata_log):
             self._alarm_log.report("M14", None, f"the metadata log does not go on at {self.reference.end_offset}")
+
+    def has_committed(self, name: TopicPartition, leader_epoch: LeaderEpoch, isr: Sequence[BrokerId]) -> bool:
+        """Returns whether an ISR was committed in a leader epoch, or in the next one at its leader's request."""
+        self.follow()
+        return self.reference.has_committed(name, leader_epoch, isr)
 
     def written(self, incarnation: int, offset: MetadataOffset) -> None:
         """A controller recorded a record that it committed: M14."""

@@ -58,7 +58,7 @@ class ZooKeeperChecks(Checks):
         self.metadata = metadata
         self.controller = ZooKeeperWrites(self.alarm_log, metadata, self._proposals)
         self.leaders = ZooKeeperLeaders(
-            self.alarm_log, metadata.reference, self.truths, roles=self._roles, proposals=self._proposals
+            self.alarm_log, metadata, self.truths, roles=self._roles, proposals=self._proposals
         )
         self.durability = ZooKeeperDurability(self.alarm_log, self.truths, self.copies, self.losses)
         self.logs = ZooKeeperLogs(self.alarm_log, self.truths, self.durability.deletions, roles=self._roles)
@@ -191,14 +191,14 @@ class ZooKeeperLeaders(LeaderRules):
     def __init__(
         self,
         alarm_log: AlarmLog,
-        reference: ZooKeeperReference,
+        metadata: ZooKeeperMetadata,
         truths: Mapping[TopicPartition, PartitionTruth],
         *,
         roles: RoleChecks,
         proposals: ProposalChecks,
     ) -> None:
-        super().__init__(alarm_log, reference)
-        self._last_isrs = reference.last_isrs
+        super().__init__(alarm_log, metadata)
+        self._last_isrs = metadata.reference.last_isrs
         self._truths = truths
         self._roles = roles
         self._proposals = proposals

@@ -25,7 +25,7 @@ from tests.unit.simulator.oracle import (
     test_zookeeper_checks,
 )
 from tests.unit.simulator.oracle.world import World
-from tests.unit.simulator.quorum import test_oracle
+from tests.unit.simulator.quorum import test_availability, test_oracle
 
 FIRING = (
     *test_clients.CASES,
@@ -43,6 +43,7 @@ FIRING = (
     *test_transactions.OF_GROUPS,
     *test_zookeeper_checks.CASES,
     *test_oracle.CASES,
+    *test_availability.CASES,
 )
 
 
@@ -80,7 +81,8 @@ def _fired_by_its_cases() -> Iterator[tuple[str, Callable[[], set[str]]]]:
 
 
 def test_each_check_of_the_simulator_alone_has_a_test_in_which_no_other_fires() -> None:
-    alone = {check_id for check_id, _ in test_oracle.CASES}  # their own test asks that nothing else fires
+    # The tests of the quorum's modules ask themselves that nothing else fires.
+    alone = {check_id for cases in (test_oracle.CASES, test_availability.CASES) for check_id, _ in cases}
     for check_id, fired in _fired_by_its_cases():
         if check_id in OF_THE_SIMULATOR - alone and fired() == {check_id}:
             alone.add(check_id)
