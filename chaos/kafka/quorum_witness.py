@@ -1,4 +1,4 @@
-"""Tells what is seen of several controllers of Kafka from outside: elections, votes, commits, and whom each follows.
+"""Records what is seen of several controllers of Kafka from outside: elections, votes, commits, and whom each follows.
 
 The first record of an epoch names its leader and those who voted for it. Votes that elected nobody, and what a single
 controller knows to be committed, are not seen.
@@ -24,7 +24,7 @@ _QuorumEvent: TypeAlias = (
 
 
 class QuorumWitness:
-    """Tells of the quorum of a run; of a single controller nothing.
+    """Records events of the quorum of a run; of a single controller none.
 
     Args:
         layout: of the cluster.
@@ -43,7 +43,7 @@ class QuorumWitness:
         self._first_disks: dict[NodeId, str | None] = {}
         self._states: dict[NodeId, bytes] = {}
         self._seen: list[tuple[NodeId, Election]] = []
-        self._told: dict[tuple[NodeId, str | None], LeaderEpoch] = {}
+        self._newest_epochs: dict[tuple[NodeId, str | None], LeaderEpoch] = {}
 
     def started(self, node_id: NodeId) -> None:
         """A controller's process is about to start, on a formatted disk."""
@@ -58,7 +58,7 @@ class QuorumWitness:
         return self._disks.get(node_id) == self._first_disks.get(node_id)
 
     def look(self) -> None:
-        """Looks whom each controller follows, before the logs are read, so that its own elections are told first."""
+        """Looks whom each controller follows, before the logs are read, so that its elections are recorded first."""
         for node_id in self._disks if len(self._layout.controller_ids) > 1 else ():
             state = self._new_state(node_id)
             if state is not None:
@@ -72,7 +72,7 @@ class QuorumWitness:
         self.leader_id = self._leaders[max(self._leaders)]
         candidate_directory = self._directory_of(change.leader_id)
         for voter in change.granting_voters:
-            self._tell(
+            self._record_unless_late(
                 voter,
                 events.QuorumVoteGranted(
                     cause_id=_CAUSE,
@@ -82,7 +82,7 @@ class QuorumWitness:
                     candidate_directory_id=candidate_directory,
                 ),
             )
-        self._tell(
+        self._record_unless_late(
             change.leader_id,
             events.QuorumLeaderElected(
                 cause_id=_CAUSE,
@@ -95,7 +95,7 @@ class QuorumWitness:
     def committed_up_to(self, batch: QuorumBatch) -> None:
         """The leader of a batch has committed it: a majority has it."""
         leader_id = self._leaders[batch.leader_epoch]
-        self._tell(
+        self._record_unless_late(
             leader_id,
             events.MetadataCommittedUpTo(
                 cause_id=_CAUSE,
@@ -110,7 +110,7 @@ class QuorumWitness:
         """Writes events for controllers that follow another leader than before."""
         for node_id, state in self._seen:
             if state.leader_id not in (None, node_id):
-                self._tell(
+                self._record_unless_late(
                     node_id,
                     events.QuorumLeaderFollowed(
                         cause_id=_CAUSE,
@@ -121,11 +121,11 @@ class QuorumWitness:
                 )
         self._seen.clear()
 
-    def _tell(self, node_id: NodeId, event: _QuorumEvent) -> None:
+    def _record_unless_late(self, node_id: NodeId, event: _QuorumEvent) -> None:
         """Writes an event of a controller, unless it was seen late: that one is in a later epoch already."""
         disk = (node_id, event.directory_id)
-        if event.quorum_epoch >= self._told.get(disk, event.quorum_epoch):
-            self._told[disk] = event.quorum_epoch
+        if event.quorum_epoch >= self._newest_epochs.get(disk, event.quorum_epoch):
+            self._newest_epochs[disk] = event.quorum_epoch
             self._record(node_id, [event])
 
     def _new_state(self, node_id: NodeId) -> Election | None:

@@ -22,6 +22,7 @@ from typing import Final, assert_never
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.client.group_reading import GroupReading
 from laststand.emulator.core.client.metadata import ClientMetadata
+from laststand.emulator.core.client.network_client import SEEK_COORDINATOR
 from laststand.emulator.core.client.range_assignor import (
     RANGE,
     Subscriber,
@@ -75,8 +76,7 @@ _SESSION: Final = "session"
 _JOIN_VERSION: Final = 9
 _OFFSET_COMMIT_VERSION: Final = 9
 
-_SEEK_COORDINATOR: Final = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
-_AGAIN: Final = frozenset({*_SEEK_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+_AGAIN: Final = frozenset({*SEEK_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 _REJOIN: Final = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID})
 _FATAL: Final = frozenset(
     {
@@ -412,7 +412,7 @@ class GroupMember:
                 self._heartbeat_answered(error, sent_ms, now_ms)
             case LeaveGroupResponse(error=error):
                 if error in _AGAIN:
-                    self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+                    self._retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
                 else:
                     self._state = _State.OVER
             case OffsetFetchResponse() as response if self._read is not None:
@@ -440,7 +440,7 @@ class GroupMember:
         else:
             if error is ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
-            self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+            self._retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
 
     def _sync_answered(self, response: SyncGroupResponse, sent_ms: int, now_ms: int) -> None:
         error = response.error
@@ -475,8 +475,8 @@ class GroupMember:
 
     def _commit_answered(self, read: _Read, error: ErrorCode, now_ms: int) -> None:
         if error in _AGAIN:
-            read.may_be_committed |= error in _SEEK_COORDINATOR
-            self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+            read.may_be_committed |= error in SEEK_COORDINATOR
+            self._retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
             return
         is_ok = error is ErrorCode.NONE
         failed = OperationType.INFO if read.may_be_committed else OperationType.FAIL
@@ -558,7 +558,7 @@ class GroupMember:
             self.member_id = ""
         self._give_up()
         if error is not ErrorCode.REBALANCE_IN_PROGRESS:
-            self._retry(now_ms, wants_metadata=error in _SEEK_COORDINATOR)
+            self._retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
 
     def _give_up(self) -> None:
         """Gives up what the member has, and joins next; nobody waits for the answers that are still to come."""

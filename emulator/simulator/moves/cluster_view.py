@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, TypeAlias
 
+from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
@@ -86,6 +87,12 @@ class ClusterView:
         name = self.draw_partition()
         state = self.cluster.state(name)
         return None if state is None or state.leader is None else LedPartition(name, state.leader, state)
+
+    def coordinator(self, key: str, topic: str) -> BrokerId | None:
+        """Returns the leader of the partition of an internal topic that a group or a transactional id belongs to."""
+        count = self.cluster.image.partition_counts.get(topic, 0)
+        state = self.cluster.state(partition_of(key, topic, count)) if count else None
+        return None if state is None else state.leader
 
     @property
     def client_partitions(self) -> tuple[TopicPartition, ...]:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
-from laststand.emulator.core.types import BrokerId, Way
+from laststand.emulator.core.types import Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.nodes import CLIENT
@@ -34,15 +33,9 @@ def _member(view: ClusterView) -> Actions:
     return [actions.Member(group=GROUP, number=number, does=does, kind=kind)]
 
 
-def _coordinator(view: ClusterView) -> BrokerId | None:
-    count = view.cluster.image.partition_counts.get(OFFSETS_TOPIC, 0)
-    state = view.cluster.state(partition_of(GROUP, OFFSETS_TOPIC, count)) if count else None
-    return None if state is None else state.leader
-
-
 def _hold_membership(view: ClusterView) -> Actions:
     """Delays what members ask their coordinator, or its answers."""
-    coordinator = _coordinator(view)
+    coordinator = view.coordinator(GROUP, OFFSETS_TOPIC)
     if coordinator is None:
         return []
     api = view.network.choice(("JoinGroup", "SyncGroup", "SyncGroup", "Heartbeat", "OffsetCommit"))

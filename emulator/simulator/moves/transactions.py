@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from laststand.emulator.core.types import BrokerId, Way
+from laststand.emulator.core.types import Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.fields import GROUPS, PIPE, READERS, TRANSACTIONAL
@@ -43,15 +42,9 @@ def _consume(view: ClusterView) -> Actions:
     ]
 
 
-def _coordinator(view: ClusterView, key: str = TRANSACTIONAL, topic: str = TRANSACTIONS_TOPIC) -> BrokerId | None:
-    count = view.cluster.image.partition_counts.get(topic, 0)
-    state = view.cluster.state(partition_of(key, topic, count)) if count else None
-    return None if state is None else state.leader
-
-
 def _hold_position(view: ClusterView) -> Actions:
     """Delays a group's question for its position or a commit, or the answer."""
-    coordinator = _coordinator(view, view.network.choice(GROUPS), OFFSETS_TOPIC)
+    coordinator = view.coordinator(view.network.choice(GROUPS), OFFSETS_TOPIC)
     if coordinator is None:
         return []
     api = view.network.choice(("OffsetCommit", "OffsetCommit", "OffsetFetch"))
@@ -60,7 +53,7 @@ def _hold_position(view: ClusterView) -> Actions:
 
 def _hold_end(view: ClusterView) -> Actions:
     """Delays what a producer asks its coordinator for, or the answer."""
-    coordinator = _coordinator(view)
+    coordinator = view.coordinator(TRANSACTIONAL, TRANSACTIONS_TOPIC)
     if coordinator is None:
         return []
     api = view.network.choice(("EndTxn", "EndTxn", "EndTxn", "AddPartitionsToTxn", "InitTransaction"))
@@ -69,7 +62,7 @@ def _hold_end(view: ClusterView) -> Actions:
 
 def _hold_between_brokers(view: ClusterView) -> Actions:
     """Delays markers on their way, or a leader's question before it appends the first records of a transaction."""
-    coordinator, led = _coordinator(view), view.draw_led_partition()
+    coordinator, led = view.coordinator(TRANSACTIONAL, TRANSACTIONS_TOPIC), view.draw_led_partition()
     if coordinator is None or led is None or led.leader == coordinator:
         return []
     ends = view.network.choice(
@@ -80,7 +73,7 @@ def _hold_between_brokers(view: ClusterView) -> Actions:
 
 def _overtake(view: ClusterView) -> Actions:
     """Requests of a producer wait until it asks again; the newest copy arrives first, the others some time later."""
-    coordinator = _coordinator(view)
+    coordinator = view.coordinator(TRANSACTIONAL, TRANSACTIONS_TOPIC)
     if coordinator is None:
         return []
     channel = Channel(CLIENT, coordinator, view.network.choice(("EndTxn", "EndTxn", "AddPartitionsToTxn")), Way.REQUEST)
