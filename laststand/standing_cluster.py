@@ -299,7 +299,7 @@ class StandingCluster:
         """
         for answer in ask(self.directory, messages.PlayStep(step=step)):
             match answer:
-                case messages.StepPlayed(outcome=outcome) if outcome.bit:
+                case messages.StepPlayed(outcome=outcome) if outcome.affected:
                     return outcome.seen
                 case messages.StepPlayed(outcome=outcome):
                     raise StepFailedError(f"{step}: had no effect: {outcome.seen}")

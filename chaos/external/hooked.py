@@ -93,7 +93,7 @@ async def perform_by_hook(
     if not any(changed):
         return actions.no_op("it is so already")
     seen = f"hook {hook.name} took effect"
-    return actions.effective(seen) if all(changed) else actions.Outcome(took_effect=True, bit=True, seen=seen)
+    return actions.effective(seen) if all(changed) else actions.Outcome(took_effect=True, affected=True, seen=seen)
 
 
 def _check(hook: Hook, values: Mapping[str, str], folder: Path) -> See:

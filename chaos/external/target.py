@@ -151,7 +151,7 @@ class ExternalTarget:
         broken = tuple(link for link in self._cut if isinstance(link, Link))
         for event in fault_events(
             action,
-            bit=outcome.seen if outcome.bit else None,
+            effect=outcome.seen if outcome.affected else None,
             cause_id=self.cause_id,
             before=_NO_OFFSET,
             after=_NO_OFFSET,

@@ -45,7 +45,7 @@ async def administer(target: Target, action: actions.Administration, *, chance: 
         allowed = ", ".join(error.name for error in action.answers)
         raise StepError(f"the {_who_answers(action)} answered {text}, allowed: {allowed}")
     has_changed = any(error is ErrorCode.NONE for error, _ in answers)
-    return actions.Outcome(took_effect=has_changed, bit=has_changed, seen=text)
+    return actions.Outcome(took_effect=has_changed, affected=has_changed, seen=text)
 
 
 def _who_answers(action: actions.Administration) -> str:

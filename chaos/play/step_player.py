@@ -49,7 +49,7 @@ class StepPlayer:
         self._began_ms.append(self._target.now_ms)
         if isinstance(step.action, conditions.Until):
             observation = await self._wait(step.action)
-            reached = actions.Outcome(took_effect=True, bit=True, seen=observation.text)
+            reached = actions.Outcome(took_effect=True, affected=True, seen=observation.text)
             return PlayedStep(action=self._as_played(step.action), outcome=reached)
         action = actions.with_nodes(self._with_groups(step.action, number), self._resolve)
         if isinstance(action, actions.PowerLoss) and action.loss.seed is None:

@@ -20,7 +20,7 @@ class FaultInForce(NamedTuple):
 
     def describe(self, *, now_s: float, kafka_clients: Mapping[NodeId, str]) -> str:
         """Returns name, target, age and effect in one line."""
-        effect = "no effect was seen" if self.event.bit is None else self.event.bit
+        effect = "no effect was seen" if self.event.effect is None else self.event.effect
         target = _target(self.event, kafka_clients)
         return f"{self.event.fault} on {target} for {now_s - self.since_s:.1f} s: {effect}"
 

@@ -172,7 +172,7 @@ class ProcessTarget:
         after = await self.committed_end()
         for event in fault_events(
             action,
-            bit=outcome.seen if outcome.bit else None,
+            effect=outcome.seen if outcome.affected else None,
             cause_id=self.cause_id,
             before=before,
             after=after,

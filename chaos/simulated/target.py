@@ -175,7 +175,7 @@ class SimulatedTarget:
         outcome = self.end(action) if isinstance(action, actions.Stop) else self._perform(action)
         for event in fault_events(
             action,
-            bit=outcome.seen if outcome.bit else None,
+            effect=outcome.seen if outcome.affected else None,
             cause_id=self.cause_id,
             before=before,
             after=self._cluster.committed_end_offset,

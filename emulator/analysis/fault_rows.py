@@ -77,7 +77,7 @@ def _row(action: list[_Target], begin_ns: Nanoseconds, source: RunSource) -> Fau
     ends = [target.healed for target in action if target.healed is not None]
     last = max(ends, key=lambda healed: healed.time_ns) if len(ends) == len(action) else None
     nodes = {node for target in action for node in _nodes(target.injected.event)}
-    effects = [target.injected.event.bit for target in action if target.injected.event.bit is not None]
+    effects = [target.injected.event.effect for target in action if target.injected.event.effect is not None]
     return FaultRow(
         fault=first.event.fault,
         targets=tuple(target.injected.event.target for target in action),

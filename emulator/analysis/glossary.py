@@ -9,7 +9,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "adding_replicas": "replicas that a reassignment adds",
     "base_offset": "offset of its first record",
     "base_sequence": "sequence number of its first record",
-    "bit": "how the fault was seen to take effect; null: it had none",
+    "effect": "how the fault was seen to take effect; null: it had none",
     "broker_epoch": "the broker epoch that it is about",
     "broker_epochs": "broker epochs sent beside the proposed members; null where the leader knew none",
     "broker_id": "the broker that it is about",

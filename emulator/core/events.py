@@ -919,7 +919,7 @@ class FaultInjected(Event, frozen=True, kw_only=True):
         target: a node, or a link such as ``0->100``, in words.
         nodes: the same, where it is a node.
         links: the same, where it is a link.
-        bit: how it was seen to take effect; ``None`` means it was a no-op.
+        effect: how it was seen to take effect; ``None`` where nobody was affected.
         metadata_offset: what the controller had committed before (exclusive), where the harness knows it.
         begun_ns: when it was done, by the clock of ``time_ns``.
         proved_ns: when it was seen to take effect, by the same clock; ``None`` where it had none.
@@ -930,7 +930,7 @@ class FaultInjected(Event, frozen=True, kw_only=True):
     target: str
     nodes: tuple[NodeId, ...] = ()
     links: tuple[FaultLink, ...] = ()
-    bit: str | None
+    effect: str | None
     metadata_offset: MetadataOffset | None = None
     begun_ns: int | None = None
     proved_ns: int | None = None

@@ -51,28 +51,28 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         took_effect: whether anything is different now; otherwise the action was a no-op.
-        bit: whether somebody was there to be affected, which is what a fault has to prove.
+        affected: whether a node, link or message was there to be affected, which is what a fault has to prove.
         seen: how that was seen, or why it was not; begins with "no-op: " exactly where ``took_effect`` is false.
     """
 
     took_effect: bool
-    bit: bool
+    affected: bool
     seen: str
 
 
 def effective(seen: str) -> Outcome:
     """Returns the outcome of an action that took effect."""
-    return Outcome(took_effect=True, bit=True, seen=seen)
+    return Outcome(took_effect=True, affected=True, seen=seen)
 
 
 def unproved(reason: str) -> Outcome:
     """Returns the outcome of an action that changed something, while no effect on anybody was seen."""
-    return Outcome(took_effect=True, bit=False, seen=f"no effect was seen: {reason}")
+    return Outcome(took_effect=True, affected=False, seen=f"no effect was seen: {reason}")
 
 
 def no_op(reason: str) -> Outcome:
     """Returns the outcome of an action that changed nothing."""
-    return Outcome(took_effect=False, bit=False, seen=f"no-op: {reason}")
+    return Outcome(took_effect=False, affected=False, seen=f"no-op: {reason}")
 
 
 class Switched(Enum):

@@ -108,7 +108,7 @@ def _ended_on_nodes(action: actions.Action) -> list[str]:
 def fault_events(
     action: actions.Action,
     *,
-    bit: str | None,
+    effect: str | None,
     cause_id: CauseId,
     before: MetadataOffset,
     after: MetadataOffset,
@@ -121,7 +121,7 @@ def fault_events(
 
     Args:
         action: what was done.
-        bit: how that was seen to affect somebody; ``None`` if it did not.
+        effect: how that was seen to affect somebody; ``None`` if it did not.
         cause_id: of the plan's step.
         before: metadata offset that was committed before it was done.
         after: likewise when it was done.
@@ -130,7 +130,7 @@ def fault_events(
         proved_ns: when it was seen to affect somebody, or not, by the same clock.
         kafka_links: those of clients of Kafka.
     """
-    proved = None if bit is None else proved_ns
+    proved = None if effect is None else proved_ns
     for fault in faults_of(action):
         yield events.FaultInjected(
             cause_id=cause_id,
@@ -138,7 +138,7 @@ def fault_events(
             target=fault.target,
             nodes=fault.nodes,
             links=fault.links,
-            bit=bit,
+            effect=effect,
             metadata_offset=before,
             begun_ns=begun_ns,
             proved_ns=proved,
@@ -151,7 +151,7 @@ def fault_events(
             target=fault.target,
             nodes=fault.nodes,
             links=fault.links or _all_links(fault, broken),
-            seen=bit,
+            seen=effect,
             metadata_offset=after,
             begun_ns=begun_ns,
             proved_ns=proved,

@@ -28,7 +28,7 @@ class BatchMemory:
         self._held: deque[tuple[Recent, int, Buffer]] = deque()
 
     def add(self, recent: Recent, base_offset: int, content: Buffer) -> None:
-        """Adds a batch to a log's own, and takes as many of the oldest from theirs as the budget wants."""
+        """Adds a batch to a log's memory, and drops the oldest batches of all logs until the budget is kept."""
         held = self._held
         recent[base_offset] = content
         held.append((recent, base_offset, content))

@@ -109,7 +109,7 @@ class FaultyDisk:
             self._report()
 
     def suffer_sync(self) -> bool:
-        """Takes the time that is added to an fsync now; returns whether the fsync is to count.
+        """Waits as long as the armed faults add to an fsync; returns whether the fsync makes anything durable.
 
         Raises:
             OSError: it fails.
@@ -121,7 +121,7 @@ class FaultyDisk:
         return not self._faults.are_syncs_lost
 
     def suffer_write(self, size: int) -> None:
-        """Lets so many bytes be written.
+        """Counts bytes that are about to be written, unless an armed fault makes the write fail.
 
         Raises:
             OSError: the write fails, or there is no room.
@@ -133,7 +133,7 @@ class FaultyDisk:
             self._bytes_left -= size
 
     def suffer_read(self) -> None:
-        """Lets something be read.
+        """Does nothing, unless an armed fault makes the read fail.
 
         Raises:
             OSError: it fails.

@@ -1,4 +1,4 @@
-"""The files of a run that a verdict rests on: those for which whoever played it vouches at its end.
+"""The files of a run that a verdict rests on: the program that played the run records their digests at its end.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Reading an open log through from its recovery point on, in any thread, while the log is served or not.
+"""Reads an open log from its recovery point to its end, in any thread; the log may be served meanwhile.
 
 The work takes note of the files and their lengths when it is made, opens them for itself, and changes nothing. Whatever
 is appended meanwhile is not looked at; a file that is cut or renamed under its hands shows as a bad batch or an error,

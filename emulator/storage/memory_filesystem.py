@@ -221,7 +221,7 @@ class MemoryFileSystem:
         return plan
 
     def perform(self, description: str, operation: Callable[[], None], *, process: int) -> None:
-        """Counts an operation and does it, unless this is where things go wrong.
+        """Counts an operation and performs it, unless the fault strikes at it or struck before.
 
         Raises:
             SimulatedCrashError: the process died, now or earlier.
@@ -372,7 +372,7 @@ def _numbers(names: dict[str, _FileNode | _DirectoryNode]) -> dict[str, int]:
 
 
 def _forget_durable_names(root: _DirectoryNode, node: _FileNode | _DirectoryNode) -> None:
-    """A file has one durable name: a newer one ends the older."""
+    """Removes a file's older durable names: a file has one at most."""
     pending = [root]
     seen: set[int] = set()
     while pending:

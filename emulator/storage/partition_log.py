@@ -323,7 +323,7 @@ class PartitionLog:
             self._flushed_at_ms = now_ms
 
     def pop_risen_recovery_point(self) -> Offset | None:
-        """Returns, once, the recovery point if it rose since this was asked before, or since the log was opened."""
+        """Returns, once, the recovery point if it rose since the last call, or since the log was opened."""
         reported, self._reported_recovery_point = self._reported_recovery_point, self.recovery_point
         return self.recovery_point if self.recovery_point > reported else None
 
@@ -396,7 +396,7 @@ class PartitionLog:
         del self._segments[kept:]
 
     def _drop(self, segment: Segment) -> None:
-        """One by one from an end of the log, each made durable: a crash in between must not leave a hole.
+        """Removes segments one by one from one end of the log, each durably: a crash in between must not leave a hole.
 
         Kafka renames in ascending order and syncs nothing here.
         """

@@ -190,7 +190,7 @@ def _length(entry: os.DirEntry[str]) -> int:
 
 
 class _Execution:
-    """Carries a plan out: aside with what moves, content into shape, and everything into its place."""
+    """Carries a plan out: moves files aside, changes their content, and moves them to their places."""
 
     def __init__(self, volume: _Volume, ledger: SyncLedger) -> None:
         self._volume = volume

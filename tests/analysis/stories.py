@@ -61,7 +61,7 @@ def failover(path: Path) -> Path:
     run.at(12.0)
     run.operate(run.new_batch(), outcome=OperationType.FAIL, begun_s=11.0)
     run.power_loss(2)
-    run.fault("power_loss", "2", bit="1 process killed")
+    run.fault("power_loss", "2", effect="1 process killed")
 
     run.at(13.0)
     run.fence(2)

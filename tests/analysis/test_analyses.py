@@ -76,7 +76,7 @@ def test_what_the_old_leader_acknowledges_before_the_effect_is_no_recovery(
     run.fault("slow", "1", begun_s=3.0)
     run.step("{slow: {node: 1}}")
     sent_at(run, 3.25, 3.5)
-    run.fault("cut", "0->2", bit=None)
+    run.fault("cut", "0->2", effect=None)
     names = ("targets", "on_leader", "to_new_leader_s", "to_first_ack_s")
     assert values(rows_of(failovers(read_runs(spark, [run.finish()])), *names)) == [
         (["0"], True, None, 1.25),

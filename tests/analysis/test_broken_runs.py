@@ -89,7 +89,7 @@ def test_one_broken_run_among_others_is_named_and_left_out(spark: SparkSession, 
 
 def test_a_run_that_proves_nothing_is_read_and_its_verdict_says_so(spark: SparkSession, tmp_path: Path) -> None:
     run = healthy(tmp_path / "s" / "1")
-    run.fault("isolate", "0", bit=None)
+    run.fault("isolate", "0", effect=None)
     verdict = read_runs(spark, [run.finish()]).verdicts.select("verdict", "unknown_reasons").first()
     assert verdict is not None
     assert tuple(verdict) == ("unknown", ["fault isolate on 0 had no effect"])

@@ -63,7 +63,7 @@ def test_one_action_on_several_links_is_one_fault(spark: SparkSession, tmp_path:
     run.fault("cut", "0->1")
     run.fault("cut", "1->0")
     run.step("{cut: ...}")
-    run.fault("cut", "0->2", bit=None)
+    run.fault("cut", "0->2", effect=None)
     run.at(12.0)
     run.heal("heal", "1->0")
     run.at(13.0)

@@ -43,15 +43,15 @@ async def test_each_fault_bites_once_and_is_mended_once(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         for name, fault, repair in FAULTS:
             assert not (await execute(target, repair)).took_effect, f"{name}: nothing is broken yet"
-            assert (await execute(target, fault)).bit, name
-            assert not (await execute(target, fault)).bit, f"{name}: it is broken already"
-            assert (await execute(target, repair)).bit, name
+            assert (await execute(target, fault)).affected, name
+            assert not (await execute(target, fault)).affected, f"{name}: it is broken already"
+            assert (await execute(target, repair)).affected, name
             assert not (await execute(target, repair)).took_effect, f"{name}: it is mended already"
 
 
 async def test_expiry_ends_when_the_controller_has_fenced_the_broker(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, actions.Expire(nodes=(ONE,)))).bit
+        assert (await execute(target, actions.Expire(nodes=(ONE,)))).affected
         assert target.cluster.toxiproxy is not None
         assert target.cluster.toxiproxy.broken == ()
 
@@ -59,21 +59,21 @@ async def test_expiry_ends_when_the_controller_has_fenced_the_broker(tmp_path: P
 async def test_a_cut_that_the_dialler_does_not_notice_is_a_no_op(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         await target.cluster.pause_node(ONE)  # it cannot report anything
-        assert not (await execute(target, actions.Cut(link=link(ONE, CONTROLLER)))).bit
+        assert not (await execute(target, actions.Cut(link=link(ONE, CONTROLLER)))).affected
         await target.cluster.resume_node(ONE)
 
 
 async def test_a_link_to_a_node_that_is_down_cannot_be_shown_to_be_cut(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         await execute(target, actions.Kill(nodes=(ONE,)))
-        assert not (await execute(target, actions.Cut(link=link(CLIENT, ONE)))).bit
-        assert not (await execute(target, actions.Cut(link=link(ZERO, ONE)))).bit
+        assert not (await execute(target, actions.Cut(link=link(CLIENT, ONE)))).affected
+        assert not (await execute(target, actions.Cut(link=link(ZERO, ONE)))).affected
 
 
 async def test_responses_that_are_lost_leave_the_link_back_open(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, actions.LoseResponses(link=link(ZERO, ONE)))).bit
-        assert (await execute(target, actions.Cut(link=link(ONE, ZERO)))).bit
+        assert (await execute(target, actions.LoseResponses(link=link(ZERO, ONE)))).affected
+        assert (await execute(target, actions.Cut(link=link(ONE, ZERO)))).affected
 
 
 RARE = Channel(ONE, CONTROLLER, "AlterPartition", Way.REQUEST)
@@ -91,7 +91,7 @@ async def test_a_fault_of_messages_that_met_none_is_a_no_op(tmp_path: Path) -> N
             assert (await execute(target, fault)).took_effect, fault
             outcome = await execute(target, actions.Release(channel=RARE))
             seen = "no effect was seen: none came by, so nothing was done to any"
-            assert (outcome.bit, outcome.seen) == (False, seen), fault
+            assert (outcome.affected, outcome.seen) == (False, seen), fault
 
 
 async def test_where_no_message_is_held_none_is_lost_duplicated_or_released(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 async def test_a_fault_bites_once_and_is_healed(fault: actions.Action, tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, fault)).bit
+        assert (await execute(target, fault)).affected
         assert not (await execute(target, fault)).took_effect, "it is broken already"
-        assert (await execute(target, actions.HealLink(link=LINK))).bit
+        assert (await execute(target, actions.HealLink(link=LINK))).affected
         assert target.cluster.toxiproxy is not None
         assert target.cluster.toxiproxy.broken == ()
         # One of several, as a busy machine may be late by itself.
@@ -48,8 +48,8 @@ async def test_a_fault_bites_once_and_is_healed(fault: actions.Action, tmp_path:
 
 async def test_a_link_is_cut_that_brings_bytes_late_as_on_a_busy_machine(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, actions.Slow(link=LINK, latency_ms=800, direction=Direction.RESPONSES))).bit
-        assert (await execute(target, actions.Cut(link=LINK))).bit
+        assert (await execute(target, actions.Slow(link=LINK, latency_ms=800, direction=Direction.RESPONSES))).affected
+        assert (await execute(target, actions.Cut(link=LINK))).affected
 
 
 async def test_a_reset_ends_connections_and_leaves_the_link_usable(tmp_path: Path) -> None:
@@ -57,10 +57,10 @@ async def test_a_reset_ends_connections_and_leaves_the_link_usable(tmp_path: Pat
         assert target.cluster.toxiproxy is not None
         async with target.cluster.toxiproxy.open_probe(LINK) as connection:
             await connection.round_trip()
-            assert (await execute(target, actions.Reset(link=LINK))).bit
+            assert (await execute(target, actions.Reset(link=LINK))).affected
             await connection.await_end(timeout_s=DEADLINE_S)
         assert target.cluster.toxiproxy.broken == ()
-        assert (await execute(target, actions.Reset(link=LINK))).bit, "it can be reset again"
+        assert (await execute(target, actions.Reset(link=LINK))).affected, "it can be reset again"
 
 
 def on(link: Link[NodeId]) -> list[actions.Action]:
@@ -78,12 +78,12 @@ async def test_a_link_that_is_half_open_or_flaps_is_whole_afterwards(tmp_path: P
     half_open, flap = actions.HalfOpen(link=HEARTBEATS), actions.Flap(link=HEARTBEATS, down_ms=400, up_ms=200, times=2)
     async with fault_target(tmp_path) as target:
         assert target.cluster.toxiproxy is not None
-        assert (await execute(target, flap)).bit
+        assert (await execute(target, flap)).affected
         assert target.cluster.toxiproxy.broken == ()
-        assert (await execute(target, half_open)).bit
+        assert (await execute(target, half_open)).affected
         assert not (await execute(target, half_open)).took_effect, "it is half open already"
         assert not (await execute(target, flap)).took_effect, "nothing passes there"
-        assert (await execute(target, actions.HealLink(link=HEARTBEATS))).bit
+        assert (await execute(target, actions.HealLink(link=HEARTBEATS))).affected
         assert target.cluster.toxiproxy.broken == ()
 
 
@@ -104,12 +104,12 @@ async def test_a_broker_that_is_not_registered_yet_is_isolated(tmp_path: Path) -
         await execute(target, actions.Kill(nodes=(ONE,)))
         await execute(target, actions.Start(nodes=(ONE,)))
         assert ONE in target.image.partitions[orders].isr, "as its session from before has not ended"
-        assert (await execute(target, actions.Isolate(nodes=(ONE,)))).bit
-        assert (await execute(target, actions.HealAll())).bit
+        assert (await execute(target, actions.Isolate(nodes=(ONE,)))).affected
+        assert (await execute(target, actions.HealAll())).affected
 
 
 async def test_a_link_to_a_node_that_is_down_cannot_be_hurt(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         await execute(target, actions.Kill(nodes=(ONE,)))
         for fault in (*on(LINK), *on(Link(CLIENT, ONE))):
-            assert not (await execute(target, fault)).bit
+            assert not (await execute(target, fault)).affected

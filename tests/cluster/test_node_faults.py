@@ -39,63 +39,65 @@ async def test_messages_are_held_lost_duplicated_and_delayed(tmp_path: Path) -> 
 
         proposals = Channel(ONE, CONTROLLER, "AlterPartition", Way.REQUEST)
         assert (await execute(target, actions.Hold(channel=proposals))).took_effect
-        assert not (await execute(target, actions.Release(channel=proposals))).bit, (
+        assert not (await execute(target, actions.Release(channel=proposals))).affected, (
             "there is no partition, so none came by"
         )
 
-        assert (await execute(target, actions.Hold(channel=HEARTBEATS))).bit
+        assert (await execute(target, actions.Hold(channel=HEARTBEATS))).affected
         assert not (await execute(target, actions.Hold(channel=HEARTBEATS))).took_effect, "they are held already"
         await touched(target, HEARTBEATS, 1)
-        assert (await execute(target, actions.Duplicate(channel=HEARTBEATS))).bit
-        assert (await execute(target, actions.Release(channel=HEARTBEATS, count=1))).bit
+        assert (await execute(target, actions.Duplicate(channel=HEARTBEATS))).affected
+        assert (await execute(target, actions.Release(channel=HEARTBEATS, count=1))).affected
         # Of heartbeats the next one may be held by now.
         assert not (await execute(target, actions.ReleaseNewest(channel=proposals))).took_effect, "none is held"
 
-        assert (await execute(target, actions.Release(channel=HEARTBEATS))).bit
+        assert (await execute(target, actions.Release(channel=HEARTBEATS))).affected
 
         for fault in (actions.LoseNext(channel=ANSWERS, count=1), actions.DuplicateNext(channel=HEARTBEATS, count=1)):
             before = target.messages.intercepted(fault.channel)
-            assert (await execute(target, fault)).bit
+            assert (await execute(target, fault)).affected
             await touched(target, fault.channel, before + 1)
 
         late = actions.DelayMessages(channel=METADATA, delay_ms=5)
-        assert (await execute(target, late)).bit
+        assert (await execute(target, late)).affected
         assert not (await execute(target, late)).took_effect, "they are late already"
         await execute(target, actions.Kill(nodes=(ZERO,)))
         await touched(target, METADATA, 1)  # broker 0 is fenced
-        assert (await execute(target, actions.HealAll())).bit
+        assert (await execute(target, actions.HealAll())).affected
         assert target.messages.channels == {}
         assert not (await execute(target, actions.HealAll())).took_effect
 
 
 async def test_holding_goes_on_in_the_next_process_and_what_was_held_is_gone(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, actions.Hold(channel=METADATA))).bit
+        assert (await execute(target, actions.Hold(channel=METADATA))).affected
         await execute(target, actions.Kill(nodes=(CONTROLLER,)))
         assert not (await execute(target, actions.LoseHeld(channel=METADATA))).took_effect, (
             "nobody is there to lose anything"
         )
-        assert (await execute(target, actions.Hold(channel=HEARTBEATS))).bit, "it is in force from the start on"
+        assert (await execute(target, actions.Hold(channel=HEARTBEATS))).affected, "it is in force from the start on"
         await execute(target, actions.Start(nodes=(CONTROLLER,)))
         await touched(target, METADATA, 1)
         await touched(target, HEARTBEATS, 1)
-        assert (await execute(target, actions.ReleaseNewest(channel=METADATA))).bit
-        assert (await execute(target, actions.HealAll())).bit
+        assert (await execute(target, actions.ReleaseNewest(channel=METADATA))).affected
+        assert (await execute(target, actions.HealAll())).affected
 
 
 async def test_clocks_run_wrong_and_jump(tmp_path: Path) -> None:
     slow, right = actions.ClockRate(nodes=(ONE,), rate_ppm=100_000), actions.ClockRate(nodes=(ONE,), rate_ppm=1_000_000)
     async with fault_target(tmp_path) as target:
         assert not (await execute(target, right)).took_effect, "it runs right"
-        assert (await execute(target, slow)).bit
+        assert (await execute(target, slow)).affected
         assert not (await execute(target, slow)).took_effect, "it runs so already"
         await target.wait(lambda: fenced(target, ONE), timeout_s=20)
-        assert (await execute(target, right)).bit
-        assert (await execute(target, actions.ClockJump(nodes=(ZERO,), by_ms=3000))).bit
+        assert (await execute(target, right)).affected
+        assert (await execute(target, actions.ClockJump(nodes=(ZERO,), by_ms=3000))).affected
         await execute(target, actions.Kill(nodes=(ZERO,)))
         assert not (await execute(target, actions.ClockJump(nodes=(ZERO,), by_ms=3000))).took_effect, "it does not run"
-        assert not (await execute(target, actions.ClockRate(nodes=(ZERO,), rate_ppm=500_000))).bit, "nor is it felt"
-        assert (await execute(target, actions.Start(nodes=(ZERO,)))).bit
+        assert not (await execute(target, actions.ClockRate(nodes=(ZERO,), rate_ppm=500_000))).affected, (
+            "nor is it felt"
+        )
+        assert (await execute(target, actions.Start(nodes=(ZERO,)))).affected
         assert not (await execute(target, actions.ClockRate(nodes=(ZERO,), rate_ppm=500_000))).took_effect, (
             "it starts so"
         )
@@ -103,10 +105,10 @@ async def test_clocks_run_wrong_and_jump(tmp_path: Path) -> None:
 
 async def test_the_controllers_clock_jumps_and_every_session_is_over(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, actions.ClockRate(nodes=(CONTROLLER,), rate_ppm=2_000_000))).bit
-        assert (await execute(target, actions.ClockRate(nodes=(CONTROLLER,), rate_ppm=1_000_000))).bit
+        assert (await execute(target, actions.ClockRate(nodes=(CONTROLLER,), rate_ppm=2_000_000))).affected
+        assert (await execute(target, actions.ClockRate(nodes=(CONTROLLER,), rate_ppm=1_000_000))).affected
         before = fencings(target)  # sessions were half as long meanwhile, which a busy machine may miss
-        assert (await execute(target, actions.ClockJump(nodes=(CONTROLLER,), by_ms=60_000))).bit
+        assert (await execute(target, actions.ClockJump(nodes=(CONTROLLER,), by_ms=60_000))).affected
 
         def both_were_fenced() -> Observation:
             return Observation(reached=fencings(target) >= before + 2, text=f"{fencings(target)} fencings")

@@ -65,23 +65,23 @@ async def test_another_controller_takes_over_after_each_fault(tmp_path: Path) ->
         first = target.image.controller_id
         assert first is not None
 
-        assert (await execute(target, actions.Isolate(nodes=(first,)))).bit
+        assert (await execute(target, actions.Isolate(nodes=(first,)))).affected
         second = await successor(target, first)
-        assert (await execute(target, actions.HealNodes(nodes=(first,)))).bit
+        assert (await execute(target, actions.HealNodes(nodes=(first,)))).affected
 
-        assert (await execute(target, actions.Pause(nodes=(second,)))).bit
+        assert (await execute(target, actions.Pause(nodes=(second,)))).affected
         third = await successor(target, second)
-        assert (await execute(target, actions.Resume(nodes=(second,)))).bit
+        assert (await execute(target, actions.Resume(nodes=(second,)))).affected
 
-        assert (await execute(target, actions.Kill(nodes=(third,)))).bit
+        assert (await execute(target, actions.Kill(nodes=(third,)))).affected
         fourth = await successor(target, third)
         await execute(target, actions.Start(nodes=(third,)))
 
         deaf = next(node_id for node_id in CONTROLLERS if node_id != fourth)
-        assert (await execute(target, actions.Cut(link=Link(deaf, fourth)))).bit, "it fetches from nobody"
+        assert (await execute(target, actions.Cut(link=Link(deaf, fourth)))).affected, "it fetches from nobody"
         committed = await target.committed_end()
         loss = actions.PowerLoss(nodes=CONTROLLERS, loss=DiskLoss(keep=Keep.NONE))
-        assert (await execute(target, loss)).bit
+        assert (await execute(target, loss)).affected
         await execute(target, actions.Start(nodes=CONTROLLERS))
         fifth = await successor(target, NodeId(-1))
         assert await target.committed_end() > committed, "a leader's first record follows all that was committed"
@@ -105,7 +105,7 @@ async def test_a_voter_is_removed_and_added_while_it_runs_and_after_it_was_down(
         found = await admin.describe_quorum()
         assert found.leader_id != leader, "a leader that is no voter resigns"
         assert removed not in [voter.key for voter in found.voters]
-        assert (await execute(target, actions.Kill(nodes=(leader,)))).bit
+        assert (await execute(target, actions.Kill(nodes=(leader,)))).affected
         await execute(target, actions.Start(nodes=(leader,)))
         assert await add_voter(admin, leader) == removed, "it is the same disk"
         found = await admin.describe_quorum()
@@ -113,7 +113,7 @@ async def test_a_voter_is_removed_and_added_while_it_runs_and_after_it_was_down(
         with pytest.raises(VoterError, match="no voter"):
             await add_voter(admin, leader)
 
-        assert (await execute(target, actions.ReplaceDisk(nodes=(leader,)))).bit
+        assert (await execute(target, actions.ReplaceDisk(nodes=(leader,)))).affected
         await execute(target, actions.Start(nodes=(leader,)))
         assert await remove_voter(admin, leader, removed.directory_id) == removed
         added = await add_voter(admin, leader)

@@ -228,4 +228,4 @@ async def test_a_missed_barrier_is_the_runs_problem_and_the_rest_is_still_played
 async def test_a_fault_that_breaks_nothing_is_on_record_as_a_no_op(tmp_path: Path) -> None:
     played = await play(tmp_path, "  - stop: {node: 1}\n  - kill: {node: 1}\n")
     faults = [event for event in played.events("harness-0.jsonl") if isinstance(event, FaultInjected)]
-    assert [(fault.fault, fault.bit is None) for fault in faults] == [("stop", False), ("kill", True)]
+    assert [(fault.fault, fault.effect is None) for fault in faults] == [("stop", False), ("kill", True)]

@@ -192,7 +192,7 @@ async def test_a_controller_is_deposed_while_its_session_goes_on(server: ServerA
         operations.Create(path="/controller", data=b'{"version":1,"brokerid":1}', kind=operations.NodeKind.EPHEMERAL)
     )
     outcome = await execute(target, actions.DeposeController())
-    assert outcome.bit, outcome.seen
+    assert outcome.affected, outcome.seen
     assert await controller.execute(operations.Exists(path="/controller")) == (
         operations.OperationFailed(operations.ZooKeeperFailure.NO_NODE),
     )

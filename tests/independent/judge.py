@@ -49,7 +49,7 @@ def _doubts(run: Run) -> list[str]:
     if not any(send.result == "ok" for send in run.sends):
         doubts.append("no record was acknowledged")
     for line in run.harness:
-        if line["type"] == "FaultInjected" and line["bit"] is None:
+        if line["type"] == "FaultInjected" and line["effect"] is None:
             doubts.append(f"fault {line['fault']} on {line['target']} had no effect")
         elif line["type"] == "IncarnationEnded" and line["end"] == "unexpected":
             doubts.append(f"node {line['ended_node']} ended by itself")

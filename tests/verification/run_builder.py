@@ -339,7 +339,7 @@ class RunBuilder:
         name: str,
         target: str,
         *,
-        bit: str | None = "probe timed out",
+        effect: str | None = "probe timed out",
         begun_s: float | None = None,
         committed: int | None = None,
     ) -> None:
@@ -354,7 +354,7 @@ class RunBuilder:
                 target=target,
                 nodes=nodes,
                 links=links,
-                bit=bit,
+                effect=effect,
                 metadata_offset=None if committed is None else MetadataOffset(committed),
                 begun_ns=begun_ns,
             ),

@@ -24,7 +24,7 @@ def lost_to_app(path: Path, *, silenced: tuple[events.FaultLink, ...] = ()) -> V
         if line["f"] == "send":
             line["process"] = str(ForeignProcess("app", APP, node_of(line), 0, 1))
     cut = events.FaultInjected(
-        cause_id=CAUSE, fault="cut", target="1001->0", links=silenced, bit="silent", begun_ns=0, silenced=silenced
+        cause_id=CAUSE, fault="cut", target="1001->0", links=silenced, effect="silent", begun_ns=0, silenced=silenced
     )
     if silenced:
         run.note(HARNESS, cut)

@@ -391,7 +391,7 @@ UNKNOWN: Mapping[str, Build] = {
     "harness died": harness_died,
     "process ended by itself": process_ended_by_itself,
     "process ended by a signal": process_ended_by_a_signal,
-    "fault had no effect": built(lambda run: run.fault("isolate", "2", bit=None)),
+    "fault had no effect": built(lambda run: run.fault("isolate", "2", effect=None)),
     "no message came by that a fault could touch": built(lambda run: run.fault(*LOST_ANSWER)),
     "nothing was held": built(lambda run: run.fault(*HELD_ANSWER)),
     "a message of another kind was touched": built(lambda run: answer_touched(run, LOST_ANSWER, api="BrokerHeartbeat")),

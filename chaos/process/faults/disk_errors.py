@@ -94,7 +94,7 @@ async def _let_fail(
     if not failed:
         return actions.no_op(f"no such operation within {_FAILS_WITHIN_S:g} s")
     is_all = len(failed) == len(action.nodes)
-    return actions.effective(seen) if is_all else actions.Outcome(took_effect=True, bit=False, seen=seen)
+    return actions.effective(seen) if is_all else actions.Outcome(took_effect=True, affected=False, seen=seen)
 
 
 async def _fails(target: ProcessTarget, node_id: NodeId, armed: DiskChange, error: int) -> bool:

@@ -32,4 +32,4 @@ async def expire(target: ProcessTarget, action: actions.Expire[NodeId]) -> actio
         await target.wait(fenced, timeout_s=_SESSIONS * target.session_timeout_ms / 1000)
     finally:
         await proxies(target).restore(links)
-    return actions.effective("fenced") if broken.bit else broken
+    return actions.effective("fenced") if broken.affected else broken

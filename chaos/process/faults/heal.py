@@ -49,6 +49,8 @@ async def _restore(target: ProcessTarget, links: Iterable[Link[NodeId]]) -> acti
     outcomes = await asyncio.gather(*(proxies(target).probe(link, timeout_s=PASSES_WITHIN_S) for link in answering))
     silent = [link for link, outcome in zip(answering, outcomes, strict=True) if outcome is not ProbeOutcome.PASSES]
     if silent:
-        return actions.Outcome(took_effect=True, bit=False, seen=f"no answer through {', '.join(map(str, silent))}")
+        return actions.Outcome(
+            took_effect=True, affected=False, seen=f"no answer through {', '.join(map(str, silent))}"
+        )
     answers = "answers" if len(answering) == 1 else "answer"
     return actions.effective(f"{counted(len(changed), 'link')} restored, {len(answering)} of them {answers}")

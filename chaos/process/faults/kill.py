@@ -16,4 +16,4 @@ async def kill(target: ProcessTarget, action: actions.Kill[NodeId]) -> actions.O
     if not killed:
         return actions.no_op("nothing ran")
     seen = "; ".join(f"process {end.pid} was killed" for end in killed)
-    return actions.Outcome(took_effect=True, bit=len(killed) == len(action.nodes), seen=seen)
+    return actions.Outcome(took_effect=True, affected=len(killed) == len(action.nodes), seen=seen)

@@ -12,7 +12,7 @@ async def pause(target: ProcessTarget, action: actions.Pause[NodeId]) -> actions
     changed = [await target.cluster.pause_node(node_id) for node_id in action.nodes]
     if not any(changed):
         return actions.no_op("nothing ran")
-    return actions.Outcome(took_effect=True, bit=all(changed), seen="all threads stand still")
+    return actions.Outcome(took_effect=True, affected=all(changed), seen="all threads stand still")
 
 
 @executes(actions.Resume)
@@ -21,4 +21,4 @@ async def resume(target: ProcessTarget, action: actions.Resume[NodeId]) -> actio
     changed = [await target.cluster.resume_node(node_id) for node_id in action.nodes]
     if not any(changed):
         return actions.no_op("nothing was paused")
-    return actions.Outcome(took_effect=True, bit=all(changed), seen="all threads run")
+    return actions.Outcome(took_effect=True, affected=all(changed), seen="all threads run")

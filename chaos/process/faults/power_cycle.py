@@ -20,7 +20,7 @@ async def stop(target: ProcessTarget, action: actions.Stop[NodeId]) -> actions.O
     if not stopped:
         return actions.no_op("nothing ran")
     seen = "; ".join(f"process {end.pid} {end.cause.value}" for end in stopped)
-    return actions.Outcome(took_effect=True, bit=len(stopped) == len(action.nodes), seen=seen)
+    return actions.Outcome(took_effect=True, affected=len(stopped) == len(action.nodes), seen=seen)
 
 
 @executes(actions.Start)
@@ -41,7 +41,7 @@ async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions
     if action.inter_broker_protocol_version is not None:
         target.cluster.protocols.update(dict.fromkeys(down, ibp_level(action.inter_broker_protocol_version)))
     seen = await asyncio.gather(*(_start(target, node_id) for node_id in down))
-    return actions.Outcome(took_effect=True, bit=len(down) == len(action.nodes), seen="; ".join(seen))
+    return actions.Outcome(took_effect=True, affected=len(down) == len(action.nodes), seen="; ".join(seen))
 
 
 async def _start(target: ProcessTarget, node_id: NodeId) -> str:

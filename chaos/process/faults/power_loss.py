@@ -39,7 +39,7 @@ async def power_loss(target: ProcessTarget, action: actions.PowerLoss[NodeId]) -
         return actions.no_op("nothing ran, and everything was synced")
     down = f"{counted(len(killed), 'process')} killed"
     gone = f"{counted(lost, 'unsynced byte')} and {counted(names, 'unsynced name')} lost"
-    return actions.Outcome(took_effect=True, bit=True, seen=f"{down}, {gone}")
+    return actions.Outcome(took_effect=True, affected=True, seen=f"{down}, {gone}")
 
 
 def _bytes_lost(report: PowerLossReport) -> int:

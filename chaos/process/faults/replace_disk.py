@@ -20,7 +20,7 @@ async def replace_disk(target: ProcessTarget, action: actions.ReplaceDisk[NodeId
     emptied = [await _replace(target, node_id) for node_id in action.nodes]
     if not any(emptied):
         return actions.no_op("there was nothing on the disk")
-    return actions.Outcome(took_effect=True, bit=all(emptied), seen="the disk is empty")
+    return actions.Outcome(took_effect=True, affected=all(emptied), seen="the disk is empty")
 
 
 async def _replace(target: ProcessTarget, node_id: NodeId) -> bool:

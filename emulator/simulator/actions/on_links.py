@@ -125,7 +125,7 @@ def slow(
         return actions.no_op("there is no such latency")
     live = _is_live(cluster, link)
     cluster.links.slow(link, latency_ms, jitter_ms=jitter_ms, direction=direction)
-    return actions.Outcome(took_effect=True, bit=live, seen=f"messages take {latency_ms} ms")
+    return actions.Outcome(took_effect=True, affected=live, seen=f"messages take {latency_ms} ms")
 
 
 def heal_all(cluster: SimulatedCluster) -> actions.Outcome:
@@ -142,7 +142,7 @@ def heal_node(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     count = _mend(cluster, (link for link in cluster.network.broken if node_id in link))
-    return actions.Outcome(took_effect=True, bit=count > 0, seen=f"{counted(count, 'link')} restored")
+    return actions.Outcome(took_effect=True, affected=count > 0, seen=f"{counted(count, 'link')} restored")
 
 
 def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:

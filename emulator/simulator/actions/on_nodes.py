@@ -109,10 +109,10 @@ def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: DiskLos
     took_effect = killed > 0 or lost > 0 or any(isinstance(node, BrokerNode) for node in known)
     if not took_effect:
         return _NOT_RUNNING
-    bit = killed > 0 or lost > 0
+    affected = killed > 0 or lost > 0
     return actions.Outcome(
         took_effect=True,
-        bit=bit,
+        affected=affected,
         seen=f"{counted(killed, 'process')} killed, {counted(lost, 'unsynced batch')} lost",
     )
 

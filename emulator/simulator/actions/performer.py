@@ -1,8 +1,8 @@
 """Performs actions on a simulated cluster. One that is impossible at the moment is a no-op.
 
 So a plan stays playable while parts of it are removed by shrinking. Every action of ``laststand.emulator.plan.actions``
-has a case here. ``took_effect`` says whether the cluster changed, ``bit`` whether anything was affected: a process that
-ran, or an open link to a running node.
+has a case here. ``took_effect`` says whether the cluster changed, ``affected`` whether anything was there to be
+affected: a process that ran, or an open link to a running node.
 """
 
 from typing import Final, assert_never
@@ -18,7 +18,7 @@ from laststand.emulator.simulator.actions.administration import administer, chan
 from laststand.emulator.simulator.actions.targets import on_each
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
-_BIT: Final = "simulated"
+_EFFECT: Final = "simulated"
 """The evidence of a fault's effect that the events of faults name."""
 
 
@@ -30,7 +30,7 @@ def perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> act
     if outcome.took_effect:
         events = fault_events(
             action,
-            bit=_BIT,
+            effect=_EFFECT,
             cause_id=cluster.event_log.cause_id,
             before=before,
             after=cluster.committed_end_offset,
@@ -54,7 +54,7 @@ def heal_and_record(cluster: SimulatedCluster) -> None:
             fault=EVERYTHING.name,
             target=EVERYTHING.target,
             links=tuple(events.FaultLink(*link) for link in broken),
-            seen=_BIT,
+            seen=_EFFECT,
             metadata_offset=cluster.committed_end_offset,
             begun_ns=now_ns,
             proved_ns=now_ns,

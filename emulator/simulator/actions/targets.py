@@ -14,14 +14,14 @@ UNKNOWN_NODE: Final = actions.no_op("there is no such node")
 
 
 def on_each(nodes: Sequence[NodeId], do: Callable[[NodeId], actions.Outcome]) -> actions.Outcome:
-    """Does something to each node; that of several took effect, or bit, if it did at one of them."""
+    """Does something to each node; the whole took effect, or affected somebody, if it did so at one of them."""
     outcomes = [do(node_id) for node_id in nodes]
     if len(outcomes) == 1:
         return outcomes[0]
     seen = "; ".join(f"{node_id}: {outcome.seen}" for node_id, outcome in zip(nodes, outcomes, strict=True))
     return actions.Outcome(
         took_effect=any(outcome.took_effect for outcome in outcomes),
-        bit=any(outcome.bit for outcome in outcomes),
+        affected=any(outcome.affected for outcome in outcomes),
         seen=seen,
     )
 

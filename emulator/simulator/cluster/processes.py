@@ -145,7 +145,7 @@ class Processes:
                 fault="kill" if loss is None else "power_loss",
                 target=str(node.node_id),
                 nodes=(node.node_id,),
-                bit="simulated",
+                effect="simulated",
                 metadata_offset=self._metadata_node().committed_end_offset,
                 begun_ns=self._event_log.now_ns,
                 proved_ns=self._event_log.now_ns,

@@ -242,7 +242,7 @@ def _of_faults(cluster: ClusterFacts) -> Iterator[str]:
             case NodeStarted():
                 broken = []  # processes and proxies end with their harness
             case FaultInjected() as fault:
-                if fault.bit is not None and (fault.links or fault.fault in _LASTING_ON_NODES):
+                if fault.effect is not None and (fault.links or fault.fault in _LASTING_ON_NODES):
                     broken.append(_Broken(fault=fault))
             case FaultHealed() as healed:
                 for one in broken:

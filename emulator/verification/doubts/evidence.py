@@ -130,7 +130,7 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
     idle = list(faults_without_message(timeline))
     for fault in timeline.of(events.FaultInjected):
         may_be_idle = may_miss_steps and fault.fault == HOLD  # a drawn plan may hold what never comes
-        if fault.bit is None or (fault in idle and not may_be_idle):
+        if fault.effect is None or (fault in idle and not may_be_idle):
             yield Doubt(
                 about=None,
                 sentence=f"fault {fault.fault} on {fault.target} had no effect",

@@ -143,7 +143,7 @@ def _faults(cluster: ClusterFacts, origin_ns: int) -> Iterator[Fault]:
             begun_us=time_us(begun_ns(injected), origin_ns),
             proved_us=None if event.proved_ns is None else time_us(event.proved_ns, origin_ns),
             healed_us=None if end is None else time_us(begun_ns(end), origin_ns),
-            effect=event.bit,
+            effect=event.effect,
             event=cluster.place(injected),
         )
 

@@ -158,7 +158,7 @@ def _slowest_after_fault(facts: PartitionFacts, begun: Ints, acked: Ints) -> Fau
         fault = injected.event
         at_ns = injected.time_ns if fault.proved_ns is None else fault.proved_ns
         place = int(np.searchsorted(begun[order], at_ns))
-        if fault.bit is not None and place < len(first_acks):
+        if fault.effect is not None and place < len(first_acks):
             found.append((first_acks[place] - at_ns if first_acks[place] != _NEVER else _NEVER, fault))
     if not found:
         return None

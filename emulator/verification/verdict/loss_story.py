@@ -236,7 +236,7 @@ def _of_new_disk(fate: Fate, replaced: events.Event, *, are_appends_recorded: bo
     if (
         not isinstance(replaced, events.FaultInjected)
         or replaced.fault != NEW_DISK
-        or replaced.bit is None
+        or replaced.effect is None
         or len(replaced.nodes) != 1
         or (are_appends_recorded and replaced.nodes[0] not in fate.held_by)
         or (replaced.metadata_offset is not None and replaced.metadata_offset < (fate.acked_at or 0))

@@ -234,7 +234,7 @@ def _play(place: Path, command: "messages.Command", output: Output) -> "messages
             case messages.StepPlayed():
                 if output is Output.TEXT:
                     click.echo(f"{answer.step.removeprefix('{').removesuffix('}')} -> {answer.outcome.seen}")
-                if answer.outcome.took_effect and not answer.outcome.bit:
+                if answer.outcome.took_effect and not answer.outcome.affected:
                     click.echo(_UNPROVED, err=True)
                 return answer
             case messages.StepFailed(reason=reason):
@@ -248,5 +248,7 @@ def _report(played: "list[messages.StepPlayed]", output: Output) -> int:
     from laststand.cli.output.tables import print_json
 
     if output is Output.JSON:
-        print_json([{"step": each.step, "seen": each.outcome.seen, "took_effect": each.outcome.bit} for each in played])
-    return ExitCode.VALID if all(each.outcome.bit for each in played) else ExitCode.VIOLATION
+        print_json(
+            [{"step": each.step, "seen": each.outcome.seen, "took_effect": each.outcome.affected} for each in played]
+        )
+    return ExitCode.VALID if all(each.outcome.affected for each in played) else ExitCode.VIOLATION

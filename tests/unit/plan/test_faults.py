@@ -97,7 +97,7 @@ def test_events_name_what_was_seen_and_both_offsets() -> None:
     told = list(
         fault_events(
             parse_action("expire 1"),
-            bit="fenced",
+            effect="fenced",
             cause_id=CauseId("step-1"),
             before=MetadataOffset(3),
             after=MetadataOffset(7),
@@ -113,7 +113,7 @@ def test_events_name_what_was_seen_and_both_offsets() -> None:
             fault="lose_responses",
             target="1->100",
             links=links,
-            bit="fenced",
+            effect="fenced",
             metadata_offset=MetadataOffset(3),
             begun_ns=5,
             proved_ns=9,
@@ -134,7 +134,7 @@ def test_events_name_what_was_seen_and_both_offsets() -> None:
 def test_healing_everything_names_the_links_that_were_broken() -> None:
     (healed,) = fault_events(
         actions.HealAll(),
-        bit="probe succeeded",
+        effect="probe succeeded",
         cause_id=CauseId("step-1"),
         before=MetadataOffset(3),
         after=MetadataOffset(7),
@@ -164,7 +164,7 @@ def test_a_fault_names_the_clients_whose_answers_it_may_swallow(
 ) -> None:
     begun, *_ = fault_events(
         action,
-        bit="silent",
+        effect="silent",
         cause_id=CauseId("step-1"),
         before=MetadataOffset(3),
         after=MetadataOffset(3),
@@ -180,7 +180,7 @@ def test_a_fault_names_the_clients_whose_answers_it_may_swallow(
 def test_a_fault_that_did_not_bite_was_proved_at_no_time() -> None:
     (begun,) = fault_events(
         parse_action("pause 2"),
-        bit=None,
+        effect=None,
         cause_id=CauseId("step-1"),
         before=MetadataOffset(3),
         after=MetadataOffset(3),

@@ -12,7 +12,11 @@ _ACTIONS = _ROOT / "emulator/plan/actions.py"
 def test_what_changed_nothing_and_what_was_not_seen_to_take_effect_are_told_apart() -> None:
     assert (actions.no_op("it runs").took_effect, actions.no_op("it runs").seen) == (False, "no-op: it runs")
     unseen = actions.unproved("a node did not sync")
-    assert (unseen.took_effect, unseen.bit, unseen.seen) == (True, False, "no effect was seen: a node did not sync")
+    assert (unseen.took_effect, unseen.affected, unseen.seen) == (
+        True,
+        False,
+        "no effect was seen: a node did not sync",
+    )
 
 
 def test_no_other_place_words_a_no_op() -> None:

@@ -94,13 +94,13 @@ KILL = actions.Kill(nodes=(NodeId(1),))
 def test_a_kill_took_effect_once_the_broker_no_longer_answers() -> None:
     answers = [True, True, False]
     outcome = perform(hooks("kill"), KILL, answers=answers)
-    assert outcome.bit
+    assert outcome.affected
     assert answers == [False]
 
 
 def test_a_kill_of_a_broker_that_does_not_answer_runs_nothing() -> None:
     outcome = perform(hooks("kill", command="false"), KILL, answers=[False])
-    assert not outcome.bit
+    assert not outcome.affected
 
 
 def test_a_broker_that_still_answers_has_not_been_killed() -> None:
@@ -126,4 +126,4 @@ def test_a_broker_that_does_not_answer_has_not_started() -> None:
 
 def test_the_check_of_the_user_comes_before_answers() -> None:
     found = hooks("kill", check="test {name} = kafka-1", command="false")
-    assert not perform(found, KILL, answers=[True]).bit
+    assert not perform(found, KILL, answers=[True]).affected

@@ -120,14 +120,14 @@ def actions(*answers: ErrorCode) -> list[Administration]:
 
 @pytest.mark.parametrize("action", actions(ErrorCode.NONE), ids=lambda action: type(action).__name__)
 def test_an_answer_that_the_step_does_not_allow_ends_the_plan(action: Administration) -> None:
-    assert ask(action)[1] == Outcome(took_effect=True, bit=True, seen="NONE")
+    assert ask(action)[1] == Outcome(took_effect=True, affected=True, seen="NONE")
     with pytest.raises(StepError, match="UNKNOWN_TOPIC_OR_PARTITION, allowed: NONE"):
         ask(action, REFUSED)
 
 
 @pytest.mark.parametrize("action", actions(REFUSED), ids=lambda action: type(action).__name__)
 def test_a_step_may_ask_for_a_refusal(action: Administration) -> None:
-    assert ask(action, REFUSED)[1] == Outcome(took_effect=False, bit=False, seen="UNKNOWN_TOPIC_OR_PARTITION")
+    assert ask(action, REFUSED)[1] == Outcome(took_effect=False, affected=False, seen="UNKNOWN_TOPIC_OR_PARTITION")
     with pytest.raises(StepError, match="NONE, allowed: UNKNOWN_TOPIC_OR_PARTITION"):
         ask(action)
 
@@ -211,7 +211,7 @@ def delete(cluster: Leader, *, partition: TopicPartition = ORDERS, answers: tupl
 
 def test_records_are_deleted_by_the_leader() -> None:
     cluster = Leader(ErrorCode.NONE)
-    assert delete(cluster) == Outcome(took_effect=True, bit=True, seen="NONE")
+    assert delete(cluster) == Outcome(took_effect=True, affected=True, seen="NONE")
     ((broker_id, request),) = cluster.asked
     assert broker_id == ONE
     assert isinstance(request, messages.DeleteRecordsRequest)

@@ -16,10 +16,10 @@ CUT = actions.Cut(link=Link(NodeId(0), NodeId(1)))
 LYING = actions.LoseSyncs(nodes=ONE)
 
 
-def events_of(action: actions.Action, *, second: int, bit: str | None = "seen") -> Iterator[events.Event]:
+def events_of(action: actions.Action, *, second: int, effect: str | None = "seen") -> Iterator[events.Event]:
     return fault_events(
         action,
-        bit=bit,
+        effect=effect,
         cause_id=CauseId("step"),
         before=MetadataOffset(0),
         after=MetadataOffset(0),
@@ -72,7 +72,7 @@ def test_the_client_of_a_link_is_named() -> None:
 
 def test_a_line_has_target_age_and_effect() -> None:
     faults = FaultsInForce()
-    for event in (*events_of(CUT, second=2, bit="swallowed"), *events_of(LYING, second=3, bit=None)):
+    for event in (*events_of(CUT, second=2, effect="swallowed"), *events_of(LYING, second=3, effect=None)):
         faults.note(event, now_s=9.0)
     assert faults.describe(now_s=4.5) == (
         "cut on link 0->1 for 2.5 s: swallowed",

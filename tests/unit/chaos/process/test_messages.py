@@ -37,25 +37,25 @@ def target_of(monkeypatch: pytest.MonkeyPatch, *, is_running: bool) -> tuple[Pro
 async def test_a_delay_at_a_node_that_is_down_is_in_force_from_its_start_on(monkeypatch: pytest.MonkeyPatch) -> None:
     target, cluster = target_of(monkeypatch, is_running=False)
     outcome = await messages.delay(target, actions.DelayMessages(channel=FETCHES, delay_ms=50))
-    assert outcome.bit
+    assert outcome.affected
     assert [(each.kind.api, each.delay_ms) for each in cluster.interceptions[DOWN]] == [("Fetch", 50)]
 
 
 async def test_so_is_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     target, cluster = target_of(monkeypatch, is_running=False)
-    assert (await messages.hold(target, actions.Hold(channel=FETCHES))).bit
+    assert (await messages.hold(target, actions.Hold(channel=FETCHES))).affected
     assert len(cluster.interceptions[DOWN]) == 1
 
 
 async def test_what_is_counted_ends_with_a_process_and_is_unproved(monkeypatch: pytest.MonkeyPatch) -> None:
     target, cluster = target_of(monkeypatch, is_running=False)
-    assert not (await messages.lose_next(target, actions.LoseNext(channel=FETCHES, count=1))).bit
+    assert not (await messages.lose_next(target, actions.LoseNext(channel=FETCHES, count=1))).affected
     assert not any(cluster.interceptions.values())
 
 
 async def test_a_running_node_that_does_not_answer_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     target, _ = target_of(monkeypatch, is_running=True)
-    assert not (await messages.delay(target, actions.DelayMessages(channel=FETCHES, delay_ms=50))).bit
+    assert not (await messages.delay(target, actions.DelayMessages(channel=FETCHES, delay_ms=50))).affected
 
 
 def test_virtual_time_says_the_same() -> None:

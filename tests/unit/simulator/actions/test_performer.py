@@ -1,4 +1,4 @@
-"""Every action has an executor, which says whether it took effect, whether it bit, and what was seen."""
+"""Every action has an executor, which says whether it took effect, whether it affected anybody, and what was seen."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def begun(journal: Journal | None = None) -> Simulation:
 def done(simulation: Simulation, *lines: str) -> list[tuple[bool, bool, str]]:
     """Returns the outcome of each line."""
     outcomes = [perform(simulation.cluster, parse_action(line, names())) for line in lines]
-    return [(outcome.took_effect, outcome.bit, outcome.seen) for outcome in outcomes]
+    return [(outcome.took_effect, outcome.affected, outcome.seen) for outcome in outcomes]
 
 
 @pytest.mark.parametrize("row", actions.ACTION_SPECS.values(), ids=lambda row: row.kind.__name__)
@@ -219,7 +219,7 @@ def test_a_loss_of_power_bites_who_is_down_if_there_is_something_to_lose() -> No
     nothing = DiskLoss(keep=Keep.NONE, seed=1)
     assert perform(simulation.cluster, lose(0, nothing)).seen == "0 processes killed, 3 unsynced batches lost"
     again = perform(simulation.cluster, lose(0, nothing))
-    assert (again.took_effect, again.bit) == (True, False)
+    assert (again.took_effect, again.affected) == (True, False)
 
 
 def test_a_controller_that_is_down_loses_what_it_had_not_synced() -> None:
@@ -227,7 +227,7 @@ def test_a_controller_that_is_down_loses_what_it_had_not_synced() -> None:
     done(simulation, "hold 100->100 Sync response", "min-isr orders value=1", "wait 5", "kill 100")
     nothing = DiskLoss(keep=Keep.NONE, seed=1)
     lost = perform(simulation.cluster, lose(CONTROLLER, nothing))
-    assert lost.bit
+    assert lost.affected
     assert lost.seen.startswith("0 processes killed, ")
     assert not perform(simulation.cluster, lose(CONTROLLER, nothing)).took_effect
 
