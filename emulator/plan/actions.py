@@ -207,17 +207,17 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
         yield from ()
 
     def repair(self) -> "Action | None":
-        """Returns the action that undoes what healing every link may leave; ``None`` for all others."""
+        """Returns the action that undoes this one where healing every link does not; ``None`` for other actions."""
         return None
 
     @property
     def new_partitions(self) -> tuple[TopicPartition, ...]:
-        """Partitions that may be named once it has been performed, some of which there may have been before."""
+        """Partitions that later actions may name once this one was performed; some may have existed before."""
         return ()
 
     @property
     def is_repair(self) -> bool:
-        """The action sets the normal state again, and so undoes another of its kind."""
+        """The action restores the normal state, and so undoes another action of its kind."""
         return False
 
     def refused_by(self, driver: DriverName) -> str | None:
@@ -226,29 +226,29 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
 
 
 class OfWorkload(_Action, frozen=True, kw_only=True):
-    """Base of what clients of a workload are asked for; where there is no workload, nobody can do it."""
+    """Base of requests to a workload's clients; a plan without a workload cannot have them."""
 
 
 class OnNodes(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
-    """Base of what is done to nodes, to several of them at the same moment."""
+    """Base of actions on nodes; several nodes are acted on at the same moment."""
 
     nodes: Annotated[tuple[NodeT_co, ...], field.Nodes()]
 
 
 class OnBrokers(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
-    """Base of what is done to brokers only."""
+    """Base of actions on brokers only."""
 
     nodes: Annotated[tuple[NodeT_co, ...], field.Brokers()]
 
 
 class OnLink(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
-    """Base of what is done to the connections that one node dials to another."""
+    """Base of actions on the connections that one node dials to another."""
 
     link: Annotated[Link[NodeT_co], field.Ends()]
 
 
 class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
-    """Base of what is done to messages of one kind."""
+    """Base of actions on messages of one kind."""
 
     channel: Annotated[Channel[NodeT_co], field.Messages()]
 
@@ -340,19 +340,19 @@ class Consume(OfWorkload, frozen=True, kw_only=True, tag="consume"):
 
 
 class MemberDoes(Enum):
-    """An act of a member of a group."""
+    """What a member of a group does."""
 
     JOIN = "join"
-    """A process starts, and joins."""
+    """A process starts and joins the group."""
 
     LEAVE = "leave"
-    """It asks to leave, and ends; a static member ends without a word."""
+    """The process sends LeaveGroup and ends; a static member ends without a request."""
 
     DIE = "die"
-    """It ends, and tells nobody."""
+    """The process ends without a request."""
 
     PAUSE = "pause"
-    """It is stopped, with what it has."""
+    """The process is stopped; it keeps its state and its partitions."""
 
     GO_ON = "go-on"
 
@@ -675,7 +675,7 @@ class GrantedOperation(StrEnum):
 
 
 class _OnPermissions(OnNodes[NodeT_co], Generic[NodeT_co], frozen=True, kw_only=True):
-    """Base of what an administrator does to the permissions of nodes; ``topic`` is ``None`` for the cluster."""
+    """Base of changes of nodes' permissions; ``topic`` is ``None`` for the cluster."""
 
     nodes: Annotated[tuple[NodeT_co, ...], field.Principals()]
     operation: Annotated[
@@ -736,7 +736,7 @@ class RenewCertificate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="renew_
     refused=_simulator_only("a controller's process draws by itself"),
 )
 class Draw(_Action, frozen=True, kw_only=True, tag="draw"):
-    """Choose what the controller draws for unclean elections."""
+    """Choose the number that the controller draws in unclean elections."""
 
     number: Annotated[int, field.Number("number", help="What is drawn.")]
 

@@ -48,7 +48,7 @@ EVERY_LINK: Final = Fault(_ANY_LINK_FAULT, None)
 
 
 def faults_of(action: actions.Action) -> tuple[Fault, ...]:
-    """Returns the faults that an action begins. One that is over when the action is counts too."""
+    """Returns the faults that an action begins, also those that end with the action itself."""
     name = actions.spec_of(action).fault
     match action:
         case _ if name is None or action.is_repair:
@@ -117,17 +117,17 @@ def fault_events(
     proved_ns: int,
     kafka_links: Collection[Link[NodeId]] = (),
 ) -> Iterator[events.Event]:
-    """Yields the events that put an action on record.
+    """Yields the events that record an action.
 
     Args:
         action: what was done.
-        effect: how that was seen to affect somebody; ``None`` if it did not.
+        effect: how the action was seen to take effect; ``None`` if no effect was seen.
         cause_id: of the plan's step.
         before: metadata offset that was committed before it was done.
         after: likewise when it was done.
         broken: links on which anything was wrong before.
         begun_ns: when it was done, by the clock of the events.
-        proved_ns: when it was seen to affect somebody, or not, by the same clock.
+        proved_ns: when its effect was looked for, by the same clock.
         kafka_links: those of clients of Kafka.
     """
     proved = None if effect is None else proved_ns

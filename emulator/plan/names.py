@@ -111,11 +111,11 @@ class Names:
         self._given: set[str] = set()
 
     def add_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """From here on these may be named."""
+        """Adds partitions that later steps may name."""
         self._partitions.update({str(partition): partition for partition in partitions})
 
     def add_name(self, name: str) -> None:
-        """From here on this stands for a node."""
+        """Adds a name that stands for a node in later steps."""
         self._given.add(name)
 
     def new_name(self, cursor: Cursor) -> str:

@@ -155,7 +155,7 @@ class DrawnFrom(Enum):
 
 
 class DrawnNodes(msgspec.Struct, frozen=True, kw_only=True, tag="drawn"):
-    """So many brokers, drawn when the action is due; prints as ``any(1)`` or ``random(2 of isr(orders-0))``.
+    """A number of brokers, drawn when the action is due; prints as ``any(1)`` or ``random(2 of isr(orders-0))``.
 
     Attributes:
         count: how many.

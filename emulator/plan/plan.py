@@ -1,4 +1,4 @@
-"""A plan: a cluster, topics and actions, as text. What a seed leads to, what is shrunk, what is kept as a regression.
+"""A plan: a cluster, topics and actions, as text; seeds are drawn as plans, and regressions are kept as plans.
 
 ::
 
@@ -124,7 +124,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_transactions(self) -> bool:
-        """There is a topic for what coordinators of transactions know."""
+        """The plan has the topic ``__transaction_state``."""
         return any(topic.name == TRANSACTIONS_TOPIC for topic in self.topics)
 
     def rules(self) -> Switches:

@@ -1,4 +1,4 @@
-"""Finds actions that can never do anything on a cluster: what they are about does not exist, or a number is absurd."""
+"""Finds actions that can never do anything on a cluster: they name what does not exist, or an absurd number."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from laststand.emulator.plan.plan import Plan
 
 
 def problems(action: actions.ActionTemplate, names: Names) -> Iterator[str]:
-    """Yields why an action can never do anything where these are the names."""
+    """Yields why an action can never do anything on a cluster that has these names."""
     for name, field in actions.spec_of(action).fields.items():
         yield from field.problems(getattr(action, name), names)
     yield from action.problems()

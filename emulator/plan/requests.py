@@ -1,4 +1,4 @@
-"""An administrator's actions as requests, of which all but DeleteRecords are the controller's, and the answers."""
+"""An administrator's actions as requests, and their responses; all but DeleteRecords go to the controller."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -120,7 +120,7 @@ def _reassignment(
 
 
 def actions_of(request: messages.Request) -> Iterator[actions.Administration]:
-    """Yields the actions that a request was, none for one that changes nothing.
+    """Yields the actions that a request stands for; none for a request that changes nothing.
 
     A topic whose replicas the controller chooses has none, and an election in all partitions names none.
     """

@@ -33,12 +33,12 @@ _NO_TLS: Final = {DriverName.DOCKER: NO_TLS_IN_CONTAINERS, DriverName.KAFKA: NO_
 
 
 def tls_refusal(properties: Mapping[str, str], driver: DriverName) -> str | None:
-    """Returns why the nodes of a driver cannot speak TLS as these properties say; ``None`` if they can or need not."""
+    """Returns why the nodes of a driver cannot use TLS as these properties ask; ``None`` if they can or need not."""
     return _NO_TLS.get(driver) if TLS_BETWEEN_NODES.items() <= properties.items() else None
 
 
 def voters_refusal(properties: Mapping[str, str], controllers: int) -> str | None:
-    """Returns why several controllers can never elect one: before that no entry exists that would permit them to."""
+    """Returns why several controllers can never elect a leader: no entry permits their requests before one is elected."""
     if controllers == 1 or not properties.get("authorizer.class.name"):
         return None
     authorizer = Authorizer(node_properties(properties), AclStore())
