@@ -57,12 +57,12 @@ class RunningMember:
         self._shell.step(LeaveOffered(cause_id=CauseId(self._name)))
 
     def pause(self, *, is_paused: bool) -> None:
-        """Stops the member, or has it go on with all that waits."""
+        """Pauses the member, or resumes it with the inputs that wait."""
         self._process.is_paused = is_paused
         self._shell.step(inputs.TimerFired(cause_id=CauseId(self._name)))
 
     async def stop(self) -> None:
-        """Ends it; nobody is told."""
+        """Ends the member without a LeaveGroup request."""
         self._process.is_paused = False
         self._shell.step(Abandoned(cause_id=CauseId(self._name)))
         await self._shell.close()

@@ -1,4 +1,4 @@
-"""Fetches of one client that are out, and the records in their answers."""
+"""One client's fetches in flight, and the records in their responses."""
 
 from collections.abc import Callable, Sequence
 

@@ -12,7 +12,7 @@ from laststand.emulator.core.types import BrokerId
 class MemberProcess:
     """One member, which can be stopped as by a signal: what happens to it meanwhile waits, and its timers do not fire.
 
-    One that is killed takes in nothing of that any more.
+    One that is killed never gets the inputs that wait.
 
     Args:
         member: the state machine.
@@ -27,7 +27,7 @@ class MemberProcess:
         self._inbox: list[MemberInput | inputs.TimerFired] = []
 
     def step(self, incoming: MemberInput | inputs.TimerFired, *, now_ms: int) -> Sequence[MemberEffect]:
-        """Takes in one thing that happened, and before that whatever waited."""
+        """Steps the member with an input, after the inputs that waited."""
         if isinstance(incoming, Abandoned):
             self._inbox.clear()
         self._inbox.append(incoming)

@@ -1,4 +1,4 @@
-"""The client process: obeys the harness until that is gone."""
+"""The client process: carries out the harness's commands until their connection ends."""
 
 import asyncio
 import logging

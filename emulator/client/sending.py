@@ -1,4 +1,4 @@
-"""One producer's state machine at work: its shell, and the bytes of what has no outcome yet."""
+"""One producer's state machine at work: its shell, and the bytes of batches without an outcome."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -28,7 +28,7 @@ class RisingCurve:
         return int(self._values[-1])
 
     def extend(self, times: Ints, values: Ints) -> None:
-        """Takes what was reached since; what is lower or earlier than before counts as the highest so far."""
+        """Adds later values; one that is lower or earlier than the last one counts as the highest so far."""
         self._times = np.maximum.accumulate(np.append(self._times, times))
         self._values = np.maximum.accumulate(np.append(self._values, values))
         if len(self) > _THINNED_AT:
@@ -53,11 +53,11 @@ class HeldCurve:
         self._pieces = [RisingCurve()]
 
     def extend(self, times: Ints, ends: Ints) -> None:
-        """Takes appends."""
+        """Adds appends."""
         self._pieces[-1].extend(times, ends)
 
     def fall(self, time_ns: int, end: int) -> None:
-        """Takes a cut of the log, after which it ends there."""
+        """Adds a truncation, after which the log ends there."""
         last = self._pieces[-1]
         if not len(last) or end >= last.last:
             return

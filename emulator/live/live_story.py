@@ -134,7 +134,7 @@ class LiveStory:
                     record.stop(collected.event.ended_node, collected.time_ns)
 
     def _add_losses(self, process: _Process, losses: Iterable["_PowerLoss"]) -> None:
-        """Takes in the losses of a power loss: the harness records it, and it comes after all events of the process."""
+        """Adds what a power loss took; the harness records it, after all events of the process."""
         node, incarnation = process
         if (node, incarnation + 1) in self._seen:
             return  # the next process found less in its log, and has said so
@@ -143,7 +143,7 @@ class LiveStory:
             record.cut(node, self._ended_ns.get(process, lost.time_ns), lost.event, lost.place)
 
     def _add_logs(self, new: NewEvents) -> None:
-        """Takes appends, and what moved the ends of logs between them."""
+        """Adds appends, and the events between them that moved the ends of logs."""
         appended = new.rows.get(e.BatchAppended)
         sequences = np.empty(0, np.int64) if appended is None else appended.columns["sequence"]
         begin = 0

@@ -59,7 +59,7 @@ class PartitionRecord:
         self._acked_at: dict[int, int] = {}
 
     def append(self, node: int, topic_id: str, epochs: Ints, times: Ints, bases: Ints, ends: Ints) -> None:
-        """Takes batches that a node appended, in its order."""
+        """Records batches that a node appended, in its order."""
         for epoch in np.unique(epochs).tolist():
             own = epochs == epoch
             key = (node, topic_id, epoch)
@@ -68,7 +68,7 @@ class PartitionRecord:
             self._held[key].extend(times[own], ends[own])
 
     def cut(self, node: int, time_ns: int, event: Taking, place: EventPlace) -> None:
-        """Takes an event that says where a node's log ended at a time."""
+        """Records where a node's log ended at a time, by an event that says so."""
         self._note_flush_state(node, time_ns, event)
         own = [held for key, held in self._held.items() if key[:2] == (node, event.topic_id)]
         old_end, new_end = max((held.end for held in own if held.end > held.first), default=0), end_after(event)
@@ -78,11 +78,11 @@ class PartitionRecord:
             self._cuts.append(_Cut(node, time_ns, event, old_end, new_end, place))
 
     def flush(self, node: int, time_ns: int, topic_id: str, recovery_point: int) -> None:
-        """Takes in that a node's log is on the disk up to an offset since a time."""
+        """Records that a node's log is flushed up to an offset, from a time on."""
         self._flushed[node, topic_id].extend(np.array([time_ns]), np.array([recovery_point]))
 
     def stop(self, node: int, time_ns: int) -> None:
-        """Takes in that a node's process stopped in order: it flushed its logs."""
+        """Records that a node's process stopped in order, and so flushed its logs."""
         for (owner, topic_id), _ in list(self._flushed.items()):
             ends = [
                 held.end for key, held in self._held.items() if key[:2] == (node, topic_id) and held.end > held.first
@@ -100,7 +100,7 @@ class PartitionRecord:
                 self.flush(node, time_ns, event.topic_id, end_after(event))
 
     def acknowledge(self, topic_id: str, acks: Ints, epochs: Ints, times: Ints, ends: Ints, counts: Ints) -> None:
-        """Takes answers that acknowledged batches, in the order of one broker."""
+        """Records responses that acknowledged batches, in the order of one broker."""
         for kind in np.unique(acks).tolist():
             own = acks == kind
             self._note_pauses(kind, times[own])

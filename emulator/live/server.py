@@ -4,8 +4,8 @@ Whoever opens the page needs the token of its address; an action also needs the 
 send, and must come from the page's own origin. A page of another name for this machine is refused (DNS rebinding). Only
 actions that are offered at the moment are done.
 
-A look costs processor time, so the next one waits until it is ``_SHARE`` of the time since; nobody watching, none is
-made. Drawing happens in a thread: what is due in the event loop goes on.
+A look costs processor time, so the next one waits until that is ``_SHARE`` of the time since; without a viewer, none
+is made. Drawing happens in a thread: what is due in the event loop goes on.
 """
 
 import asyncio

@@ -97,7 +97,7 @@ class Stage(Protocol):
         ...
 
     async def play(self, step: str) -> str:
-        """Plays a step and puts it on record; returns what was seen.
+        """Plays a step and records it; returns what was seen.
 
         Raises:
             EmulatorError: it could not be played.

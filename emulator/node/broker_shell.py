@@ -222,7 +222,7 @@ class BrokerShell:
         self._loop.enqueue_first(Arrival(incoming=incoming))
 
     def record_between_turns(self, event: events.BrokerEvent) -> None:
-        """Puts an event on record at once: nothing else waits for its write."""
+        """Writes an event at once; no other event waits for its write."""
         if self._metrics is not None:
             self._metrics.count(event)
         if self._failures.is_known(event):

@@ -28,7 +28,7 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         rules: of such a cluster.
         ibp: the protocol that brokers speak.
         other_ibps: that of single brokers.
-        started_with: what this very process speaks, if it is none of these.
+        started_with: the protocol of this very process, if it differs from these.
     """
 
     rules: ZooKeeperRules
@@ -65,7 +65,7 @@ _SHUTDOWN_BACKOFF_MS: Final = "200"
 
 
 def with_quick_shutdown(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties of the nodes of a cluster with ZooKeeper, where nobody said how patient they are."""
+    """Returns the properties of nodes beside ZooKeeper: a controlled shutdown is retried soon, unless they say otherwise."""
     return {_SHUTDOWN_BACKOFF: _SHUTDOWN_BACKOFF_MS, **properties}
 
 

@@ -160,7 +160,7 @@ class ControllerShell:
         return unreported_events(kept, read_reported(files))
 
     def record_between_turns(self, event: events.ControllerEvent) -> None:
-        """Puts an event on record at once: nothing else waits for its write."""
+        """Writes an event at once; no other event waits for its write."""
         if self._metrics is not None:
             self._metrics.count(event)
         if self._failures.is_known(event):

@@ -1,4 +1,4 @@
-"""Failures to prove who somebody is that were written down already: strangers may fail often, and fill no disk."""
+"""Authentication failures that were recorded already: a stranger who fails often must not fill the disk."""
 
 from typing import Final
 
@@ -8,10 +8,10 @@ _KNOWN_MAX: Final = 1000
 
 
 class KnownFailures:
-    """Those of one process, by host, mechanism and reason; with ``_KNOWN_MAX`` of them it counts all as known."""
+    """The recorded failures of one process, by host, mechanism and reason; beyond ``_KNOWN_MAX`` all count as known."""
 
     def __init__(self) -> None:
-        """Knows of none."""
+        """Starts without a failure."""
         self._known: set[tuple[str, str, str]] = set()
 
     def is_known(self, event: events.Event) -> bool:

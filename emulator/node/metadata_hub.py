@@ -26,7 +26,7 @@ class MetadataHub:
     Args:
         batches: what was durable at start.
         cause_id: of those batches, whose causes are not kept.
-        is_authorized: whether somebody may read the next message, which is asked before each, as of Kafka's fetches.
+        is_authorized: returns whether a reader may have its next message; asked before each, as of Kafka's fetches.
         served_epoch: the controller epoch in which streams are served, 0 of the only controller; ``None`` of one of
             several that is not active.
     """

@@ -153,7 +153,7 @@ class QuorumTurns:
 
 
 def _fresh_directory_id(config: NodeConfig) -> str:
-    """Returns the id of a disk that is formatted now; that of a node's first one is known to all."""
+    """Returns the directory id of a newly formatted disk; that of a node's first disk is known to all nodes."""
     if config.incarnation == 0:
         return initial_directory_id(config.cluster_id, config.node_id)
     return uuid_text(secrets.token_bytes(_UUID_BYTES))

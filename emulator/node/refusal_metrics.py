@@ -1,4 +1,4 @@
-"""Metrics of refusals, for brokers and controllers: of those who prove nothing, or may not do what they ask."""
+"""Metrics of refusals by brokers and controllers: of failed authentication, and of denied operations."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ class RefusalMetrics:
     """Counters of one node."""
 
     def __init__(self) -> None:
-        """Nobody was refused yet."""
+        """Starts both counters at 0."""
         self._denials = 0
         self._failed_authentications = 0
 

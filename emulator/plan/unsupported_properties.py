@@ -38,7 +38,7 @@ def tls_refusal(properties: Mapping[str, str], driver: DriverName) -> str | None
 
 
 def voters_refusal(properties: Mapping[str, str], controllers: int) -> str | None:
-    """Returns why several controllers can never elect a leader: no entry permits their requests before one is elected."""
+    """Returns why several controllers can never elect a leader: until one leads, no entry permits their requests."""
     if controllers == 1 or not properties.get("authorizer.class.name"):
         return None
     authorizer = Authorizer(node_properties(properties), AclStore())

@@ -43,7 +43,7 @@ class Authority:
     """An authority whose certificate and key are in a folder.
 
     Args:
-        folder: for them, and for what it issues.
+        folder: of its certificate and key, and of the certificates that it issues.
         certificate: its own.
         key: its own.
     """
@@ -133,7 +133,7 @@ def certify(folder: Path, names: Iterable[str], *, hosts: Iterable[str] = LOCAL_
 
 
 def _make(folder: Path) -> None:
-    """Makes a folder with an authority in it, unless somebody else is quicker."""
+    """Creates a folder with an authority in it, unless another process created it meanwhile."""
     fresh = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     fresh.mkdir(mode=0o700)
     key = ec.generate_private_key(ec.SECP256R1())

@@ -88,18 +88,18 @@ class Certificates:
 
     @property
     def client_version(self) -> int:
-        """Changes whenever the certificate does that is shown to those whom the process dials."""
+        """A value that changes whenever the process's client certificate is replaced."""
         with suppress(FileNotFoundError):  # a cluster that has ended leaves none
             self._client_version = self.client.stat().st_mtime_ns
         return self._client_version
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
-        """Returns what the process dials with from now on."""
+        """Returns the credentials of new channels that the process opens."""
         pair = self.client.read_bytes()
         return grpc.ssl_channel_credentials(self.authority.read_bytes(), private_key=pair, certificate_chain=pair)
 
     def server_credentials(self) -> grpc.ServerCredentials:
-        """Returns what the process is dialled with: everybody has to show a certificate."""
+        """Returns the credentials of the process's server: every client has to present a certificate."""
         return grpc.dynamic_ssl_server_credentials(
             self._server_configuration(),
             _Renewals(self.server, self._server_configuration),  # type: ignore[arg-type]  # the stubs lack None
@@ -111,7 +111,7 @@ class Certificates:
         return grpc.ssl_server_certificate_configuration([(pair, pair)], root_certificates=self.authority.read_bytes())
 
     def dialling_context(self) -> ssl.SSLContext:
-        """Returns what the process dials with where it does not speak gRPC, whatever the server's name."""
+        """Returns the TLS context of connections that the process opens without gRPC, whatever the server's name."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.set_alpn_protocols(["h2"])  # gRPC refuses others
@@ -120,7 +120,7 @@ class Certificates:
         return context
 
     def dialled_context(self) -> ssl.SSLContext:
-        """Returns what the process is dialled with where it does not speak gRPC; it shows renewed certificates, too."""
+        """Returns the TLS context of connections that the process accepts without gRPC; it follows renewals."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_REQUIRED
         load_authorities(context, str(self.authority))
@@ -140,7 +140,7 @@ _ConfigurationT = TypeVar("_ConfigurationT")
 
 
 class _Renewals(Generic[_ConfigurationT]):
-    """Asked before each handshake: the configuration if its certificate is another than before."""
+    """Returns, before each handshake, a configuration if the certificate was replaced since the last one."""
 
     def __init__(self, path: Path, read: Callable[[], _ConfigurationT]) -> None:
         self._path = path
@@ -156,7 +156,7 @@ class _Renewals(Generic[_ConfigurationT]):
 
 
 def load_keystore(context: ssl.SSLContext, path: str) -> None:
-    """Has TLS show the certificate in a file, which has its key, too.
+    """Makes a TLS context present the certificate in a file, which also has its key.
 
     Raises:
         ConfigError: it cannot be read, holds no certificate, or no key that belongs to it.
@@ -165,7 +165,7 @@ def load_keystore(context: ssl.SSLContext, path: str) -> None:
 
 
 def load_authorities(context: ssl.SSLContext, path: str) -> None:
-    """Has TLS trust the authorities in a file.
+    """Makes a TLS context trust the authorities in a file.
 
     Raises:
         ConfigError: it cannot be read, or holds no certificate.

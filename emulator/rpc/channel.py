@@ -190,11 +190,11 @@ _MethodT = TypeVar("_MethodT")
 
 
 class _Connections:
-    """The connection of a channel: another one after a renewal of certificates, while calls end on the earlier.
+    """The connection of a channel; after a renewal of certificates, new calls use a new connection.
 
     Args:
         connect: returns a new one.
-        version: returns what changes with the certificate that is shown there.
+        version: returns a value that changes with the certificate that is presented there.
     """
 
     def __init__(self, connect: Callable[[], grpc.aio.Channel], version: Callable[[], int]) -> None:
@@ -205,7 +205,7 @@ class _Connections:
         self._ending: list[asyncio.Task[None]] = []
 
     def method(self, bind: Callable[[grpc.aio.Channel], _MethodT]) -> Callable[[], _MethodT]:
-        """Returns what returns a method of the connection that is used for the next call."""
+        """Returns a function that returns a method of the connection to be used for the next call."""
         bound = self._newest, bind(self._newest)
 
         def current() -> _MethodT:

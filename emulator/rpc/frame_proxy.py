@@ -1,6 +1,6 @@
 """A proxy for the connections that one node dials to another, which reads frames: an int32 size, and that many bytes.
 
-What becomes of the frames is up to a protocol's own connections.
+The connection class of a protocol decides what becomes of the frames.
 """
 
 import asyncio

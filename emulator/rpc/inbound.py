@@ -172,7 +172,7 @@ class _Caller:
         return Requester(client.principal, client.host, forwarder=principal)
 
     def _principal(self) -> str | None:
-        """Returns whom the other end is by its certificate, or without TLS by the name that it gives itself."""
+        """Returns the other end's principal: by its certificate, or without TLS by the name that it gives itself."""
         subject = b"".join(self._context.auth_context().get("x509_subject", ())).decode(errors="replace")
         if not subject:
             return None if self.dialler is None else node_principal(self.dialler)
@@ -184,7 +184,7 @@ class _Caller:
             return ANONYMOUS
 
     def send(self, api: str, way: Way, cause_id: CauseId, deliver: Callable[[], None]) -> None:
-        """Lets a message pass, unless there is a fault for it."""
+        """Delivers a message, unless a fault is ordered for it."""
         if self._interceptor.is_idle:
             deliver()
             return
@@ -335,8 +335,8 @@ class NodeServer:
         token: of the cluster; calls that do not show it are refused.
         on_request: takes every request, on the event loop; must return at once.
         interceptor: interferes with messages, those of other servers of the node, too; it takes its orders at this one.
-        on_order: puts an order on record, before it is obeyed.
-        on_refusal: puts on record that a caller does not show the token.
+        on_order: records an order, before it is performed.
+        on_refusal: records that a caller does not show the token.
         rules: by which certificates become principals, where nodes speak TLS.
 
     Attributes:

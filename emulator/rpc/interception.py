@@ -133,7 +133,7 @@ class Interceptor:
         deliver: Deliver,
         drop: Deliver = lambda: None,
     ) -> None:
-        """Lets a message pass, or does to it what was ordered.
+        """Delivers a message, or does to it what was ordered.
 
         Args:
             source: who dialled, ``None`` for somebody whose messages always pass.

@@ -1,8 +1,8 @@
-"""Orders: whatever makes a node do what it would not do by itself, and how both ends put it on record.
+"""Orders: requests that make a node do what it would not do by itself, and how both ends record them.
 
-Whoever gives an order on behalf of the harness has that noted in the harness's event file first, a broker notes what it
-passes on for clients of Kafka in its own, and a node notes each order before it obeys. An order that only the node has
-on record came from somebody else.
+The harness records an order in its event file before it sends it, a broker records what it forwards for clients of
+Kafka, and a node records each order before it performs it. An order that only the node has recorded came from somebody
+else.
 """
 
 from typing import Final

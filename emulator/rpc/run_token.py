@@ -126,12 +126,12 @@ class RunToken:
 
     @property
     def dialled_context(self) -> ssl.SSLContext | None:
-        """Returns what its holder is dialled with where it does not speak gRPC; ``None`` without TLS."""
+        """Returns the TLS context of connections that its holder accepts without gRPC; ``None`` without TLS."""
         return None if self.certificates is None else self.certificates.dialled_context()
 
     @property
     def dialling_context(self) -> ssl.SSLContext | None:
-        """Returns what its holder dials with where it does not speak gRPC; ``None`` without TLS."""
+        """Returns the TLS context of connections that its holder opens without gRPC; ``None`` without TLS."""
         return None if self.certificates is None else self.certificates.dialling_context()
 
     @property

@@ -58,7 +58,7 @@ class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         zxid: its place among all.
-        wall_ms: when the server took it on, by the calendar: before anybody heard of it.
+        wall_ms: when the server accepted it, by the wall clock: before any client learned of it.
         name: what it is, for one that changes no node.
         changes: of nodes, in order; empty where sessions began, or something was refused.
     """
@@ -77,7 +77,7 @@ class Znode(msgspec.Struct, frozen=True):
         version: 0 at its creation, one more with each write.
         czxid: of the transaction that made it.
         mzxid: of the last one that wrote it.
-        session_id: of whom it dies with; ``None`` for one that stays.
+        session_id: of the session with which an ephemeral node ends; ``None`` for a persistent node.
     """
 
     data: bytes
@@ -257,7 +257,7 @@ class _Reader:
         return value
 
     def access_list(self) -> None:
-        """Skips who may do what: permissions, scheme and identity of each entry."""
+        """Skips an access control list: permissions, scheme and identity of each entry."""
         for _ in range(max(0, self.number())):
             self.number(), self.blob(), self.blob()
 

@@ -128,7 +128,7 @@ def stat_of(result: Any) -> NodeStat | None:
 
 
 def answer_of(step: Step, result: Any) -> StepAnswer:
-    """Returns the answer that a result of kazoo's is.
+    """Returns a result of kazoo's as an answer to the core.
 
     Raises:
         KazooException: the server refused the step for a reason that the core has no word for.
