@@ -112,7 +112,7 @@ async def _check_addresses(addresses: Iterable[str], *, whose: str, owned: str |
 
 
 async def _problem(address: str, error: Exception) -> str:
-    """Returns why there is no answer of Kafka's: it may be that of a listener with TLS."""
+    """Returns why an address did not answer as Kafka does: its listener may use TLS."""
     if isinstance(error, ConnectionRefusedError):
         return f"nobody listens at {address}"
     if await _speaks_tls(address):

@@ -240,7 +240,7 @@ class KafkaCluster(ProcessCluster):
     async def _await_leadership(self, leader_id: NodeId, starting: asyncio.Task[None]) -> None:
         """Waits until all controllers' disks say who leads, or for as long as a node may take to listen.
 
-        It waits no longer once all were started and one has ended: that one is told of as a crash.
+        It waits no longer once all were started and one has ended: that end is reported as a crash.
 
         One that does not follow yet may stand for election, and without pre-votes it deposes the leader.
         """

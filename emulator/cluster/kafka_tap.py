@@ -50,7 +50,7 @@ class KafkaTap:
 
     Attributes:
         addresses: of the brokers.
-        problem: why not all is on record; ``None`` if all is.
+        problem: why not everything was recorded; ``None`` if everything was.
         failed: is set where there is a problem.
     """
 
@@ -133,7 +133,7 @@ class KafkaTap:
         return name, self._topic_ids.get(name)
 
     def fail(self, problem: str) -> None:
-        """Ends the tap, as what clients do can no longer be put on record."""
+        """Ends the tap, as the requests of clients can no longer be recorded."""
         self.problem = self.problem or problem
         self.failed.set()
 
@@ -204,7 +204,7 @@ class _BrokerProxy:
         """Listens on a port of an interface, or on a free one.
 
         Raises:
-            OSError: somebody else has the port.
+            OSError: another process uses the port.
         """
         self._server = await asyncio.get_running_loop().create_server(self._connect, host, port)
         self.port = self._server.sockets[0].getsockname()[1]

@@ -77,7 +77,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return self.switches.kind
 
     def role_of(self, node_id: NodeId) -> NodeRole:
-        """Returns what a node is."""
+        """Returns a node's role: broker, controller or ZooKeeper server."""
         return self.kind.metadata_role if node_id in self.controller_ids else NodeRole.BROKER
 
     def is_zookeeper(self, node_id: NodeId) -> bool:
@@ -126,17 +126,17 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_tls(self) -> bool:
-        """Nodes speak TLS to each other."""
+        """Nodes use TLS between each other."""
         return node_properties(dict(self.properties)).has_tls_between_nodes
 
     @property
     def has_authorizer(self) -> bool:
-        """Nodes ask access control lists who may do what."""
+        """Nodes authorize requests by access control lists."""
         return bool(node_properties(dict(self.properties)).authorizer_class_name)
 
     @property
     def kafka_has_tls(self) -> bool:
-        """Their listeners for clients of Kafka do."""
+        """Listeners for clients of Kafka use TLS."""
         return node_properties(dict(self.properties)).has_tls
 
     def metrics_url(self, address: str) -> str:
@@ -150,7 +150,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def certificate_names(self) -> tuple[str, ...]:
-        """Names of those who have certificates then."""
+        """Names of the processes that have certificates with TLS."""
         return (*map(node_name, self.node_ids), node_name(CLIENT_ID), HARNESS, *self.kafka_clients)
 
     def event_file(self, node_id: NodeId, incarnation: int) -> Path:

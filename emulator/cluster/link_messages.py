@@ -1,4 +1,4 @@
-"""Messages to nodes that are not ours, and can be interfered with: a proxy for each link that a scenario says so of.
+"""Faults of messages to nodes that are not ours: a proxy for each link on which a scenario interferes with messages.
 
 It stands between the link's Toxiproxy, if there is one, and the node::
 
@@ -25,7 +25,7 @@ class LinkMessages:
     """The proxies of a cluster, and what is done to messages.
 
     Args:
-        links: whose messages something will be done to.
+        links: on which a scenario interferes with messages.
         make_proxy: for the protocol of their targets.
         record: takes an event for each message that was interfered with.
     """
@@ -58,7 +58,7 @@ class LinkMessages:
         return await proxy.open(host)
 
     def starting(self, node_id: NodeId, orders: Iterable[InterceptionOrder]) -> None:
-        """A process of a node is about to start: these orders are in force, and nothing is held."""
+        """Prepares the start of a node's process: these orders are in force, and no message is held."""
         self._interceptors[node_id] = Interceptor(node_id, orders, record=self._record)
 
     def covers(self, node_id: NodeId) -> bool:

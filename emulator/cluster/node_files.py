@@ -26,7 +26,7 @@ class FileWork(Protocol[ResultT_co]):
     """Something to do to the files of one node."""
 
     def perform(self, run: Path) -> ResultT_co:
-        """Does it, in this process.
+        """Does the work, in this process.
 
         Args:
             run: the run's directory.
@@ -41,7 +41,7 @@ class NodeFiles(Protocol):
     """The files of a run's nodes. All methods block."""
 
     def perform(self, work: FileWork[ResultT]) -> ResultT:
-        """Does something to them.
+        """Does a piece of work on the files.
 
         Raises:
             StorageError: a file cannot be read or changed.
@@ -67,7 +67,7 @@ class LocalFiles:
         self._run = run
 
     def perform(self, work: FileWork[ResultT]) -> ResultT:
-        """Does it here."""
+        """Does the work in this process."""
         return work.perform(self._run)
 
     def catch_up(self) -> None:
@@ -114,7 +114,7 @@ class LosePower(_Work, frozen=True, kw_only=True):
     partitions: tuple[TopicPartition, ...]
 
     def perform(self, run: Path) -> PowerTaken:
-        """Loses it."""
+        """Takes what was not synced; returns what was taken."""
         data = data_directory(run, self.node_id)
         before = {each: _log_end(data, each) for each in self.partitions if (data / str(each)).is_dir()}
         report = lose_power(
@@ -135,7 +135,7 @@ class FlipBit(_Work, frozen=True, kw_only=True):
     partition: TopicPartition
 
     def perform(self, run: Path) -> FlippedBit | None:
-        """Flips a bit."""
+        """Flips a bit of the batch; returns which one."""
         return flip_last_batch(data_directory(run, self.node_id) / str(self.partition))
 
 
@@ -143,7 +143,7 @@ class EmptyDisk(_Work, frozen=True, kw_only=True):
     """Remove all that a dead node stored, its sync ledger included."""
 
     def perform(self, run: Path) -> bool:
-        """Removes it; returns whether there was anything."""
+        """Removes the files; returns whether there were any."""
         places = data_directory(run, self.node_id), ledger_directory(run, self.node_id)
         gone = [path for path in places if path.is_dir()]
         for path in gone:
@@ -167,7 +167,7 @@ class ArmDisk(_Work, frozen=True, kw_only=True):
     change: DiskChange
 
     def perform(self, run: Path) -> bool:
-        """Changes them; returns whether anything is different."""
+        """Changes the disk's faults; returns whether they are different now."""
         ledger = ledger_directory(run, self.node_id)
         armed = read_faults(ledger)
         wanted = {name: getattr(self.change, name) for name in self.change.__struct_fields__}
@@ -182,7 +182,7 @@ class FindWhetherFull(_Work, frozen=True, kw_only=True):
     """Find out whether a node's disk is full, or has room for so many bytes only."""
 
     def perform(self, run: Path) -> bool:
-        """Returns whether it is."""
+        """Returns whether the disk is full."""
         return read_faults(ledger_directory(run, self.node_id)).bytes_left is not None
 
 
@@ -190,7 +190,7 @@ class LookAtDisk(_Work, frozen=True, kw_only=True):
     """Find out whether a node has felt the faults of its disk."""
 
     def perform(self, run: Path) -> bool:
-        """Returns whether it has."""
+        """Returns whether a fault has acted on the node."""
         ledger = ledger_directory(run, self.node_id)
         return seen_generation(ledger) >= read_faults(ledger).generation
 
@@ -199,7 +199,7 @@ class ListLogs(_Work, frozen=True, kw_only=True):
     """Find out which directories are in a node's log directory, such as ``orders-0``."""
 
     def perform(self, run: Path) -> frozenset[str]:
-        """Returns their names."""
+        """Returns the names of the directories."""
         data = data_directory(run, self.node_id)
         return frozenset(each.name for each in data.iterdir() if each.is_dir()) if data.is_dir() else frozenset()
 
@@ -210,7 +210,7 @@ class FindLogEnd(_Work, frozen=True, kw_only=True):
     partition: TopicPartition
 
     def perform(self, run: Path) -> Offset:
-        """Returns its end; 0 where there is none."""
+        """Returns the log end offset; 0 where the node has no log of the partition."""
         return _log_end(data_directory(run, self.node_id), self.partition)
 
 
@@ -220,7 +220,7 @@ class ViewReplica(_Work, frozen=True, kw_only=True):
     partition: TopicPartition
 
     def perform(self, run: Path) -> ReplicaView | None:
-        """Returns it; ``None`` where the node has no log of the partition."""
+        """Returns the replica's files; ``None`` where the node has no log of the partition."""
         return view_replica(data_directory(run, self.node_id), ledger_directory(run, self.node_id), self.partition)
 
 

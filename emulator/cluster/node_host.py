@@ -169,7 +169,7 @@ class ProbeContexts(TypedDict):
 
 
 def probe_contexts(token: RunToken, layout: ClusterLayout) -> ProbeContexts:
-    """Returns what the harness asks nodes for a sign of life with."""
+    """Returns the TLS contexts with which the harness probes nodes."""
     context = token.dialling_context
     return ProbeContexts(context=context, kafka_context=context if layout.kafka_has_tls else None)
 

@@ -40,7 +40,7 @@ _NAMED_MAX: Final = 3
 
 
 class RefusedError(EmulatorError):
-    """Nothing was cut: the program does what is not modelled, or ended too early, or cannot be told from others.
+    """No power loss was played: the program does what is not modelled, ended too early, or cannot be identified.
 
     Attributes:
         reason: in words.
@@ -76,7 +76,7 @@ class PowerLossTrial(msgspec.Struct, frozen=True, kw_only=True):
         after_s: when, in seconds from the start of the program on.
         killed: processes that were killed.
         exit_code: of the program, if it had ended by itself; negative for a signal.
-        not_modelled: changes that count as durable, or as not durable, whatever a disk does, in words.
+        not_modelled: changes that a trial counts as durable, or as not durable, whatever a disk would do, in words.
     """
 
     report: PowerLossReport

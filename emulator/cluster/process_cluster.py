@@ -44,7 +44,7 @@ class ProcessCluster:
     """The processes of one run. Use it as an asynchronous context manager: leaving it kills what still runs.
 
     Attributes:
-        tells_of_peers: whether brokers write events about peers that they cannot reach.
+        tells_of_peers: whether brokers record events about peers that they cannot reach.
         cluster_id: that of the layout, or the one that was drawn.
         interceptions: faults of single messages that a node has from its next start on.
         clock_rates: of nodes whose clocks run wrong, in parts per million, likewise.
@@ -157,7 +157,7 @@ class ProcessCluster:
     async def start(self) -> None:
         """Starts every process of the cluster at once; before them the proxies, unless they run already.
 
-        Nodes that run already, because somebody else started them, are only put on record.
+        Nodes that run already, because somebody else started them, are only recorded.
 
         Raises:
             StartError: a node did not become ready.

@@ -1,4 +1,4 @@
-"""One connection of a client through a tap: frames pass, and what the client asks and is answered is written down.
+"""One connection of a client through a tap: it forwards frames, and records the client's requests and their responses.
 
 Only these are read; all others pass as they are:
 
@@ -100,7 +100,7 @@ class TappedCluster(Protocol):
         ...
 
     def fail(self, problem: str) -> None:
-        """Ends the tap, as what clients do can no longer be put on record."""
+        """Ends the tap, as the requests of clients can no longer be recorded."""
         ...
 
 
@@ -326,7 +326,7 @@ class TappedConnection:
             self._await_answer(api, version, frame, sent=sent)
 
     def _asked(self, body: Message) -> Iterator[tuple[tuple[str | None, int], messages.FetchPartition]]:
-        """Yields what a consumer asks, by the topic as it names it and the partition; nothing of a replica's fetch."""
+        """Yields the partitions that a consumer fetches, by topic as the request names it; none of a replica's fetch."""
         if body["replicaId"] != _CONSUMER:
             return
         for topic in body["topics"]:

@@ -176,7 +176,7 @@ class ZooKeeperCluster(ProcessCluster):
         return await self._messages.open(self._host.address, host=self._host.harness_host)
 
     def _note_running(self, node_id: NodeId) -> None:
-        """A server that this cluster started is on record; one that somebody else did writes no events itself."""
+        """Records that a node runs, where somebody else started it; a server is recorded once, and writes no events."""
         if node_id == self.layout.controller_id:
             if node_id in self._incarnations:
                 return

@@ -205,7 +205,7 @@ class AttachedHost:
 
     @property
     def harness_host(self) -> str:
-        """Nobody in a project dials its harness: nodes got all addresses before."""
+        """Loopback: nodes of a project do not connect to the harness; they got all addresses before."""
         return LOOPBACK
 
     def kafka_address(self, link: Link[NodeId]) -> str:

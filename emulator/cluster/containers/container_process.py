@@ -139,7 +139,7 @@ class ContainerProcess:
                 raise
 
     async def _ends_soon(self) -> bool:
-        """Returns whether it is ending by itself, which is why it got no signal."""
+        """Returns whether the process is ending by itself, which is why it got no signal."""
         try:
             async with asyncio.timeout(1):
                 await self.wait()
@@ -201,7 +201,7 @@ class ContainerProcess:
 
 
 def explain_kill(code: int, *, is_reported: bool, memory_limit: int) -> str | None:
-    """Returns the reason of an end that nobody asked for, where it is memory or may be.
+    """Returns the reason of an unexpected end, where the container ran out of memory or may have.
 
     Args:
         code: the container's exit code.

@@ -1,4 +1,4 @@
-"""Labels: everything that is made here says whose it is, and so can be found after its harness was killed.
+"""Labels of containers and networks: they name the harness, and so can be found after it was killed.
 
 The harness holds a lock on a file in its run directory for as long as it lives. Whoever can take that lock knows that
 the harness is gone, and may remove what it left. Where the run directory was deleted, the harness's process is looked

@@ -164,7 +164,7 @@ class Project:
         """Returns the way to the volumes: as ``LASTSTAND_VOLUMES`` says, else direct where that is allowed.
 
         Raises:
-            ConfigError: directly, as it says, it may not; or it says something else.
+            ConfigError: the variable asks for direct access, which is not permitted; or it has an unknown value.
         """
         wanted = os.environ.get(VOLUMES_VARIABLE) or None
         if wanted not in (None, *(each.value for each in VolumeAccess)):

@@ -110,7 +110,7 @@ class VolumeFiles:
             raise
 
     def perform(self, work: FileWork[ResultT]) -> ResultT:
-        """Has it done in the helper container.
+        """Has the work done in the helper container.
 
         Raises:
             StorageError: a file cannot be read or changed, or the helper container has ended.

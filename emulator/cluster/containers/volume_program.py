@@ -112,7 +112,7 @@ class VolumeProgram:
                 self._shown[path.name] = self._show(path, begin=self._shown.get(path.name, 0))
 
     def _show(self, path: Path, *, begin: int) -> int:
-        """Shows a file from a byte on, an empty one as such; returns its size."""
+        """Sends a file's content from a byte on, and an empty file as empty; returns its size."""
         name = str(path.relative_to(self._run))
         with path.open("rb") as file:
             end = file.seek(begin)
