@@ -219,7 +219,7 @@ class Run:
         return is_missed and self.order.scenario.missed_step is MissedStep.END
 
     def _leave_out(self, target: Target, number: int, step: Step, error: StepError, *, cause_id: CauseId) -> None:
-        """A step was missed: the steps after it are left out, which is put on record."""
+        """A step was missed: the steps after it are left out, and recorded as such."""
         total = len(self.order.scenario.steps)
         self.left_out = self.left_out or f"from step {number} of {total} on: {step.text}: {error}"
         seen = f"missed, so that the steps after it are left out: {error}"

@@ -47,7 +47,7 @@ class MessageFaults:
 
     Args:
         cluster: of the nodes.
-        note: puts an order on record.
+        note: records an order.
 
     Attributes:
         channels: those to whose messages something is done.

@@ -36,7 +36,7 @@ class ProxiedMessageFaults(MessageFaults):
     Args:
         cluster: of the nodes.
         messages: its proxies.
-        note: puts an order on record that a node gets itself.
+        note: records an order that a node gets itself.
     """
 
     def __init__(

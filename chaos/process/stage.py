@@ -40,7 +40,7 @@ class ProcessStage:
         directory: of the run.
         driver: of the nodes.
         target: returns the cluster; ``None`` before it has started and after its end.
-        play: plays a step and puts it on record.
+        play: plays a step and records it.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ async def administer(directory: Path, work: Callable[[AdminClient], Awaitable[_R
 
 
 def _announced(directory: Path, ask_node: Ask) -> Ask:
-    """Returns a way to ask nodes before which the supervisor has each order on record."""
+    """Returns a way to ask nodes; the supervisor records each order before it is sent."""
 
     async def announce_and_ask(node_id: NodeId, request: messages.Request) -> messages.Response:
         if is_order(request):
@@ -100,7 +100,7 @@ def _by_supervisor(directory: Path, report: StatusReport, ask_broker: Ask) -> As
 
 
 def _recorded(directory: Path, ask_node: Ask) -> Ask:
-    """Returns a way to ask nodes after which the supervisor has on record what was asked of the controller."""
+    """Returns a way to ask nodes; the supervisor records each request to the controller after it."""
 
     async def ask_and_record(node_id: NodeId, request: messages.Request) -> messages.Response:
         response = await ask_node(node_id, request)

@@ -209,7 +209,7 @@ class StandingCluster:
             self._log.ended(node_id, incarnation, end, exit_code=None, metadata_offset=None)
 
     def _note_deaths(self) -> None:
-        """Puts on record how the processes ended whose supervisor died: the kernel killed them with it."""
+        """Records how processes ended whose supervisor died: the kernel killed them with it."""
         for node_id, incarnation in self._leftovers.processes:
             self._log.ended(node_id, incarnation, events.IncarnationEnd.KILLED, exit_code=None, metadata_offset=None)
         dead = tuple(node_id for node_id, _ in self._leftovers.processes)
@@ -275,7 +275,7 @@ class StandingCluster:
         return None
 
     def announce(self, given: events.OrderGiven) -> None:
-        """Puts on record what an administrator is about to order."""
+        """Records what an administrator is about to order."""
         self._log.note(given)
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:

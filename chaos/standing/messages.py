@@ -39,7 +39,7 @@ class Perform(_Line, frozen=True, kw_only=True):
 
 
 class AnnounceOrder(_Line, frozen=True, kw_only=True):
-    """Put on record what an administrator is about to order."""
+    """Record what an administrator is about to order."""
 
     given: events.OrderGiven
 

@@ -1,7 +1,7 @@
 """The run's history: one line per invocation and completion, in the order in which they happened.
 
 Indexes have no gaps. Lines gather in memory until ``flush``, which is one write; a shell flushes before it sends, so
-that what left the process is always on record as invoked.
+that whatever left the process is recorded as invoked.
 """
 
 import fcntl

@@ -326,7 +326,7 @@ class TappedConnection:
             self._await_answer(api, version, frame, sent=sent)
 
     def _asked(self, body: Message) -> Iterator[tuple[tuple[str | None, int], messages.FetchPartition]]:
-        """Yields the partitions that a consumer fetches, by topic as the request names it; none of a replica's fetch."""
+        """Yields a consumer's fetched partitions, topics as the request names them; nothing of a replica's fetch."""
         if body["replicaId"] != _CONSUMER:
             return
         for topic in body["topics"]:

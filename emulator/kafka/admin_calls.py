@@ -1,6 +1,6 @@
 """Administrators' requests to a controller (KIP-919) or, to delete records, to a leader (KIP-107).
 
-And what the harness asks: how far brokers have fetched the controller's metadata log.
+And the harness's own request: how far brokers have fetched the controller's metadata log.
 """
 
 from collections.abc import Callable
@@ -323,7 +323,7 @@ _CALLS: Final[dict[type, Callable[..., Call]]] = {
 
 
 async def ask_admin(connection: KafkaConnection, request: messages.Request) -> messages.Response:
-    """Asks what administrators ask, and returns the answer.
+    """Sends an administrator's request, and returns the response.
 
     Raises:
         OSError: the connection broke first.

@@ -1,7 +1,7 @@
 """Sends a client's requests to Apache Kafka, and turns the answers into inputs of the core.
 
 Each pair of node and kind of request has a connection of its own, opened at first use and again after it broke: a fetch
-that waits for records keeps nobody else waiting.
+that waits for records delays no other request.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The history of clients that write none: what they asked of this broker, and what it answered, as the broker saw it.
 
-A batch is on record as invoked before the core gets it, and as acknowledged once its answer was handed to the socket
+A batch is recorded as invoked before the core gets it, and as acknowledged once its answer was handed to the socket
 of a connection that still stood. So an acknowledgement in the history may have been seen by its client; where the
 connection was lost, or the broker died, before that, the outcome is unknown. The lines are those of the project's own
 clients, so that one oracle judges both.
@@ -154,7 +154,7 @@ class ClientHistory:
         *,
         records: Mapping[TopicPartition, Attachment],
     ) -> dict[TopicPartition, Sent]:
-        """Puts batches on record that a client sends, whose bytes are ``records``."""
+        """Records that a client sends batches, whose bytes are ``records``."""
         process = self.process_of(connection)
         sent: dict[TopicPartition, Sent] = {}
         for partition, topic_id, batch in batches:
@@ -184,7 +184,7 @@ class ClientHistory:
         *,
         is_written: bool,
     ) -> None:
-        """Puts on record what became of batches.
+        """Records the outcome of batches.
 
         Args:
             connection: that the answer went by.
@@ -219,7 +219,7 @@ class ClientHistory:
         self._read_up_to.pop(process, None)
 
     def complete_unanswered(self, connection: ClientConnection, sent: Iterable[Sent]) -> None:
-        """Puts on record that batches were sent with acks=0."""
+        """Records that batches were sent with acks=0."""
         for each in sent:
             self._end(connection, each, ErrorCode.NONE, None)
 
@@ -251,7 +251,7 @@ class ClientHistory:
         )
 
     def add_polls(self, connection: ClientConnection, polls: Sequence[Polled]) -> None:
-        """Puts the outcome of a fetch on record, before its answer leaves.
+        """Records the outcome of a fetch, before its response leaves.
 
         No broker moves a consumer. So one that asks for another offset than the one after its last batch has sought it:
         by a position of its group, by ``auto.offset.reset``, or of its own.
@@ -304,7 +304,7 @@ class ClientHistory:
         begun_ns: int,
         begun: Sequence[CauseId] = (),
     ) -> None:
-        """Puts positions of groups on record.
+        """Records positions of groups.
 
         Args:
             connection: that they were asked by.
@@ -322,7 +322,7 @@ class ClientHistory:
     def begin_commits(
         self, connection: ClientConnection, positions: Sequence[Position], *, begun_ns: int
     ) -> Sequence[CauseId]:
-        """Puts on record that positions are to be committed, as far as a process tells that may not live to answer."""
+        """Records that positions are to be committed, as the process may not live to record the outcome."""
         ids = [self._operation_id() for _ in positions]
         for operation_id, each in zip(ids, positions, strict=True):
             self._add_position(connection, "commit", each, OperationType.INVOKE, operation_id, begun_ns)

@@ -57,7 +57,7 @@ class KafkaConnection(asyncio.Protocol):
         peer: the client's address, ``host:port``.
         client_id: of the newest request.
         software: name and version that the client gave in ApiVersions.
-        principal: of the client; of nobody, where it proves nothing.
+        principal: of the client; ``User:ANONYMOUS`` where it does not authenticate.
         is_authenticated: it has proved who it is.
         exchange: by which it does so (``sasl.Exchange``).
         is_secure: it speaks TLS.
@@ -122,11 +122,11 @@ class KafkaConnection(asyncio.Protocol):
         self._awaiting_write.append(callback)
 
     def report_unwritten(self) -> None:
-        """Reports to those who wait for the next answer that it was not handed to the socket."""
+        """Reports that the next response was not handed to the socket."""
         self._report_written(is_written=False)
 
     def mute(self, for_ms: int) -> None:
-        """Has nothing be read for a time after the next answer, as the client is above its quota."""
+        """Stops reading for a time after the next response, as the client is above its quota."""
         self._muted_s = for_ms / 1000
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class KafkaConnection(asyncio.Protocol):
             self._task = asyncio.get_running_loop().create_task(self._serve(self._handle))
 
     def data_received(self, data: bytes) -> None:
-        """Cuts what came into frames."""
+        """Splits received bytes into frames."""
         self._active_s = asyncio.get_running_loop().time()
         self._buffer += data
         while len(self._buffer) >= _SIZE_BYTES:
@@ -182,7 +182,7 @@ class KafkaConnection(asyncio.Protocol):
         self._may_write.set()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Gives up what is not answered."""
+        """Gives up unanswered requests."""
         if self._task is not None:
             self._task.cancel()
         self.report_unwritten()

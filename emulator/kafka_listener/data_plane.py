@@ -1,4 +1,4 @@
-"""The handlers of what producers and consumers ask."""
+"""The handlers of the requests of producers and consumers."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Fetch: what is read to the core, record batches as they are on disk to the client."""
+"""Fetch: the request goes to the core, and record batches go to the client as they are on disk."""
 
 from typing import Final
 

@@ -50,7 +50,7 @@ class _Waiting:
 
 
 class _Unanswered:
-    """Stands for the answer that a request with acks=0 does not have."""
+    """Stands for the missing response to a request with acks=0."""
 
     requester: Final = None
 
@@ -78,7 +78,7 @@ class CoreGateway:
         self._numbers = count()
 
     def ask(self, request: messages.Request, attachments: tuple[bytes, ...] = ()) -> "asyncio.Future[Answered]":
-        """Hands over a request, and returns what the core's answer is awaited by.
+        """Hands a request to the core, and returns an awaitable of its response.
 
         It fails with ``RefusedError`` if the core closes the connection.
 

@@ -54,7 +54,7 @@ def positions(key: int, body: Message, answer: Message | None, topic_of: TopicOf
 
 
 async def with_positions_on_record(served: Served, request: ClientRequest, answer: Handler) -> Message | None:
-    """Answers a request about positions, and puts these on record; commits also before they are carried out."""
+    """Answers a request about positions, and records them; commits are recorded before they are carried out, too."""
     history, key, body = served.history, request.key, request.body
     kind, begun_ns = kind_of(key), time.monotonic_ns()
     asked = positions(key, body, None, served.topic_of)

@@ -106,7 +106,7 @@ class KafkaListener:
             ports: one for each client, by its id as an end of links.
 
         Raises:
-            OSError: somebody else has a port.
+            OSError: another process uses a port.
         """
         create_server = asyncio.get_running_loop().create_server
         for link, port in ports.items():
@@ -114,7 +114,7 @@ class KafkaListener:
         self._close_idle()
 
     def open(self, served: Served, endpoints: Mapping[NodeId, Endpoints]) -> None:
-        """Serves from now on.
+        """Starts to serve clients.
 
         Args:
             served: this broker.
@@ -172,7 +172,7 @@ class KafkaListener:
             self._record(events.ClientDisconnected(cause_id=CauseId(process), process=process))
 
     def _note_client(self, process: str, connection: KafkaConnection) -> None:
-        """Puts a connection on record, once."""
+        """Records a connection, once."""
         if connection.number not in self._known:
             self._known[connection.number] = process
             self._record(
@@ -190,7 +190,7 @@ class KafkaListener:
     # --- Single messages ------------------------------------------------------------------------------------------
 
     async def _receive(self, served: Served, connection: KafkaConnection, frame: bytes) -> Buffers | None:
-        """Answers a request; what is done to single messages is done to it and to its answer.
+        """Answers a request; faults of single messages apply to it and to its response.
 
         To hold one is to hold what comes after it on its connection. A stream cannot lose one frame, so that the
         connection is closed whose message is lost.

@@ -40,7 +40,7 @@ class Rule(Protocol):
 
     Attributes:
         needs: in words, for the document.
-        hides: what an answer keeps from who lacks it, in words; empty for an error.
+        hides: what a response leaves out for a client that lacks it, in words; empty for an error.
     """
 
     @property
@@ -160,7 +160,7 @@ class Listed:
 
 
 class Hidden:
-    """A request for everything that there is, of which a client sees what it may describe.
+    """A request for all resources of a kind, of which a client sees those that it may describe.
 
     Args:
         kind: of the resources.
@@ -525,7 +525,7 @@ _BY_KEY: Final = {api_named(name).key: rule for name, rule in RULES.items()}
 
 
 async def answer_as_allowed(served: Served, request: ClientRequest, handler: Handler) -> Message | None:
-    """Has a handler answer what a client may ask for."""
+    """Has a handler answer the permitted part of a client's request."""
     if served.permissions is None:
         return await handler(served, request)
     return await _BY_KEY[request.key](served, request, handler)

@@ -182,7 +182,7 @@ def _problem(
 
 
 def _on_record(served: Served, request: ClientRequest, asked: Collection[_Asked]) -> dict[TopicPartition, Sent]:
-    """Puts the batches of a request on record before the core gets them."""
+    """Records the batches of a request before the core gets them."""
     topics = served.broker.image.topics
     batches = [
         (each.entry.topic_partition, topics.get(each.entry.topic), each.entry.batch)
@@ -196,7 +196,7 @@ def _on_record(served: Served, request: ClientRequest, asked: Collection[_Asked]
 
 
 def _with_cause(entry: messages.ProducePartition, sent: dict[TopicPartition, Sent]) -> messages.ProducePartition:
-    """Has what follows of a batch know the operation that is on record, if one is."""
+    """Gives a batch the cause id of its recorded operation, if there is one."""
     operation = sent.get(entry.topic_partition)
     return entry if operation is None else msgspec.structs.replace(entry, cause_id=operation.operation_id)
 
@@ -204,7 +204,7 @@ def _with_cause(entry: messages.ProducePartition, sent: dict[TopicPartition, Sen
 def _note_earlier_time(
     sent: dict[TopicPartition, Sent], batch: ProducedBatch, outcome: messages.ProducePartitionResponse
 ) -> None:
-    """Has the history know a repeated batch by the time that was stamped into it when it was appended."""
+    """Gives a repeated batch in the history the time that was stamped into it when it was appended."""
     earlier_ms = outcome.duplicate_timestamp_ms
     if batch.append_time_ms is not None and earlier_ms is not None:
         header = batch.stamped(earlier_ms).header

@@ -123,8 +123,8 @@ class Served(NamedTuple):
         history: of its clients.
         produced: usage of ``producer_byte_rate``.
         fetched: usage of ``consumer_byte_rate``.
-        note_order: puts on record that a client orders something.
-        note_denial: puts on record that a client may not do something, or is not who it says.
+        note_order: records an order of a client.
+        note_denial: records a denied operation of a client, or its failed authentication.
         permissions: of clients; ``None`` where everybody may do everything.
         sasl: of a listener whose clients have to prove who they are; ``None`` for one without.
         transaction_version: of the era's transactions, as of the feature of this name.
@@ -163,7 +163,7 @@ class Served(NamedTuple):
         return response
 
     def note(self, request: ClientRequest, asked: messages.Request, *, to: NodeId) -> None:
-        """Puts an administrator's request on record, before a node gets it; questions are not."""
+        """Records an administrator's request before a node gets it, if it changes anything."""
         if is_order(asked):
             client = self.history.process_of(request.connection)
             relayed = order_relayed(
@@ -177,7 +177,7 @@ class Served(NamedTuple):
             self.note_order(relayed)
 
     def may(self, request: ClientRequest, operation: AclOperation, resource: Resource) -> bool:
-        """Returns whether a client may do something; puts it on record if not."""
+        """Returns whether a client may do an operation; records the denial if not."""
         if self.permissions is None:
             return True
         api, cause_id = all_apis()[request.key].name, CauseId(self.history.process_of(request.connection))
@@ -190,19 +190,19 @@ class Served(NamedTuple):
         return is_allowed
 
     def might(self, request: ClientRequest, operation: AclOperation, resource: Resource) -> bool:
-        """Returns whether a client could do something that it does not ask for."""
+        """Returns whether a client may do an operation that it does not ask for."""
         if self.permissions is None:
             return True
         return self.permissions.authorizer.is_allowed(request.connection.requester, operation, resource)
 
     def might_on_any(self, request: ClientRequest, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Returns whether a client could do something to any resource of a type."""
+        """Returns whether a client may do an operation on any resource of a type."""
         if self.permissions is None:
             return True
         return self.permissions.authorizer.is_allowed_on_any(request.connection.requester, operation, resource_type)
 
     def undescribable(self, request: ClientRequest, topics: Iterable[str]) -> frozenset[str]:
-        """Returns those topics that a client names and may not describe; puts them on record."""
+        """Returns those topics that a client names and may not describe; records the denials."""
         return frozenset(
             name for name in topics if not self.may(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
         )

@@ -1,4 +1,4 @@
-"""SASL: PLAIN and SCRAM, in Kafka's two requests; and on a listener without it, Kafka's answer that there is none.
+"""SASL: PLAIN and SCRAM, in Kafka's two requests; a listener without SASL answers them as Kafka's does.
 
 A client says its mechanism (SaslHandshake), proves who it is (SaslAuthenticate), and asks for the rest. Whoever asks
 for more before that, or fails, is disconnected; a failure is an event. Users are those of ``sasl.jaas.config``, in the
@@ -110,7 +110,7 @@ async def _authenticate(served: Served, request: ClientRequest) -> Message:
 
 
 def _fail(served: Served, request: ClientRequest, mechanism: str, reason: str) -> None:
-    """Puts a failure on record, and has the connection closed once the client has its answer."""
+    """Records a failure, and has the connection closed once the client has its response."""
     connection = request.connection
     connection.exchange = None
     served.note_denial(

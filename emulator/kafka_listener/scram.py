@@ -28,7 +28,7 @@ _SALT_SECRET: Final = secrets.token_bytes()
 
 
 class ScramError(Exception):
-    """The client does not prove that it knows the password, or says what is no SCRAM."""
+    """The client does not prove that it knows the password, or its message is not SCRAM."""
 
 
 class _Credential(NamedTuple):

@@ -1,6 +1,6 @@
 """TLS on the listener: certificates as PEM files, and the principals of those whom clients show.
 
-A handshake that fails is an event with the reason; the client is told what TLS tells it. Kafka's ``SslEngineFactory``
+A handshake that fails is an event with the reason; the client gets TLS's own alert. Kafka's ``SslEngineFactory``
 with ``ssl.keystore.type=PEM``.
 """
 
@@ -48,7 +48,7 @@ def _attribute(kind: str, value: str) -> str:
 
 
 def server_context(properties: NodeProperties) -> ssl.SSLContext | None:
-    """Returns what the listener speaks TLS with; ``None`` without TLS.
+    """Returns the listener's TLS context; ``None`` without TLS.
 
     Raises:
         ConfigError: a file cannot be read, holds no certificate, or no key that belongs to it.

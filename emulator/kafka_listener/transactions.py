@@ -1,4 +1,4 @@
-"""Transactions: what producers and administrators ask their coordinators, and what those ask leaders."""
+"""Transactions: requests of producers and administrators to coordinators, and of coordinators to leaders."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -65,7 +65,7 @@ _SHUTDOWN_BACKOFF_MS: Final = "200"
 
 
 def with_quick_shutdown(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns properties of nodes beside ZooKeeper, which retry a controlled shutdown soon unless these say otherwise."""
+    """Returns properties of nodes beside ZooKeeper, which retry a controlled shutdown soon if these say nothing."""
     return {_SHUTDOWN_BACKOFF: _SHUTDOWN_BACKOFF_MS, **properties}
 
 

@@ -1,4 +1,4 @@
-"""Permissions that are put on record where they are missing: the first time since the lists have changed."""
+"""Records denied operations: each the first time since the access control lists have changed."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ class RecordingAuthorizer:
     def is_allowed(
         self, api: str, requester: Requester, operation: AclOperation, resource: Resource, *, cause_id: CauseId
     ) -> bool:
-        """Returns whether somebody may do something, and puts it on record if not."""
+        """Returns whether a principal may do an operation, and records the denial if not."""
         if self.authorizer.is_allowed(requester, operation, resource):
             return True
         if self._reported_at != self.authorizer.changes or len(self._reported) >= _REPORTED_MAX:

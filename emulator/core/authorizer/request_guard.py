@@ -160,7 +160,7 @@ class RequestGuard:
 
     @property
     def has_denials(self) -> bool:
-        """Something was denied that is not on record yet, or whose errors wait for their answer."""
+        """A denial is not recorded yet, or its errors wait for their response."""
         return bool(self._denied) or self._permissions.has_denials
 
     def pop_denials(self) -> list[events.AuthorizationDenied]:

@@ -44,7 +44,7 @@ class PartitionCause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegistrationCause(msgspec.Struct, frozen=True, kw_only=True):
-    """The judgement of a new incarnation: the epoch that it claims, the one on record, and the verdict."""
+    """The judgement of a new incarnation: the epoch that it claims, the registered one, and the verdict."""
 
     previous_broker_epoch: BrokerEpoch | None
     stored_broker_epoch: BrokerEpoch | None
