@@ -162,7 +162,7 @@ mixed: develop ## play a fault at each step of a rolling upgrade, and each rule 
 hazards: develop ## run the tests of hazards/ on RELEASES="..." of Apache Kafka: docs/hazards-by-release.md; takes an hour
 	$(BIN)/python -m docs.hazards_by_release $(RELEASES)
 
-bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|controllers|oracle|events|simulator|pages|playground|suites|kafka|listener|partitions|identity|transactions|group|tap|long-run|oracle-partitions|oracle-cluster
+bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|controllers|oracle|events|simulator|pages|playground|suites|kafka|listener|partitions|identity|transactions|group|loading|tap|long-run|oracle-partitions|oracle-cluster
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay

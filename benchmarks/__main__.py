@@ -15,6 +15,7 @@ from benchmarks import (
     identity,
     kafka,
     listener,
+    loading,
     long_run,
     oracle,
     pages,
@@ -48,6 +49,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "tap": tap.measure,
     "transactions": transactions.measure,
     "group": group.measure,
+    "loading": loading.measure,
 }
 """Benchmarks that can be asked for by name, in the order in which all of them run."""
 

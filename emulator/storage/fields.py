@@ -71,6 +71,15 @@ class FieldReader:
         self.position += form.size
         return value
 
+    def numbers(self, form: struct.Struct) -> tuple[Any, ...]:
+        """Reads several numbers that follow each other."""
+        try:
+            values = form.unpack_from(self._content, self.position)
+        except struct.error:
+            raise self._too_short(form.size) from None
+        self.position += form.size
+        return values
+
     def int8(self) -> int:
         """Reads a signed byte."""
         return int(self.number(INT8))

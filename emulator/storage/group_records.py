@@ -19,6 +19,7 @@ Kafka's ``GroupCoordinatorRecordHelpers``, ``OffsetCommitValue.json``, ``GroupMe
 """
 
 import struct
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from laststand.emulator.core.group_records import (
@@ -44,6 +45,7 @@ _UUID_BYTES: Final = 16
 
 _OFFSET_HEAD: Final = struct.Struct(">hqi")
 _EXPIRING_HEAD: Final = struct.Struct(">hq")
+_POSITION: Final = struct.Struct(">qi")
 _TIMES: Final = struct.Struct(">qq")
 _TIMEOUTS: Final = struct.Struct(">ii")
 
@@ -148,31 +150,40 @@ def decode_record(key: bytes | None, value: bytes | None) -> GroupRecord | None:
     Raises:
         FieldError: key or value ends too soon, or has a text that is none.
     """
-    if key is None:
+    found = None if key is None else _key(key)
+    if found is None:
         return None
+    group_id, partition = found
+    if group_id is None:
+        return PositionsHeld()
+    if partition is None:
+        return GroupRemoved(group_id=group_id) if value is None else _group(group_id, FieldReader(value))
+    if value is None:
+        return OffsetRemoved(group_id=group_id, partition=partition)
+    return _offset(group_id, partition, FieldReader(value))
+
+
+@lru_cache(maxsize=4096)  # a position is committed again and again, and its key stays
+def _key(key: bytes) -> tuple[str | None, TopicPartition | None] | None:
+    """Returns the group, and the partition of a position; a hold has neither, and of another type nothing is known."""
     reader = FieldReader(key)
     match reader.int16():
         case 0 | 1:
             group_id, topic = _text(reader), _text(reader)
-            partition = TopicPartition(topic, reader.int32())
-            if value is None:
-                return OffsetRemoved(group_id=group_id, partition=partition)
-            return _offset(group_id, partition, FieldReader(value))
+            return group_id, TopicPartition(topic, reader.int32())
         case 2:
-            group_id = _text(reader)
-            return GroupRemoved(group_id=group_id) if value is None else _group(group_id, FieldReader(value))
+            return _text(reader), None
         case 704:  # _HOLD
-            return PositionsHeld()
+            return None, None
         case _:
             return None
 
 
 def _offset(group_id: str, partition: TopicPartition, reader: FieldReader) -> OffsetCommitted | None:
     version = reader.int16()
-    offset = reader.int64()
     if version == _EXPIRING:
-        metadata = _text(reader)
-        committed_ms, expires_ms = reader.int64(), reader.int64()
+        offset, metadata = reader.int64(), _text(reader)
+        committed_ms, expires_ms = reader.numbers(_TIMES)
         return OffsetCommitted(
             group_id=group_id,
             partition=partition,
@@ -183,7 +194,7 @@ def _offset(group_id: str, partition: TopicPartition, reader: FieldReader) -> Of
         )
     if version not in (_LEGACY_OFFSET, _CURRENT_OFFSET):
         return None
-    leader_epoch = reader.int32()
+    offset, leader_epoch = reader.numbers(_POSITION)
     topic_id: TopicId | None = None
     if version == _LEGACY_OFFSET:
         metadata = _text(reader)
