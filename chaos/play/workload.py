@@ -16,8 +16,8 @@ from laststand.emulator.client.config import (
     Wire,
 )
 from laststand.emulator.core.client.settings import (
+    UNNAMED_GROUP,
     ConsumerSettings,
-    MemberSettings,
     ProducerSettings,
     consumer_settings,
     member_settings,
@@ -123,9 +123,7 @@ def members_of(scenario: Scenario) -> MembersConfig | None:
         )
         for plan in scenario.groups
     )
-    return MembersConfig(
-        topics=tuple(topics), settings=MemberSettings(request_timeout_ms=_REQUEST_TIMEOUT_MS), groups=groups
-    )
+    return MembersConfig(topics=tuple(topics), settings=UNNAMED_GROUP, groups=groups)
 
 
 def _transaction_pace(plan: TransactionsPlan, partitions: tuple[TopicPartition, ...]) -> TransactionPaceConfig:

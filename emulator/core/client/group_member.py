@@ -19,10 +19,9 @@ from collections import deque
 from enum import Enum
 from typing import Final, assert_never
 
-from laststand.emulator.core import effects, inputs, messages
+from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.client.group_reading import GroupReading
-from laststand.emulator.core.client.metadata import ClientMetadata
-from laststand.emulator.core.client.network_client import SEEK_COORDINATOR
+from laststand.emulator.core.client.network_client import SEEK_COORDINATOR, NetworkClient
 from laststand.emulator.core.client.range_assignor import (
     RANGE,
     Subscriber,
@@ -43,7 +42,6 @@ from laststand.emulator.core.client.steps import (
     RecordsReceived,
     Source,
 )
-from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.group_messages import (
     CommittedOffset,
@@ -64,12 +62,9 @@ from laststand.emulator.core.group_messages import (
 )
 from laststand.emulator.core.group_records import CONSUMER_PROTOCOL
 from laststand.emulator.core.history import MemberStep, OperationType
-from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
-from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
+from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, Offset, TopicPartition
 
-_METADATA: Final = "metadata"
-_RETRY: Final = "retry"
 _HEARTBEAT: Final = "heartbeat"
 _SESSION: Final = "session"
 
@@ -136,7 +131,15 @@ class GroupMember:
         topics: tuple[str, ...],
         instance_id: str | None = None,
     ) -> None:
-        self.metadata = ClientMetadata(bootstrap=bootstrap)
+        self._effects: list[MemberEffect] = []
+        self._network = NetworkClient(
+            bootstrap=bootstrap,
+            topics=(*topics, OFFSETS_TOPIC),
+            settings=settings,
+            emit=self._effects.append,
+            needed=topics,
+        )
+        self.metadata = self._network.metadata
         self.member_id = ""
         self.generation_id = -1
         self.assigned: tuple[TopicPartition, ...] = ()
@@ -156,15 +159,11 @@ class GroupMember:
         self._turns: deque[TopicPartition] = deque()
         self._read: _Read | None = None
         self._has_to_join = False
-        self._asked: dict[CorrelationId, tuple[messages.Request, BrokerId, int]] = {}
+        self._sent_ms: dict[CorrelationId, int] = {}
         self._work: CorrelationId | None = None
         self._heartbeat: CorrelationId | None = None
-        self._next_correlation = 0
         self._alive_ms = 0
-        self._timers: TimerQueue[str] = TimerQueue()
-        self._retry_at_ms = 0
-        self._metadata_not_before_ms = 0
-        self._effects: list[MemberEffect] = []
+        self._timers = self._network.timers
 
     @property
     def is_over(self) -> bool:
@@ -180,17 +179,17 @@ class GroupMember:
         self._look_at_session(now_ms)
         match incoming:
             case inputs.Started():
-                self._want_metadata(now_ms)
+                self._network.want_metadata(now_ms)
             case inputs.ResponseReceived():
                 self._answered(incoming, now_ms)
             case RecordsReceived(correlation_id=correlation_id):
-                if self._take(correlation_id) is not None and self._read is not None:
+                self._network.answered(correlation_id)
+                if self._take(correlation_id) and self._read is not None:
                     self._went_on(self._read, self._read.reading.fetched(incoming), now_ms)
             case inputs.RequestFailed(correlation_id=correlation_id):
                 self._unanswered(correlation_id, now_ms)
             case inputs.TimerFired():
-                if _METADATA in self._timers.pop_due(now_ms=now_ms):
-                    self._want_metadata(now_ms)
+                self._network.timer_fired(now_ms)
             case LeaveOffered():
                 self._leave()
             case Abandoned():
@@ -198,7 +197,8 @@ class GroupMember:
             case _:
                 assert_never(incoming)
         self._pump(now_ms)
-        effects, self._effects = self._effects, []
+        effects = list(self._effects)
+        self._effects.clear()
         return effects
 
     # --- What is next ---------------------------------------------------------------------------------------------
@@ -210,8 +210,7 @@ class GroupMember:
         self._send_heartbeat(now_ms)
         if self._work is not None:
             return
-        if now_ms < self._retry_at_ms:
-            self._timers.set(_RETRY, at_ms=self._retry_at_ms)
+        if self._network.backs_off(now_ms):
             return
         match self._state:
             case _State.JOINING:
@@ -257,16 +256,17 @@ class GroupMember:
         if reading.wants_position:
             self._ask_coordinator(reading.position_request(), now_ms)
             return
-        leadership = self.metadata.leader_of(reading.source.partition)
-        if leadership is None or leadership.leader is None:
-            self._pass_on(now_ms)
+        found = self._network.known_leader(reading.source.partition, now_ms)
+        if found is None:
+            self._read = None  # the next partition's turn comes
             return
-        self._work = self._send(leadership.leader, reading.request(leadership.leader, leadership), now_ms)
+        leader, leadership = found
+        self._work = self._send(leader, reading.request(leader, leadership), now_ms)
 
     def _pass_on(self, now_ms: int) -> None:
         """Has the next partition's turn come, as this one cannot be read now."""
         self._read = None
-        self._retry(now_ms, wants_metadata=True)
+        self._network.retry(now_ms, wants_metadata=True)
 
     def _send_heartbeat(self, now_ms: int) -> None:
         if self._state is not _State.READING or self._heartbeat is not None or self._has_to_join:
@@ -276,7 +276,7 @@ class GroupMember:
         coordinator = self._coordinator()
         self._timers.set(_HEARTBEAT, at_ms=now_ms + self._settings.heartbeat_interval_ms)
         if coordinator is None:
-            self._want_metadata(now_ms)
+            self._network.want_metadata(now_ms)
             return
         request = HeartbeatRequest(
             group_id=self._group_id,
@@ -352,58 +352,46 @@ class GroupMember:
         )
 
     def _coordinator(self) -> BrokerId | None:
-        count = self.metadata.partition_counts.get(OFFSETS_TOPIC, 0)
-        leadership = self.metadata.leader_of(partition_of(self._group_id, OFFSETS_TOPIC, count)) if count else None
+        partition = self._network.coordinating(self._group_id, OFFSETS_TOPIC)
+        leadership = None if partition is None else self.metadata.leader_of(partition)
         return None if leadership is None else leadership.leader
 
     def _ask_coordinator(self, request: messages.Request, now_ms: int) -> None:
-        coordinator = self._coordinator()
-        if coordinator is None:
-            self._retry(now_ms, wants_metadata=True)
-        else:
-            self._work = self._send(coordinator, request, now_ms)
+        found = self._network.known_leader(self._network.coordinating(self._group_id, OFFSETS_TOPIC), now_ms)
+        if found is not None:
+            self._work = self._send(found[0], request, now_ms)
 
     def _send(self, destination: BrokerId, request: messages.Request, now_ms: int) -> CorrelationId:
-        self._next_correlation += 1
-        correlation_id = CorrelationId(self._next_correlation)
-        self._asked[correlation_id] = (request, destination, now_ms)
         # A join is answered when everybody has joined, and a sync when the leader has assigned.
         is_of_rebalance = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         waits_ms = self._settings.rebalance_timeout_ms if is_of_rebalance else 0
-        self._effects.append(
-            effects.SendRequest(
-                destination=NodeId(destination),
-                correlation_id=correlation_id,
-                request=request,
-                timeout_ms=self._settings.request_timeout_ms + waits_ms,
-                cause_id=CauseId(self._name) if self._read is None else self._read.operation_id,
-            )
-        )
+        cause_id = CauseId(self._name) if self._read is None else self._read.operation_id
+        correlation_id = self._network.send(destination, request, cause_id, waits_ms=waits_ms)
+        self._sent_ms[correlation_id] = now_ms
         return correlation_id
 
     # --- Answers --------------------------------------------------------------------------------------------------
 
-    def _take(self, correlation_id: CorrelationId) -> tuple[messages.Request, BrokerId, int] | None:
-        """Returns the request that was answered; ``None`` if nobody waits for its answer any more."""
-        asked = self._asked.pop(correlation_id)
-        if isinstance(asked[0], messages.MetadataRequest):
-            return asked
+    def _take(self, correlation_id: CorrelationId) -> bool:
+        """Notes that a request is out no more; returns whether anybody waits for its answer still."""
         if correlation_id == self._heartbeat:
             self._heartbeat = None
-            return asked
-        if correlation_id == self._work:
+        elif correlation_id == self._work:
             self._work = None
-            return asked
-        return None
+        else:
+            return False
+        return True
 
     def _answered(self, incoming: inputs.ResponseReceived, now_ms: int) -> None:
-        taken = self._take(incoming.correlation_id)
-        if taken is None or self._state is _State.OVER:
+        self._network.answered(incoming.correlation_id)
+        sent_ms = self._sent_ms.pop(incoming.correlation_id, now_ms)
+        is_metadata = isinstance(incoming.response, messages.MetadataResponse)
+        if not (self._take(incoming.correlation_id) or is_metadata) or self._state is _State.OVER:
             return
-        _, _, sent_ms = taken
         match incoming.response:
             case messages.MetadataResponse() as response:
-                self._learn(response, now_ms)
+                self._network.learn(response, now_ms)
+                self._network.goes_on(now_ms)
             case JoinGroupResponse() as response:
                 self._join_answered(response, sent_ms, now_ms)
             case SyncGroupResponse() as response:
@@ -412,7 +400,7 @@ class GroupMember:
                 self._heartbeat_answered(error, sent_ms, now_ms)
             case LeaveGroupResponse(error=error):
                 if error in _AGAIN:
-                    self._retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
+                    self._network.retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
                 else:
                     self._state = _State.OVER
             case OffsetFetchResponse() as response if self._read is not None:
@@ -440,7 +428,7 @@ class GroupMember:
         else:
             if error is ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
-            self._retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
+            self._network.retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
 
     def _sync_answered(self, response: SyncGroupResponse, sent_ms: int, now_ms: int) -> None:
         error = response.error
@@ -468,7 +456,7 @@ class GroupMember:
             self._lives(sent_ms)
             self._has_to_join = True
         elif error in _AGAIN:
-            self._want_metadata(now_ms)
+            self._network.want_metadata(now_ms)
             self._timers.set(_HEARTBEAT, at_ms=now_ms + self._settings.retry_backoff_ms)
         else:
             self._join_again(error, now_ms)
@@ -476,7 +464,7 @@ class GroupMember:
     def _commit_answered(self, read: _Read, error: ErrorCode, now_ms: int) -> None:
         if error in _AGAIN:
             read.may_be_committed |= error in SEEK_COORDINATOR
-            self._retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
+            self._network.retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
             return
         is_ok = error is ErrorCode.NONE
         failed = OperationType.INFO if read.may_be_committed else OperationType.FAIL
@@ -488,13 +476,13 @@ class GroupMember:
             self._join_again(error, now_ms)
         else:
             self._positions.pop(read.reading.source.partition, None)
-            self._retry(now_ms)
+            self._network.retry(now_ms)
 
     def _went_on(self, read: _Read, error: ErrorCode, now_ms: int) -> None:
         """Goes on after an answer to a reading."""
         partition = read.reading.source.partition
         if error in _AGAIN:
-            self._retry(now_ms, wants_metadata=True)
+            self._network.retry(now_ms, wants_metadata=True)
         elif error is not ErrorCode.NONE:
             self._positions.pop(partition, None)
             if error is not ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -509,18 +497,13 @@ class GroupMember:
                 self._read = None
 
     def _unanswered(self, correlation_id: CorrelationId, now_ms: int) -> None:
-        taken = self._take(correlation_id)
-        if taken is None or self._state is _State.OVER:
+        request = self._network.unanswered(correlation_id, now_ms)
+        self._sent_ms.pop(correlation_id, None)
+        if not self._take(correlation_id):
             return
-        request, broker, _ = taken
-        self.metadata.broker_failed(broker, now_ms=now_ms)
         match request:
-            case messages.MetadataRequest():
-                self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
-                self._timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
-                return
             case HeartbeatRequest():
-                self._want_metadata(now_ms)
+                self._network.want_metadata(now_ms)
                 self._timers.set(_HEARTBEAT, at_ms=now_ms + self._settings.retry_backoff_ms)
                 return
             case OffsetCommitRequest() if self._read is not None:
@@ -532,7 +515,7 @@ class GroupMember:
                 return
             case _:
                 pass
-        self._retry(now_ms, wants_metadata=True)
+        self._network.retry(now_ms, wants_metadata=True)
 
     # --- Membership -----------------------------------------------------------------------------------------------
 
@@ -558,7 +541,7 @@ class GroupMember:
             self.member_id = ""
         self._give_up()
         if error is not ErrorCode.REBALANCE_IN_PROGRESS:
-            self._retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
+            self._network.retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
 
     def _give_up(self) -> None:
         """Gives up what the member has, and joins next; nobody waits for the answers that are still to come."""
@@ -591,33 +574,7 @@ class GroupMember:
             self._record_step(step)
         self._give_up()
         self._state = _State.OVER
-        for key in (_METADATA, _RETRY):
-            self._timers.cancel(key)
-
-    # --- Metadata and waiting -------------------------------------------------------------------------------------
-
-    def _retry(self, now_ms: int, *, wants_metadata: bool = False) -> None:
-        self._retry_at_ms = now_ms + self._settings.retry_backoff_ms
-        self._timers.set(_RETRY, at_ms=self._retry_at_ms)
-        if wants_metadata:
-            self._want_metadata(now_ms)
-
-    def _want_metadata(self, now_ms: int) -> None:
-        if any(isinstance(request, messages.MetadataRequest) for request, _, _ in self._asked.values()):
-            return
-        if now_ms < self._metadata_not_before_ms:
-            self._timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
-            return
-        broker = self.metadata.next_broker(now_ms=now_ms)
-        self._send(broker, messages.MetadataRequest(topics=(*self._topics, OFFSETS_TOPIC)), now_ms)
-
-    def _learn(self, response: messages.MetadataResponse, now_ms: int) -> None:
-        self.metadata.learn(response)
-        self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
-        is_missing_some = 0 in self._partition_counts()
-        age_ms = self._settings.retry_backoff_ms if is_missing_some else self._settings.metadata_max_age_ms
-        self._timers.set(_METADATA, at_ms=now_ms + age_ms)
-        self._retry_at_ms = now_ms
+        self._network.close()
 
     # --- History --------------------------------------------------------------------------------------------------
 

@@ -1,16 +1,16 @@
-"""Requests of a transactional producer that are not answered, whom they are sent to, and when one is repeated.
+"""Requests of a client that are not answered, whom they are sent to, and when one is repeated.
 
-Its ``NetworkClient``. Metadata tells whom to ask: a partition's leader, and as the coordinator of a transactional id or
-a group the leader of the partition of an internal topic that the id belongs to. Where that is not known, or an answer
-says that it is another one, metadata is asked for, and the request is repeated after ``retry.backoff.ms``.
+The ``NetworkClient`` of a transactional producer and of a member of a group. Metadata tells whom to ask: a partition's
+leader, and as the coordinator of a transactional id or a group the leader of the partition of an internal topic that
+the id belongs to. Where that is not known, or an answer says that it is another one, metadata is asked for, and the
+request is repeated after ``retry.backoff.ms``.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from laststand.emulator.core import effects, messages
 from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
-from laststand.emulator.core.client.settings import ProducerSettings
-from laststand.emulator.core.client.steps import TransactionalProducerEffect
 from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.timers import TimerQueue
@@ -28,18 +28,35 @@ _AGAIN: Final = frozenset(
 """Answers of coordinators after which the same request is sent again."""
 
 
+class NetworkSettings(Protocol):
+    """Settings of a client's requests; as of ``ProducerSettings``."""
+
+    @property
+    def request_timeout_ms(self) -> int:
+        """Longest time until one is answered."""
+
+    @property
+    def retry_backoff_ms(self) -> int:
+        """Time until one is repeated."""
+
+    @property
+    def metadata_max_age_ms(self) -> int:
+        """Time until metadata is asked for again."""
+
+
 class NetworkClient:
-    """Sends the requests of one producer.
+    """Sends the requests of one client.
 
     Args:
         bootstrap: any of them is asked for metadata.
         topics: those that metadata is asked for.
-        settings: of the producer.
-        effects: those of a step, to which requests are added.
+        settings: of the client.
+        emit: takes a request that is to be sent.
+        needed: those of the topics without which metadata is asked for again soon.
 
     Attributes:
         metadata: what is known of the cluster.
-        timers: everything that the producer waits for.
+        timers: everything that the client waits for.
     """
 
     def __init__(
@@ -47,14 +64,16 @@ class NetworkClient:
         *,
         bootstrap: tuple[BrokerId, ...],
         topics: tuple[str, ...],
-        settings: ProducerSettings,
-        effects: list[TransactionalProducerEffect],
+        settings: NetworkSettings,
+        emit: Callable[[effects.SendRequest], None],
+        needed: tuple[str, ...] = (),
     ) -> None:
         self.metadata = ClientMetadata(bootstrap=bootstrap)
         self.timers: TimerQueue[str] = TimerQueue()
         self._topics = topics
         self._settings = settings
-        self._effects = effects
+        self._emit = emit
+        self._needed = needed
         self._asked: dict[CorrelationId, tuple[messages.Request, BrokerId]] = {}
         self._next_correlation = 0
         self._retry_at_ms = 0
@@ -76,20 +95,18 @@ class NetworkClient:
         return self._asked.pop(correlation_id)[0]
 
     def unanswered(self, correlation_id: CorrelationId, now_ms: int) -> messages.Request:
-        """Returns the request, which is out no more; whatever it was, metadata is asked for."""
+        """Returns the request, which is out no more; if it was for metadata, that is asked for again."""
         request, broker = self._asked.pop(correlation_id)
         self.metadata.broker_failed(broker, now_ms=now_ms)
         if _is_about_metadata(request):
             self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
             self.timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
-        else:
-            self.retry(now_ms, wants_metadata=True)
         return request
 
     # --- Whom to ask ----------------------------------------------------------------------------------------------
 
     def known_leader(self, partition: TopicPartition | None, now_ms: int) -> tuple[BrokerId, PartitionLeader] | None:
-        """Returns who leads a partition; where that is not known metadata is asked for, and the producer waits."""
+        """Returns who leads a partition; where that is not known metadata is asked for, and the client waits."""
         leadership = None if partition is None else self.metadata.leader_of(partition)
         if leadership is None or leadership.leader is None:
             self.retry(now_ms, wants_metadata=True)
@@ -109,25 +126,28 @@ class NetworkClient:
         if found is not None:
             self.send(found[0], request, cause_id)
 
-    def send(self, destination: BrokerId, request: messages.Request, cause_id: CauseId) -> None:
-        """Sends a request."""
+    def send(
+        self, destination: BrokerId, request: messages.Request, cause_id: CauseId, *, waits_ms: int = 0
+    ) -> CorrelationId:
+        """Sends a request, whose answer takes as long as the client's other ones and ``waits_ms``."""
         self._next_correlation += 1
         correlation_id = CorrelationId(self._next_correlation)
         self._asked[correlation_id] = (request, destination)
-        self._effects.append(
+        self._emit(
             effects.SendRequest(
                 destination=NodeId(destination),
                 correlation_id=correlation_id,
                 request=request,
-                timeout_ms=self._settings.request_timeout_ms,
+                timeout_ms=self._settings.request_timeout_ms + waits_ms,
                 cause_id=cause_id,
             )
         )
+        return correlation_id
 
     # --- Waiting --------------------------------------------------------------------------------------------------
 
     def backs_off(self, now_ms: int) -> bool:
-        """Returns whether the producer has to wait before it repeats something."""
+        """Returns whether the client has to wait before it repeats something."""
         if now_ms < self._retry_at_ms:
             self.timers.set(_RETRY, at_ms=self._retry_at_ms)
             return True
@@ -141,14 +161,18 @@ class NetworkClient:
         return True
 
     def retry(self, now_ms: int, *, wants_metadata: bool = False) -> None:
-        """Has the producer wait before it sends what is next, the same request or another."""
+        """Has the client wait before it sends what is next, the same request or another."""
         self._retry_at_ms = now_ms + self._settings.retry_backoff_ms
         self.timers.set(_RETRY, at_ms=self._retry_at_ms)
         if wants_metadata:
             self.want_metadata(now_ms)
 
+    def goes_on(self, now_ms: int) -> None:
+        """Has the client wait no more before it sends what is next."""
+        self._retry_at_ms = now_ms
+
     def timer_fired(self, now_ms: int) -> None:
-        """Asks for metadata if that is due; other timers only have the producer look what is next."""
+        """Asks for metadata if that is due; other timers only have the client look what is next."""
         for key in self.timers.pop_due(now_ms=now_ms):
             if key == _METADATA:
                 self.want_metadata(now_ms)
@@ -169,7 +193,14 @@ class NetworkClient:
         """Takes metadata over."""
         self.metadata.learn(response)
         self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
-        self.timers.set(_METADATA, at_ms=now_ms + self._settings.metadata_max_age_ms)
+        has_all = all(self.metadata.partition_counts.get(topic, 0) for topic in self._needed)
+        age_ms = self._settings.metadata_max_age_ms if has_all else self._settings.retry_backoff_ms
+        self.timers.set(_METADATA, at_ms=now_ms + age_ms)
+
+    def close(self) -> None:
+        """Sends nothing any more."""
+        for key in (_METADATA, _RETRY):
+            self.timers.cancel(key)
 
 
 def _is_about_metadata(request: messages.Request) -> bool:

@@ -97,6 +97,9 @@ class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):
     metadata_max_age_ms: _Milliseconds = 300_000
 
 
+UNNAMED_GROUP: Final = MemberSettings(request_timeout_ms=2_000)
+"""Settings of members of groups that no workload names: they notice soon that a coordinator is gone."""
+
 _SHARED: Final = dotted("request_timeout_ms", "retry_backoff_ms", "metadata_max_age_ms")
 _PRODUCER: Final = PropertyReader(
     ProducerSettings,

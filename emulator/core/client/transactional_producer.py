@@ -88,7 +88,7 @@ class TransactionalProducer:
             bootstrap=bootstrap,
             topics=(*topics, TRANSACTIONS_TOPIC, OFFSETS_TOPIC),
             settings=settings,
-            effects=self._effects,
+            emit=self._effects.append,
         )
         self._manager = TransactionManager(
             transactional_id=transactional_id,
@@ -292,7 +292,11 @@ class TransactionalProducer:
             self._fail(error.name)
 
     def _unanswered(self, correlation_id: CorrelationId, failure: str, now_ms: int) -> None:
-        match self._network.unanswered(correlation_id, now_ms):
+        request = self._network.unanswered(correlation_id, now_ms)
+        if isinstance(request, messages.MetadataRequest):
+            return
+        self._network.retry(now_ms, wants_metadata=True)
+        match request:
             case messages.ProduceRequest():
                 self._sender.unanswered(failure)
             case EndTxnRequest(result=TransactionResult.COMMIT):

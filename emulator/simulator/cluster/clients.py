@@ -7,7 +7,7 @@ from laststand.emulator.core import admin_messages, inputs, messages
 from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.producer import Producer
-from laststand.emulator.core.client.settings import ConsumerSettings, MemberSettings, ProducerSettings
+from laststand.emulator.core.client.settings import UNNAMED_GROUP, ConsumerSettings, MemberSettings, ProducerSettings
 from laststand.emulator.core.client.steps import (
     Abandoned,
     LeaveOffered,
@@ -227,7 +227,7 @@ class ClientSet:
 
     def add_member(self, group_id: str, number: int, *, is_static: bool, topics: tuple[str, ...]) -> MemberNode:
         """Starts a process that joins a group."""
-        settings = self.member_settings.get(group_id, MemberSettings())
+        settings = self.member_settings.get(group_id, UNNAMED_GROUP)
         name, process = self._member_maker.make(group_id, number, is_static=is_static, topics=topics, settings=settings)
         node = self.members[group_id, number] = MemberNode(name, process, self._batches)
         self._step(node, inputs.Started(cause_id=CauseId(name)))
