@@ -2,9 +2,9 @@
 
 The end of a transaction may have been lost here, with the records that an unclean election lost, or the coordinator's
 own log may have lost what it knew. A log names producer ids only, so all coordinators are asked, each as the leader of
-its partition of ``__transaction_state`` in the epoch that this broker knows: one that was deposed does not answer. A
-transaction is in a log only after a coordinator has committed that it takes part, so that what all of them do not know
-is unknown for good.
+its partition of ``__transaction_state`` in the epoch that this broker knows: one that was deposed does not answer. The
+question is over once each of those ids is known to one of them, or all have answered. A transaction is in a log only
+after a coordinator has committed that it takes part, so that what all of them do not know is unknown for good.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,6 +70,11 @@ class _Question:
     @property
     def is_current(self) -> bool:
         return self.partition.is_leader and self.partition.leader_epoch == self.leader_epoch
+
+    @property
+    def is_answered(self) -> bool:
+        """Nobody is left who may know more: a producer id is one transactional id's, which has one coordinator."""
+        return not self.unanswered or self.open.keys() <= self.known.keys()
 
 
 class TransactionInquiry:
@@ -151,7 +156,7 @@ class TransactionInquiry:
     def handle_response(
         self, turn: Turn, request: TransactionsOfProducersRequest, response: TransactionsOfProducersResponse
     ) -> None:
-        """Takes what a coordinator knows; the last one has the answer told."""
+        """Takes what a coordinator knows; once that is all there is to know, the answer is told."""
         question = self._pop_in_flight(request)
         name = question.partition.name
         if response.error is not ErrorCode.NONE or self._questions.get(name) is not question:
@@ -159,7 +164,7 @@ class TransactionInquiry:
         question.unanswered.discard(request.partition)
         for known in response.transactions:
             question.known[known.producer_id] = _Known(known, request.leader_epoch)
-        if not question.unanswered:
+        if question.is_answered:
             del self._questions[name]
             self.timers.cancel(name)
             if question.is_current:

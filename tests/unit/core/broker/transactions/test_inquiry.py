@@ -102,6 +102,15 @@ def test_a_decision_is_written_what_goes_on_is_left_and_what_nobody_knows_is_abo
     assert asking.end() == end
 
 
+def test_nobody_waits_for_a_coordinator_without_a_leader_if_another_one_knows_the_producer() -> None:
+    asking = Asking()
+    first, second = asking.requests
+    asking.inquiry.handle_failure(second)
+    asking.answer(first, known(TransactionState.COMPLETE_COMMIT, 3))
+    assert asking.end() == (COMMIT, 3, 4)
+    assert asking.inquiry.timers.earliest_ms is None, "nobody is asked again"
+
+
 def test_a_coordinator_that_does_not_answer_is_asked_again() -> None:
     asking = Asking()
     first, second = asking.requests
