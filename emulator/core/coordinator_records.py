@@ -9,10 +9,10 @@ from typing import NamedTuple, TypeAlias
 
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.group_records import GroupRecord
-from laststand.emulator.core.transaction_records import TransactionMetadata, TransactionRemoved
+from laststand.emulator.core.transaction_records import SessionsEnded, TransactionMetadata, TransactionRemoved
 from laststand.emulator.core.types import Offset
 
-CoordinatorRecord: TypeAlias = GroupRecord | TransactionMetadata | TransactionRemoved
+CoordinatorRecord: TypeAlias = GroupRecord | TransactionMetadata | TransactionRemoved | SessionsEnded
 
 
 class LoadedRecord(NamedTuple):

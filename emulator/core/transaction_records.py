@@ -69,6 +69,16 @@ class TransactionEnded(msgspec.Struct, frozen=True, kw_only=True):
     marker: Marker
 
 
+class SessionsEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """Nobody who has this producer id of a transactional id is served any more; the next session gets another.
+
+    Kafka knows no such record (type 704), and passes over it.
+    """
+
+    transactional_id: str
+    producer_id: ProducerId
+
+
 class TransactionRemoved(msgspec.Struct, frozen=True, kw_only=True):
     """A transactional id is forgotten (a tombstone)."""
 

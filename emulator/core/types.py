@@ -215,6 +215,9 @@ class TxnRecovery(StrEnum):
     ABORT_ONGOING = "abort_ongoing"
     """Transactions that look ongoing are aborted: their decisions may be what was lost."""
 
+    BUMP_ALL = "bump_all"
+    """The same, and every id gets another producer id with its next session: that there was a later one may be lost."""
+
     OFF = "off"
     """Kafka: they go on, and are aborted when they have taken too long."""
 

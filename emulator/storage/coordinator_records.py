@@ -14,7 +14,12 @@ from laststand.emulator.core.coordinator_records import CoordinatorRecord, Encod
 from laststand.emulator.core.errors import CorruptRecordError
 from laststand.emulator.core.group_records import OffsetCommitted
 from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
-from laststand.emulator.core.transaction_records import TransactionEnded, TransactionMetadata, TransactionRemoved
+from laststand.emulator.core.transaction_records import (
+    SessionsEnded,
+    TransactionEnded,
+    TransactionMetadata,
+    TransactionRemoved,
+)
 from laststand.emulator.core.types import Offset, ProducerIdentity
 from laststand.emulator.storage import group_records, transaction_records
 from laststand.emulator.storage.control_batch import encode_marker
@@ -32,7 +37,7 @@ def encode_records(records: Sequence[CoordinatorRecord], *, timestamp_ms: int) -
     parts: list[bytes] = []
     for number, record in enumerate(records):
         match record:
-            case TransactionMetadata() | TransactionRemoved():
+            case TransactionMetadata() | TransactionRemoved() | SessionsEnded():
                 key, value = transaction_records.encode_key(record), transaction_records.encode_value(record)
             case TransactionEnded():
                 raise ValueError("a marker is a batch of its own")

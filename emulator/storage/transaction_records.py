@@ -9,20 +9,29 @@
     partitions of a topic = topic compact string | compact array of i32 | tags
     tag 2                 = client transaction version i16, if it is not 0
 
+    key of an end of sessions = 704 i16 | transactional id string, which Kafka passes over
+    its value                 = producer id i64
+
 A null value is a tombstone; without a transaction the partitions are null, and the start is -1. Kafka 4.2 writes
 neither the former nor the next producer id. Source: Kafka's ``TransactionLog``, ``TransactionLogValue.json``.
 """
 
 import struct
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
-from laststand.emulator.core.transaction_records import TransactionMetadata, TransactionRemoved, TransactionState
+from laststand.emulator.core.transaction_records import (
+    SessionsEnded,
+    TransactionMetadata,
+    TransactionRemoved,
+    TransactionState,
+)
 from laststand.emulator.core.types import ProducerEpoch, ProducerId, TopicPartition
-from laststand.emulator.storage.fields import INT16, FieldReader
+from laststand.emulator.storage.fields import INT16, INT64, FieldReader
 from laststand.emulator.storage.varint import varint
 
 _KEY_TYPE: Final = 0
+_SESSIONS_ENDED: Final = 704
 _VERSION: Final = 1
 _CLIENT_VERSION_TAG: Final = 2
 _NONE: Final = -1
@@ -30,17 +39,23 @@ _HEAD: Final = struct.Struct(">hqhib")
 _TIMES: Final = struct.Struct(">qq")
 _PARTITION: Final = struct.Struct(">i")
 
+KeyedRecord: TypeAlias = TransactionMetadata | TransactionRemoved | SessionsEnded
 
-def encode_key(record: TransactionMetadata | TransactionRemoved) -> bytes:
+
+def encode_key(record: KeyedRecord) -> bytes:
     """Returns the key of a record."""
     name = record.transactional_id.encode()
-    return INT16.pack(_KEY_TYPE) + INT16.pack(len(name)) + name
+    return (
+        INT16.pack(_SESSIONS_ENDED if isinstance(record, SessionsEnded) else _KEY_TYPE) + INT16.pack(len(name)) + name
+    )
 
 
-def encode_value(record: TransactionMetadata | TransactionRemoved) -> bytes | None:
+def encode_value(record: KeyedRecord) -> bytes | None:
     """Returns the value of a record, ``None`` for a tombstone."""
     if isinstance(record, TransactionRemoved):
         return None
+    if isinstance(record, SessionsEnded):
+        return INT64.pack(record.producer_id)
     tags = b"\x00"
     if record.client_version:
         tags = bytes((1, _CLIENT_VERSION_TAG, INT16.size)) + INT16.pack(record.client_version)
@@ -66,7 +81,7 @@ def _topics(partitions: Iterable[TopicPartition]) -> bytes:
     return b"".join(parts)
 
 
-def decode_record(key: bytes | None, value: bytes | None) -> TransactionMetadata | TransactionRemoved | None:
+def decode_record(key: bytes | None, value: bytes | None) -> KeyedRecord | None:
     """Returns a record; ``None`` for one of another type or version.
 
     Raises:
@@ -75,12 +90,15 @@ def decode_record(key: bytes | None, value: bytes | None) -> TransactionMetadata
     if key is None:
         return None
     reader = FieldReader(key)
-    if reader.int16() != _KEY_TYPE:
+    key_type = reader.int16()
+    if key_type not in (_KEY_TYPE, _SESSIONS_ENDED):
         return None
     transactional_id = reader.utf8(reader.int16())
     if value is None:
         return TransactionRemoved(transactional_id=transactional_id)
     fields = FieldReader(value)
+    if key_type == _SESSIONS_ENDED:
+        return SessionsEnded(transactional_id=transactional_id, producer_id=ProducerId(fields.int64()))
     if fields.int16() != _VERSION:
         return None
     producer_id, producer_epoch = fields.int64(), fields.int16()

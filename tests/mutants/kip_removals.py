@@ -915,6 +915,16 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-704",
+        place="core/broker/transactions/recovery.py::ends_of_sessions",
+        code="yield SessionsEnded(transactional_id=each.transactional_id, producer_id=each.producer_id)",
+        instead="yield from ()",
+        test=(
+            "tests/unit/simulator/test_recovery_of_coordinators.py::"
+            "test_an_id_that_was_taken_away_stays_so_when_another_coordinator_loads_it"
+        ),
+    ),
+    Removal(
+        row="kip-704",
         place="core/broker/replicas/leader_recovery.py::LeaderRecovery._mend",
         code="if not mender.needs_records(name):",
         instead="if True:",

@@ -157,6 +157,11 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             scenario="T08", profiles=_TRANSACTIONS, why=_AFTER_THE_GUARANTEE
         ),
         ("txn_recovery_scan", "off"): Harmless(scenario="T12", profiles=_TRANSACTIONS, why=_AFTER_THE_GUARANTEE),
+        ("txn_recovery", "bump_all"): Harmless(
+            scenario="T12",
+            profiles=_TRANSACTIONS,
+            why="sessions end that could have gone on, and no record is lost",
+        ),
         ("txn_recovery", "off"): Harmless(scenario="-", profiles=_TRANSACTIONS, why=_AFTER_THE_GUARANTEE),
         ("offset_beyond_end", "serve"): Harmless(scenario="T14", profiles=_GROUPS, why=_AFTER_THE_GUARANTEE),
         ("group_recovery", "hold"): Harmless(scenario="-", profiles=_GROUPS, why=_AFTER_THE_GUARANTEE),

@@ -8,7 +8,8 @@ import pytest
 
 from laststand.emulator.core import events
 from laststand.emulator.core.batch import BatchDescriptor, TransactionResult
-from laststand.emulator.core.client.steps import GroupReadRecorded
+from laststand.emulator.core.client.steps import GroupReadRecorded, SessionRecorded, TransactionRecorded
+from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.plan import parse_plan
@@ -77,15 +78,52 @@ def test_without_a_recovery_the_producer_goes_on_and_commits_what_may_have_been_
     assert last_end(simulation) is TransactionResult.COMMIT
 
 
-@pytest.mark.parametrize("story", ["t10-a-transactional-id-is-lost", "t12-a-partition-of-a-transaction-is-lost"])
+@pytest.mark.parametrize("name", ["t10-a-transactional-id-is-lost", "t12-a-partition-of-a-transaction-is-lost"])
 @pytest.mark.parametrize(("scan", "found"), [("on", set()), ("off", {"X5"})])
 def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_leader_that_asks(
-    story: str, scan: str, found: set[str]
+    name: str, scan: str, found: set[str]
 ) -> None:
-    plan = parse_plan((REGRESSIONS / f"{story}.txt").read_text(encoding="utf-8"))
-    simulation = Simulation(msgspec.structs.replace(plan, era="kip-966", switches=(("txn_recovery_scan", scan),)))
-    simulation.play_plan()
+    simulation, _ = story(name, ("txn_recovery_scan", scan))
     assert {alarm.check_id for alarm in simulation.outcome().alarms if alarm.check_id[0] == "X"} == found
+
+
+BEGINNING_LOST: Final = "t12-the-beginning-of-a-transaction-is-lost"
+
+
+@pytest.mark.parametrize(("recovery", "found"), [("bump_all", set()), ("abort_ongoing", {"X1", "X2", "X3"})])
+def test_a_producer_whose_transaction_was_forgotten_goes_on_unless_its_id_is_taken_away(
+    recovery: str, found: set[str]
+) -> None:
+    simulation, journal = story(BEGINNING_LOST, ("txn_recovery", recovery))
+    assert {alarm.check_id for alarm in simulation.outcome().alarms if alarm.check_id[0] == "X"} == found
+    sessions = [entry.record for entry in journal.history if isinstance(entry.record, SessionRecorded)]
+    last = [entry.record for entry in journal.history if isinstance(entry.record, TransactionRecorded)][-1]
+    if recovery == "bump_all":
+        assert last.error == "INVALID_PRODUCER_ID_MAPPING"
+        before, after = sessions
+        assert (after.producer_epoch, after.producer_id == before.producer_id) == (0, False), "a session of its own"
+    else:
+        assert (last.type, len(sessions)) == (OperationType.OK, 1)
+
+
+def test_an_id_that_was_taken_away_stays_so_when_another_coordinator_loads_it() -> None:
+    plan = (REGRESSIONS / f"{BEGINNING_LOST}.txt").read_text(encoding="utf-8")
+    plan = plan.replace("era=kip-966", "era=kip-966 txn_recovery=bump_all")
+    failover = "rejoin 1\nwait 700\nkill 1\nwait 100\nstart 1\nwait 1500\nrelease"
+    simulation, journal = played(plan.replace("rejoin 1\nwait 700\nrelease", failover))
+    loaded = [entry for entry in journal.entries if isinstance(entry.event, events.PartitionChanged)]
+    assert loaded, "the coordinator was elected"
+    last = [entry.record for entry in journal.history if isinstance(entry.record, TransactionRecorded)][-1]
+    assert (last.type, last.error) == (OperationType.FAIL, "INVALID_PRODUCER_ID_MAPPING")
+    assert {alarm.check_id for alarm in simulation.outcome().alarms if alarm.check_id[0] == "X"} == set()
+
+
+def story(name: str, *switches: tuple[str, str]) -> tuple[Simulation, Journal]:
+    plan = parse_plan((REGRESSIONS / f"{name}.txt").read_text(encoding="utf-8"))
+    journal = Journal()
+    simulation = Simulation(msgspec.structs.replace(plan, era="kip-966", switches=switches), journal=journal)
+    simulation.play_plan()
+    return simulation, journal
 
 
 def played(text: str) -> tuple[Simulation, Journal]:

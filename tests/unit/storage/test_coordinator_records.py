@@ -8,6 +8,7 @@ from laststand.emulator.core.coordinator_records import CoordinatorRecord, Loade
 from laststand.emulator.core.errors import CorruptRecordError
 from laststand.emulator.core.topic_names import TRANSACTIONS_TOPIC
 from laststand.emulator.core.transaction_records import (
+    SessionsEnded,
     TransactionEnded,
     TransactionMetadata,
     TransactionRemoved,
@@ -26,6 +27,15 @@ def transition(name: str, state: TransactionState) -> TransactionMetadata:
         timeout_ms=1000,
         state=state,
         update_ms=1,
+    )
+
+
+def test_the_end_of_sessions_is_read_whatever_follows_it() -> None:
+    ended = SessionsEnded(transactional_id="a", producer_id=ProducerId(7))
+    records: list[CoordinatorRecord] = [RECORDS[2], ended, transition("a", TransactionState.COMPLETE_ABORT)]
+    assert decode_log(log_of(records), topic=TRANSACTIONS_TOPIC) == (
+        LoadedRecord(ended, Offset(2)),
+        LoadedRecord(records[2], Offset(3)),
     )
 
 

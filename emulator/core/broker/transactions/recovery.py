@@ -1,6 +1,6 @@
 """Records for logs whose leaders were elected uncleanly, about transactions and groups (KIP-704)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from laststand.emulator.core.broker.groups.recovery import fences
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
@@ -10,7 +10,7 @@ from laststand.emulator.core.broker.transactions import metadata as transitions
 from laststand.emulator.core.broker.transactions.inquiry import Ended, TransactionInquiry
 from laststand.emulator.core.coordinator_records import CoordinatorRecord, EncodeRecords, LoadedRecord
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from laststand.emulator.core.transaction_records import TransactionMetadata, TransactionState
+from laststand.emulator.core.transaction_records import SessionsEnded, TransactionMetadata, TransactionState
 from laststand.emulator.core.types import GroupRecovery, TopicPartition, TxnRecovery
 
 
@@ -39,7 +39,7 @@ class LogMender:
     def needs_records(self, name: TopicPartition) -> bool:
         """Returns whether ``missing`` has something to say of a partition."""
         if name.topic == TRANSACTIONS_TOPIC:
-            return self._switches.txn_recovery is TxnRecovery.ABORT_ONGOING
+            return self._switches.txn_recovery is not TxnRecovery.OFF
         return name.topic == OFFSETS_TOPIC and self._switches.group_recovery is not GroupRecovery.OFF
 
     def missing(
@@ -47,7 +47,8 @@ class LogMender:
     ) -> Sequence[CoordinatorRecord]:
         """Returns the records that the log of a coordinator needs."""
         if name.topic == TRANSACTIONS_TOPIC:
-            return tuple(aborts(records, raises_epoch=self._raises_epoch, now_ms=now_ms))
+            ended = ends_of_sessions(records) if self._switches.txn_recovery is TxnRecovery.BUMP_ALL else ()
+            return *aborts(records, raises_epoch=self._raises_epoch, now_ms=now_ms), *ended
         return tuple(fences(records, self._switches.group_recovery, now_ms=now_ms))
 
 
@@ -59,6 +60,21 @@ def aborts(records: Sequence[LoadedRecord], *, raises_epoch: bool, now_ms: int) 
         raises_epoch: as of ``transitions.aborted``.
         now_ms: the time.
     """
+    for each in _latest(records):
+        if each.state is TransactionState.ONGOING:
+            try:
+                yield transitions.aborted(each, raises_epoch=raises_epoch, now_ms=now_ms)
+            except transitions.TransitionError:
+                continue  # it has no epoch left (KAFKA-20090)
+
+
+def ends_of_sessions(records: Sequence[LoadedRecord]) -> Iterator[SessionsEnded]:
+    """Yields that the producer id of each transactional id is given up: a session that began later may be lost."""
+    for each in _latest(records):
+        yield SessionsEnded(transactional_id=each.transactional_id, producer_id=each.producer_id)
+
+
+def _latest(records: Sequence[LoadedRecord]) -> Iterable[TransactionMetadata]:
     latest: dict[str, TransactionMetadata] = {}
     for record, _ in records:
         match record:
@@ -66,9 +82,4 @@ def aborts(records: Sequence[LoadedRecord], *, raises_epoch: bool, now_ms: int) 
                 latest[transactional_id] = record
             case _:
                 pass
-    for each in latest.values():
-        if each.state is TransactionState.ONGOING:
-            try:
-                yield transitions.aborted(each, raises_epoch=raises_epoch, now_ms=now_ms)
-            except transitions.TransitionError:
-                continue  # it has no epoch left (KAFKA-20090)
+    return latest.values()

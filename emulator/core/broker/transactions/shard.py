@@ -37,6 +37,7 @@ from laststand.emulator.core.transaction_messages import (
 )
 from laststand.emulator.core.transaction_records import (
     NO_EPOCH,
+    SessionsEnded,
     TransactionMetadata,
     TransactionRemoved,
     TransactionState,
@@ -107,6 +108,7 @@ class TransactionShard:
         self.partition = partition
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
         self.transactions: dict[str, Transaction] = {}
+        self._ended_sessions: dict[str, ProducerId] = {}
         self._properties = config.properties
         self._raises_epoch = config.transaction_version >= 2
         self._allocate = allocate
@@ -136,8 +138,14 @@ class TransactionShard:
                 self.transactions[transactional_id] = Transaction(record)
             case TransactionRemoved(transactional_id=transactional_id):
                 self.transactions.pop(transactional_id, None)
+            case SessionsEnded(transactional_id=transactional_id, producer_id=producer_id):
+                self._ended_sessions[transactional_id] = producer_id
             case _:
                 pass
+
+    def _has_ended_sessions(self, metadata: TransactionMetadata) -> bool:
+        """Returns whether an id has the producer id yet that a recovery took away from it."""
+        return self._ended_sessions.get(metadata.transactional_id) == metadata.producer_id
 
     # --- Time and the log -----------------------------------------------------------------------------------------
 
@@ -239,9 +247,9 @@ class TransactionShard:
                 caller.answer(turn, InitTransactionResponse(error=error or ErrorCode.CONCURRENT_TRANSACTIONS))
 
             self._abort(turn, transaction, done)
-        elif transitions.is_exhausted(metadata.producer_epoch) and request.producer_epoch in (
-            None,
-            metadata.producer_epoch,
+        elif self._has_ended_sessions(metadata) or (
+            transitions.is_exhausted(metadata.producer_epoch)
+            and request.producer_epoch in (None, metadata.producer_epoch)
         ):
             self._replace_producer(turn, caller, request, transaction)
         else:
@@ -250,8 +258,7 @@ class TransactionShard:
             )
             self._write_session(turn, caller, transaction, after)
 
-    @staticmethod
-    def _session_error(request: InitTransactionRequest, transaction: Transaction) -> ErrorCode:
+    def _session_error(self, request: InitTransactionRequest, transaction: Transaction) -> ErrorCode:
         metadata = transaction.metadata
         if transaction.pending is not None:
             return ErrorCode.CONCURRENT_TRANSACTIONS
@@ -261,7 +268,9 @@ class TransactionShard:
             and request.producer_epoch is not None
             and transitions.is_exhausted(request.producer_epoch)
         )
-        if not is_known and not is_of_former:
+        if (not is_known and not is_of_former) or (
+            request.producer_id is not None and self._has_ended_sessions(metadata)
+        ):
             return ErrorCode.PRODUCER_FENCED
         is_decided = metadata.state in transitions.PREPARED
         return ErrorCode.CONCURRENT_TRANSACTIONS if is_decided else ErrorCode.NONE
@@ -306,7 +315,7 @@ class TransactionShard:
 
     def _identity_error(self, request: AddPartitions, transaction: Transaction) -> ErrorCode:
         metadata = transaction.metadata
-        if request.producer_id != metadata.producer_id:
+        if request.producer_id != metadata.producer_id or self._has_ended_sessions(metadata):
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if request.producer_epoch != metadata.producer_epoch:
             return ErrorCode.PRODUCER_FENCED
@@ -359,7 +368,7 @@ class TransactionShard:
 
     def _end(self, turn: Turn, caller: Answerable, request: EndTxnRequest) -> None:
         transaction = self.transactions.get(request.transactional_id)
-        if transaction is None:
+        if transaction is None or self._has_ended_sessions(transaction.metadata):
             caller.answer(turn, EndTxnResponse(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING))
             return
         raises_epoch = request.client_version == 2
