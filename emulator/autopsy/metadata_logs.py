@@ -113,19 +113,21 @@ class ComparedLogs(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[ComparedRecord, ...]
 
 
-class Told(NamedTuple):
+class LeaderAnswer(NamedTuple):
     """The leader of a quorum, by itself, and its high watermark."""
 
     leader_id: NodeId
     high_watermark: MetadataOffset
 
 
-def compare_metadata_logs(directories: Sequence[LogDirectoryFacts], *, told: Told | None = None) -> ComparedLogs:
+def compare_metadata_logs(
+    directories: Sequence[LogDirectoryFacts], *, answer: LeaderAnswer | None = None
+) -> ComparedLogs:
     """Compares the metadata logs of controllers.
 
     Args:
         directories: log directories; those of other nodes are passed over.
-        told: what a leader said, before the files were read.
+        answer: what a leader said, before the files were read.
 
     Raises:
         ConfigError: none of them holds a metadata log.
@@ -144,7 +146,7 @@ def compare_metadata_logs(directories: Sequence[LogDirectoryFacts], *, told: Tol
     )
     missing = {voter.node_id for voter in voters} - {log.node_id for log in logs if log.is_voter}
     majority = len(voters) // 2 + 1
-    end_offset, authority = _committed_end(logs, majority, told)
+    end_offset, authority = _committed_end(logs, majority, answer)
     return ComparedLogs(
         logs=logs,
         voters=tuple(voter.node_id for voter in voters),
@@ -274,7 +276,9 @@ def _log(parsed: _Parsed, *, is_voter: bool) -> ControllerLog:
     )
 
 
-def _committed_end(logs: Sequence[ControllerLog], majority: int, told: Told | None) -> tuple[int, ControllerLog | None]:
+def _committed_end(
+    logs: Sequence[ControllerLog], majority: int, answer: LeaderAnswer | None
+) -> tuple[int, ControllerLog | None]:
     """Returns below which offset records are committed for certain, and a log that has them all."""
     latest = max((log.last_epoch for log in logs if log.last_epoch is not None), default=None)
     voting = [log for log in logs if log.is_voter]
@@ -284,9 +288,9 @@ def _committed_end(logs: Sequence[ControllerLog], majority: int, told: Told | No
     if latest is not None and len(of_latest) >= majority:
         authority = of_latest[-majority]
         end_offset = authority.end_offset
-    leaders = [log for log in logs if told is not None and log.node_id == told.leader_id]
-    if told is not None and told.high_watermark > end_offset and leaders:
-        end_offset, authority = told.high_watermark, leaders[0]
+    leaders = [log for log in logs if answer is not None and log.node_id == answer.leader_id]
+    if answer is not None and answer.high_watermark > end_offset and leaders:
+        end_offset, authority = answer.high_watermark, leaders[0]
     return end_offset, authority
 
 

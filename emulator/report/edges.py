@@ -39,7 +39,7 @@ class Edge(NamedTuple):
     cause: int
 
 
-class ToldEvent(NamedTuple):
+class DescribedEvent(NamedTuple):
     """An event of a cause, in words."""
 
     time_us: int
@@ -91,14 +91,16 @@ def edges_of(picture: PartitionPicture, boxes: Mapping[str, Box]) -> list[Edge]:
     ]
 
 
-def causes_of(picture: PartitionPicture) -> list[tuple[str, int, list[ToldEvent]]]:
+def causes_of(picture: PartitionPicture) -> list[tuple[str, int, list[DescribedEvent]]]:
     """Returns the causes of a picture: name, how many events are left out, events."""
     names = NodeNames(picture.story)
     return [(cause.cause_id, cause.left_out, _events_of_cause(cause, names)) for cause in picture.partition.causes]
 
 
-def _events_of_cause(cause: Cause, names: NodeNames) -> list[ToldEvent]:
-    return [ToldEvent(each.time_us, names.name(each.node), each.text, line_of(each.event)) for each in cause.events]
+def _events_of_cause(cause: Cause, names: NodeNames) -> list[DescribedEvent]:
+    return [
+        DescribedEvent(each.time_us, names.name(each.node), each.text, line_of(each.event)) for each in cause.events
+    ]
 
 
 def _found(picture: PartitionPicture) -> Iterator[_Found]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from laststand.emulator.report.edges import Edge, ToldEvent, causes_of, edges_of
+from laststand.emulator.report.edges import DescribedEvent, Edge, causes_of, edges_of
 from laststand.emulator.report.figure import Figure
 from laststand.emulator.report.picture import PartitionPicture
 from laststand.emulator.report.spans import absent_spans, cut_off_spans, mistaken_spans
@@ -38,7 +38,7 @@ class Moments(msgspec.Struct, frozen=True, kw_only=True):
     states: list[State]
     brokers: list[BrokerMoments]
     edges: list[Edge]
-    causes: list[tuple[str, int, list[ToldEvent]]]
+    causes: list[tuple[str, int, list[DescribedEvent]]]
 
 
 def moments_of(drawn: Figure, *, figure: str) -> Moments:

@@ -67,13 +67,13 @@ def story_steps(
 
     Without a verdict the run goes on: its last steps are shown, and whether they led to a loss is not known.
     """
-    teller = _StepTeller(partition, story, axis)
+    writer = _StepWriter(partition, story, axis)
     if verdict is None:
-        so_far = sorted(teller.of_survival(), key=lambda step: step.time_us)
+        so_far = sorted(writer.of_survival(), key=lambda step: step.time_us)
         shown = [replace(step, tone=Tone.NEUTRAL) for step in so_far]
         return _without_gaps(shown, list(range(len(shown)))[-STEPS_MAX:])
     losses = losses_of(verdict, partition)
-    found = teller.of_loss(losses) if losses else [*teller.of_survival(), *teller.of_strays()]
+    found = writer.of_loss(losses) if losses else [*writer.of_survival(), *writer.of_strays()]
     return thinned(sorted(found, key=lambda step: step.time_us))
 
 
@@ -107,8 +107,8 @@ def _log_words(log_end: int) -> str:
     return "an empty log" if log_end == 0 else f"a log that ends at {number(log_end)}"
 
 
-class _StepTeller:
-    """Tells the steps of one partition."""
+class _StepWriter:
+    """Writes the steps of one partition."""
 
     def __init__(self, partition: PartitionStory, story: RunStory, axis: RecordAxis) -> None:
         self._partition = partition

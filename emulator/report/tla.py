@@ -284,7 +284,7 @@ class _Trace:
         self._is_guessed = False  # Reasons of changes are, where an observer reads the metadata of Kafka.
 
     def lines(self) -> Iterator[_Record]:
-        """Yields them.
+        """Yields the lines of the trace.
 
         Raises:
             NotSpecifiedError: something happened that the specification does not have.
@@ -423,7 +423,7 @@ class _Trace:
         )
 
     def _min_isr(self) -> int:
-        """Returns the one that is configured, from the strongest place."""
+        """Returns the partition's ``min.insync.replicas``: a topic's value, else a broker's, else the default."""
         places = (
             (ConfigResource.TOPIC, self._partition.topic),
             *((ConfigResource.BROKER, str(node)) for node in self._controllers),
@@ -603,9 +603,9 @@ class _Trace:
         return 0
 
     def _unrecorded(self, each: LoggedEvent, opened: events.LogOpened) -> Iterator[tuple[str, dict[str, _Value]]]:
-        """Yields batches that a process appended and, for it ended within that turn, did not tell of.
+        """Yields batches that a process appended and did not record, because it ended within that turn.
 
-        Others have told of them, unless it was a leader; then what it appended is taken for one batch.
+        Other replicas have recorded them, unless it led; then what it appended is taken for one batch.
         """
         end = self._log_ends.get(each.node, 0)
         while opened.log_start_offset <= end < opened.log_end_offset:

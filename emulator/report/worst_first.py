@@ -1,4 +1,4 @@
-"""The order in which partitions are looked at."""
+"""The order in which reports show partitions."""
 
 from laststand.emulator.report.gone import lost_of
 from laststand.emulator.report.words import ACKS_ALL

@@ -12,7 +12,7 @@ from laststand.cli.standing.connections import DEFAULT_STORE, administer, locate
 from laststand.emulator.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from laststand.emulator.autopsy.metadata_logs import ComparedLogs, ControllerLog, Told
+    from laststand.emulator.autopsy.metadata_logs import ComparedLogs, ControllerLog, LeaderAnswer
 
 _SHOWN: Final = 50
 """Records that are shown where no offset is given: the last ones."""
@@ -33,14 +33,14 @@ def print_metadata_logs(place: Path, *, since: int | None, output: Output) -> No
     from laststand.emulator.autopsy.log_directories import find_log_directories
     from laststand.emulator.autopsy.metadata_logs import compare_metadata_logs
 
-    told = None
+    answer = None
     if _is_standing(place):
         place = locate(place)
-        told = _told(place)
+        answer = _ask_leader(place)
     elif not place.is_dir():
         raise UserError(f"{place} is no cluster, no run and no directory")
     try:
-        compared = compare_metadata_logs(find_log_directories([str(place)]), told=told)
+        compared = compare_metadata_logs(find_log_directories([str(place)]), answer=answer)
     except ConfigError as error:
         raise UserError(f"{place} holds no controller's metadata log ({error})") from None
     if output is Output.JSON:
@@ -59,11 +59,11 @@ def _is_standing(place: Path) -> bool:
     return True
 
 
-def _told(directory: Path) -> "Told | None":
-    """Returns what the leader of the quorum says; ``None`` where there is no quorum, or none of its nodes answers."""
+def _ask_leader(directory: Path) -> "LeaderAnswer | None":
+    """Returns what the leader of the quorum answers; ``None`` without a quorum, or without an answer."""
     from laststand.chaos.standing.order import read_order
     from laststand.cli.program.failure import CommandFailedError
-    from laststand.emulator.autopsy.metadata_logs import Told
+    from laststand.emulator.autopsy.metadata_logs import LeaderAnswer
 
     if read_order(directory).controllers == 1:
         return None
@@ -73,7 +73,7 @@ def _told(directory: Path) -> "Told | None":
         return None
     if said.leader_id is None or said.high_watermark is None:
         return None
-    return Told(said.leader_id, said.high_watermark)
+    return LeaderAnswer(said.leader_id, said.high_watermark)
 
 
 def _print(compared: "ComparedLogs", *, since: int | None) -> None:

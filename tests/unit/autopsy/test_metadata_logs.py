@@ -9,7 +9,7 @@ from laststand.cli.main import cli
 from laststand.cli.program.user_error import UserError
 from laststand.emulator.autopsy.autopsy import examine
 from laststand.emulator.autopsy.log_directories import find_log_directories
-from laststand.emulator.autopsy.metadata_logs import Committed, ComparedLogs, Told, compare_metadata_logs
+from laststand.emulator.autopsy.metadata_logs import Committed, ComparedLogs, LeaderAnswer, compare_metadata_logs
 from laststand.emulator.core import records
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.quorum.batches import KRaftVoters, LeaderChange, QuorumBatch
@@ -49,8 +49,8 @@ def write(place: Path, node: NodeId, *epochs: int, name: str = "topic", director
     log.close()
 
 
-def compared(place: Path, *, told: Told | None = None) -> ComparedLogs:
-    return compare_metadata_logs(find_log_directories([str(place)]), told=told)
+def compared(place: Path, *, answer: LeaderAnswer | None = None) -> ComparedLogs:
+    return compare_metadata_logs(find_log_directories([str(place)]), answer=answer)
 
 
 def at(logs: ComparedLogs, offset: int) -> list[tuple[tuple[NodeId, ...], Committed]]:
@@ -88,7 +88,7 @@ def test_the_high_watermark_of_a_leader_says_more_than_the_files(tmp_path: Path)
     write(tmp_path, NODES[0], 1, 2)
     write(tmp_path, NODES[1], 1)
     assert compared(tmp_path).committed_end_offset == 0
-    logs = compared(tmp_path, told=Told(NODES[0], MetadataOffset(4)))
+    logs = compared(tmp_path, answer=LeaderAnswer(NODES[0], MetadataOffset(4)))
     assert at(logs, 3) == [(NODES[:1], Committed.YES)]
 
 
