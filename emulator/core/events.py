@@ -463,6 +463,81 @@ class OrderReceived(Event, frozen=True, kw_only=True):
     giver: str
 
 
+# --- Coordinators of transactions and groups ----------------------------------------------------------------------
+
+
+class TransitionBegun(PartitionEvent, frozen=True, kw_only=True):
+    """A coordinator decided that a transactional id goes to another state; it appends that, and awaits the commit.
+
+    Attributes:
+        leader_epoch: of the partition, which is the coordinator's epoch.
+        transactional_id: of the producer.
+        producer_id: that the producer has then.
+        producer_epoch: of the producer then; with a decided transaction that of its markers.
+        old: the state before, by Kafka's name (``Ongoing``).
+        new: the state that is written, likewise (``PrepareCommit``).
+        partitions: that take part in the transaction.
+        offset: of the record, if the log takes it.
+    """
+
+    leader_epoch: LeaderEpoch
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    old: str
+    new: str
+    partitions: tuple[str, ...]
+    offset: Offset
+
+
+class TransitionEnded(PartitionEvent, frozen=True, kw_only=True):
+    """A transition took effect, as its record is committed (error ``NONE``), or was given up with an error."""
+
+    leader_epoch: LeaderEpoch
+    transactional_id: str
+    error: str
+
+
+class MarkersSent(PartitionEvent, frozen=True, kw_only=True):
+    """A coordinator begins to have the markers of a decided transaction written.
+
+    Attributes:
+        leader_epoch: of the partition, which is the coordinator's epoch.
+        transactional_id: of the producer.
+        producer_id: in the markers.
+        producer_epoch: in the markers.
+        result: ``commit`` or ``abort``.
+        partitions: that are to have one.
+        decided_at: offset of the record with the decision.
+    """
+
+    leader_epoch: LeaderEpoch
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    result: str
+    partitions: tuple[str, ...]
+    decided_at: Offset
+
+
+class PositionTold(PartitionEvent, frozen=True, kw_only=True):
+    """A coordinator answers whoever fetches the position of a group.
+
+    Attributes:
+        leader_epoch: of the partition, which is the coordinator's epoch.
+        group_id: of the group.
+        source: the partition that the group reads.
+        position: where it goes on.
+        counts_from: offset of the record by which the position counts: its own, or the marker of its transaction.
+    """
+
+    leader_epoch: LeaderEpoch
+    group_id: str
+    source: str
+    position: Offset
+    counts_from: Offset
+
+
 # --- Controller, once committed -----------------------------------------------------------------------------------
 
 
@@ -1089,6 +1164,10 @@ BrokerEvent: TypeAlias = (
     | AlterPartitionProposed
     | AlterPartitionAnswered
     | ProduceAnswered
+    | TransitionBegun
+    | TransitionEnded
+    | MarkersSent
+    | PositionTold
     | PeerUnreachable
     | PeerReachable
     | ClientConnected

@@ -323,7 +323,8 @@ class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_fiel
     """The records that one fetch returned to a reader of committed records (``isolation.level=read_committed``).
 
     ``batches`` are those that it was given, without markers and without what it was told to be aborted; it goes on at
-    ``next_position``. The other fields are as of ``PollOperation``.
+    ``next_position``. It hears of a ``last_stable_offset`` where that is not the high watermark. Other fields are as
+    of ``PollOperation``.
     """
 
     index: int
@@ -338,6 +339,9 @@ class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_fiel
     next_position: Offset
     seek: bool
     batches: tuple[PolledBatch, ...] = ()
+    high_watermark: Offset | None = None
+    last_stable_offset: Offset | None = None
+    log_start_offset: Offset | None = None
 
 
 class GroupPositionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_position"):

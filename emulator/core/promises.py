@@ -337,13 +337,46 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             judged_by=JudgedBy.SIMULATOR,
             maximal_isr="on",
         ),
+        "R1": _rule(
+            "A coordinator has one transition of a transactional id under way at most: the next one in its epoch "
+            "begins once that has taken effect or was given up."
+        ),
+        "R2": _rule(
+            "A coordinator completes a transaction only once each of its partitions has the marker, or is deleted."
+        ),
         "R3": _rule("In a log the coordinator epochs of the markers of one producer id do not fall."),
+        "R4": _rule(
+            "A coordinator has markers written only of a decision whose record is committed.",
+            coordinator_awaits_commit="on",
+        ),
         "R5": _rule("In a log the epoch of a producer id does not fall, neither of its records nor of its markers."),
+        "R6": _rule(
+            "Readers of committed records are held at no offset above the high watermark, and at none below the batch "
+            "in which the log starts."
+        ),
         "R7": _outcome(
             "The generations of a group do not fall: a member that asks to join comes into none before one that "
             "another was in already, once the group has committed a position."
         ),
         "R8": _outcome("Two members of one generation of a group never own a partition at the same time."),
+        "R9": _rule(
+            "A coordinator tells a group's position only once its record is committed, and the marker of its "
+            "transaction if it is of one."
+        ),
+        "R10": _rule(
+            "A transactional id goes from one state to another as Kafka's table of transitions allows, and from the "
+            "one that took effect last."
+        ),
+        "R11": _rule(
+            "The transactions that a broker takes for open in a log, and those that it tells readers are aborted, are "
+            "those that the log's batches say.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
+        "R12": _rule(
+            "The positions that a coordinator of groups answers are what the records of its log say, up to the high "
+            "watermark.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
         "M1": _rule(
             "An ISR contains replicas only, has no member in common with the ELR, and a leader is a member of it.",
             only_of=ClusterKind.KRAFT,

@@ -47,6 +47,8 @@ from laststand.emulator.storage.metadata_log import log_content
 from laststand.emulator.verification.facts.quorum import COMPARED, record_key
 from tests.verification.resealing import reseal
 
+TRANSACTIONS: Final = "__transaction_state"
+POSITIONS: Final = "__consumer_offsets"
 TRANSACTIONAL: Final = 0x10
 _MARKER: Final = 0x30
 """Attributes of a batch of a transaction, and of the one that ends it (KIP-98)."""
@@ -839,6 +841,116 @@ class RunBuilder:
                 self.follow(follower, marker.last_offset + 1, topic, partition)
         return marker
 
+    # --- Coordinators ---------------------------------------------------------------------------------------------
+
+    def write_own(self, topic: str, *, is_committed: bool = True) -> int:
+        """The leader of an internal topic appends a record of its own; returns its offset."""
+        p = self.partitions[topic, 0]
+        batch = self.new_batch(topic, records=1)
+        for node in p.isr:
+            self.append(node, batch, topic, leader=node == p.leader)
+        if is_committed:
+            self.commit_own(topic)
+        return batch.base_offset
+
+    def commit_own(self, topic: str) -> None:
+        """All that an internal topic has is committed."""
+        p = self.partitions[topic, 0]
+        assert p.leader is not None
+        end = self.end_of(p.leader, topic)
+        self.advance(end, topic)
+        for follower in p.isr:
+            if follower != p.leader:
+                self.follow(follower, end, topic)
+
+    def begin_transition(self, old: str, new: str, *, partitions: tuple[str, ...] = ("orders-0",)) -> None:
+        """A coordinator begins to have ``payments`` go from one state to another."""
+        p = self.partitions[TRANSACTIONS, 0]
+        assert p.leader is not None
+        self.note(
+            p.leader,
+            e.TransitionBegun(
+                cause_id=CAUSE,
+                topic=TRANSACTIONS,
+                partition=0,
+                topic_id=TopicId(p.topic_id),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+                transactional_id="payments",
+                producer_id=ProducerId(7),
+                producer_epoch=ProducerEpoch(0),
+                old=old,
+                new=new,
+                partitions=partitions,
+                offset=Offset(self.end_of(p.leader, TRANSACTIONS)),
+            ),
+        )
+
+    def end_transition(self, *, error: str = "NONE") -> None:
+        """The transition takes effect, or is given up."""
+        p = self.partitions[TRANSACTIONS, 0]
+        assert p.leader is not None
+        self.note(
+            p.leader,
+            e.TransitionEnded(
+                cause_id=CAUSE,
+                topic=TRANSACTIONS,
+                partition=0,
+                topic_id=TopicId(p.topic_id),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+                transactional_id="payments",
+                error=error,
+            ),
+        )
+
+    def transit(self, old: str, new: str) -> int:
+        """``payments`` goes from one state to another; returns the offset of the record."""
+        self.begin_transition(old, new)
+        offset = self.write_own(TRANSACTIONS)
+        self.end_transition()
+        return offset
+
+    def send_markers(self, *, decided_at: int) -> None:
+        """A coordinator begins to have a committed transaction's markers written."""
+        p = self.partitions[TRANSACTIONS, 0]
+        assert p.leader is not None
+        self.note(
+            p.leader,
+            e.MarkersSent(
+                cause_id=CAUSE,
+                topic=TRANSACTIONS,
+                partition=0,
+                topic_id=TopicId(p.topic_id),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+                transactional_id="payments",
+                producer_id=ProducerId(7),
+                producer_epoch=ProducerEpoch(0),
+                result="commit",
+                partitions=("orders-0",),
+                decided_at=Offset(decided_at),
+            ),
+        )
+
+    def tell_position(self, *, counts_from: int) -> None:
+        """A coordinator tells the position of the group ``readers``."""
+        p = self.partitions[POSITIONS, 0]
+        assert p.leader is not None
+        self.note(
+            p.leader,
+            e.PositionTold(
+                cause_id=CAUSE,
+                topic=POSITIONS,
+                partition=0,
+                topic_id=TopicId(p.topic_id),
+                leader_epoch=LeaderEpoch(p.leader_epoch),
+                group_id="readers",
+                source="orders-0",
+                position=Offset(10),
+                counts_from=Offset(counts_from),
+            ),
+        )
+
+    # --- Clients --------------------------------------------------------------------------------------------------
+
     def session(self, *, epoch: int) -> None:
         """The transactional producer is given an identity."""
         self.record(
@@ -997,9 +1109,17 @@ class RunBuilder:
         )
 
     def read_committed(
-        self, batches: list[Batch], topic: str = "orders", partition: int = 0, *, position: int, next_position: int
+        self,
+        batches: list[Batch],
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        position: int,
+        next_position: int,
+        stable_to: int | None = None,
+        log_start_offset: int = 0,
     ) -> None:
-        """A reader of committed records is given batches."""
+        """A reader of committed records is given batches; the high watermark is said to be the next position."""
         p = self.partitions[topic, partition]
         self.record(
             {
@@ -1014,6 +1134,9 @@ class RunBuilder:
                 "next_position": next_position,
                 "seek": False,
                 "batches": [_given(batch, batch.base_offset) for batch in batches],
+                "high_watermark": next_position,
+                "last_stable_offset": stable_to,
+                "log_start_offset": log_start_offset,
             }
         )
 

@@ -44,7 +44,9 @@ from tests.verification.resealing import reseal
 from tests.verification.run_builder import (
     CAUSE,
     CONTROLLER,
+    POSITIONS,
     TRANSACTIONAL,
+    TRANSACTIONS,
     Batch,
     Partition,
     RunBuilder,
@@ -2232,6 +2234,82 @@ def transactions_follow(path: Path, *, producer_epoch: int = 0, coordinator_epoc
     return run.finish()
 
 
+def coordinator_commits(
+    path: Path,
+    *,
+    switches: dict[str, str] | None = None,
+    first: str = "Ongoing",
+    again: bool = False,
+    hurries: bool = False,
+    writes_marker: bool = True,
+) -> Path:
+    """A coordinator begins a transaction, commits it and has its marker written.
+
+    Args:
+        path: of the run.
+        switches: rules that are switched off.
+        first: the state that the empty id goes to.
+        again: it begins the next transition before that has taken effect.
+        hurries: it has the marker written before its decision is committed.
+        writes_marker: whether the marker is appended.
+    """
+    run = RunBuilder(path, switches=switches)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.create_topic(TRANSACTIONS)
+    if again:
+        run.begin_transition("Empty", "Empty")
+        run.write_own(TRANSACTIONS)
+    run.transit("Empty", first)
+    batch = run.send(attributes=TRANSACTIONAL)
+    run.begin_transition(first, "PrepareCommit")
+    decided_at = run.write_own(TRANSACTIONS, is_committed=not hurries)
+    if hurries:
+        run.send_markers(decided_at=decided_at)
+        run.commit_own(TRANSACTIONS)
+        run.end_transition()
+    else:
+        run.end_transition()
+        run.send_markers(decided_at=decided_at)
+    given = [batch]
+    if writes_marker:
+        given.append(run.end_transaction(commits=True))
+    run.transit("PrepareCommit", "CompleteCommit")
+    run.poll(given)
+    run.settle()
+    return run.finish()
+
+
+def position_is_told(path: Path, *, is_committed: bool = True) -> Path:
+    """A coordinator tells the position that a group commits, once or before that is committed."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.create_topic(POSITIONS)
+    batch = run.send()
+    offset = run.write_own(POSITIONS, is_committed=is_committed)
+    run.tell_position(counts_from=offset)
+    if not is_committed:
+        run.commit_own(POSITIONS)
+    run.poll([batch])
+    run.settle()
+    return run.finish()
+
+
+def reader_is_held(path: Path, *, stable_to: int, log_start_offset: int = 0) -> Path:
+    """A reader of committed records is told where it is held, when the log ends at 11."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    batch = run.send(attributes=TRANSACTIONAL)
+    marker = run.end_transaction(commits=True)
+    run.transaction([batch], result="commit")
+    run.read_committed([batch], position=0, next_position=11, stable_to=stable_to, log_start_offset=log_start_offset)
+    run.poll([batch, marker])
+    run.settle()
+    return run.finish()
+
+
 def sessions_follow(path: Path, *, is_fenced: bool) -> Path:
     """A transactional producer has two sessions, and what it sends in its first epoch is committed."""
     run = RunBuilder(path)
@@ -2584,6 +2662,22 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "committed behind a fence": (lambda path: sessions_follow(path, is_fenced=True), frozenset({"X6"})),
     "end of a former coordinator": (lambda path: transactions_follow(path, coordinator_epoch=1), frozenset({"R3"})),
     "former epoch": (lambda path: transactions_follow(path, producer_epoch=5), frozenset({"R5"})),
+    "next transition before the last one took effect": (
+        partial(coordinator_commits, again=True),
+        frozenset({"R1"}),
+    ),
+    "completed without a marker": (
+        partial(coordinator_commits, writes_marker=False),
+        frozenset({"R2"}),
+    ),
+    "markers before the decision is committed": (partial(coordinator_commits, hurries=True), frozenset({"R4"})),
+    "stable beyond the high watermark": (partial(reader_is_held, stable_to=12), frozenset({"R6"})),
+    "stable below the batch of the log start": (
+        partial(reader_is_held, stable_to=9, log_start_offset=10),
+        frozenset({"R6"}),
+    ),
+    "position told before it is committed": (partial(position_is_told, is_committed=False), frozenset({"R9"})),
+    "commits what was never begun": (partial(coordinator_commits, first="Empty"), frozenset({"R10"})),
     "without an end": (
         lambda path: transaction_in_two_partitions(path, commits=(True, None), is_given=(True, False)),
         frozenset({"X3", "X5"}),
@@ -3014,6 +3108,9 @@ HOLDS: Mapping[str, Build] = {
     "damage never noticed": damage_is_never_noticed,
     "ZooKeeper, session expired": zookeeper_session_of_a_live_broker_expires,
     "ZooKeeper, replica removed": zookeeper_replica_is_removed,
+    "coordinator commits": coordinator_commits,
+    "position is told": position_is_told,
+    "reader is held in the batch of the log start": partial(reader_is_held, stable_to=0, log_start_offset=5),
     "log taken over": new_topic_takes_the_log_over,
     "log taken over with its batches": lambda path: new_topic_goes_on_with_the_log(path, kept_batches=2),
 }
@@ -3021,7 +3118,9 @@ HOLDS: Mapping[str, Build] = {
 
 
 _OF_A_QUORUM = frozenset(f"Q{number}" for number in range(1, 7))
-_OF_TRANSACTIONS = frozenset({"R3", "R7", "R8"} | {f"X{number}" for number in range(1, 11)})
+_OF_TRANSACTIONS = frozenset(
+    {"R1", "R2", "R3", "R4", "R6", "R7", "R8", "R9", "R10"} | {f"X{number}" for number in range(1, 11)}
+)
 
 NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing happens": (
@@ -3047,6 +3146,7 @@ NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
 
 NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
     ("H2", "hw_requires_min_isr"): high_watermark_moves_under_min_isr,
+    ("R4", "coordinator_awaits_commit"): partial(coordinator_commits, hurries=True),
     ("M2", "elr"): fenced_broker_joins_the_isr,
     ("M2", "cancel_requires_min_isr"): cancellation_hands_the_isr_over,
     ("M3", "elr"): elr_beside_a_full_isr,

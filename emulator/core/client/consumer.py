@@ -350,6 +350,9 @@ class Consumer:
                 next_position=incoming.next_position,
                 seek=reading.is_seek,
                 batches=incoming.polled,
+                high_watermark=incoming.response.high_watermark,
+                last_stable_offset=incoming.response.last_stable_offset,
+                log_start_offset=incoming.response.log_start_offset,
             )
         )
 

@@ -133,6 +133,9 @@ def committed_read_line(
         next_position=recorded.next_position,
         seek=recorded.seek,
         batches=recorded.batches,
+        high_watermark=recorded.high_watermark,
+        last_stable_offset=recorded.last_stable_offset,
+        log_start_offset=recorded.log_start_offset,
     )
 
 

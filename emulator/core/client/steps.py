@@ -236,6 +236,9 @@ class CommittedReadRecorded(effects.Effect, frozen=True, kw_only=True):
     next_position: Offset
     seek: bool
     batches: tuple[PolledBatch, ...] = ()
+    high_watermark: Offset | None = None
+    last_stable_offset: Offset | None = None
+    log_start_offset: Offset | None = None
 
 
 ProducerInput: TypeAlias = (

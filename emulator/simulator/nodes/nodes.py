@@ -40,6 +40,7 @@ from laststand.emulator.core.types import (
     MetadataOffset,
     NodeId,
     NodeRole,
+    Offset,
     TopicPartition,
 )
 from laststand.emulator.plan import actions
@@ -146,6 +147,10 @@ class HostingBroker(Protocol):
 
     def partition(self, name: TopicPartition) -> Partition | None:
         """Returns a hosted partition."""
+        ...
+
+    def committed_positions(self, name: TopicPartition) -> Mapping[tuple[str, TopicPartition], Offset] | None:
+        """Returns the committed positions of a partition's groups; ``None`` where it coordinates none."""
         ...
 
     def topic_properties(self, topic: str) -> TopicProperties:

@@ -14,6 +14,7 @@ from laststand.emulator.simulator.oracle.clients import ClientChecks
 from laststand.emulator.simulator.oracle.configuration import Configuration
 from laststand.emulator.simulator.oracle.conjunctions import Conjunctions
 from laststand.emulator.simulator.oracle.controller_rules import ControllerRules
+from laststand.emulator.simulator.oracle.coordinators import CoordinatorChecks
 from laststand.emulator.simulator.oracle.copies import Copies
 from laststand.emulator.simulator.oracle.durability import DurabilityChecks
 from laststand.emulator.simulator.oracle.finding import Alarm
@@ -26,6 +27,7 @@ from laststand.emulator.simulator.oracle.metadata import MetadataChecks
 from laststand.emulator.simulator.oracle.promptness import Promptness
 from laststand.emulator.simulator.oracle.resumed_readers import ResumedReaders
 from laststand.emulator.simulator.oracle.tally import Tally
+from laststand.emulator.simulator.oracle.transaction_logs import TransactionLogChecks
 from laststand.emulator.simulator.oracle.transactions import TransactionChecks
 from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
@@ -63,6 +65,8 @@ class Checks:
         self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies, self.losses)
         self.clients = ClientChecks(self.alarm_log, self.truths)
         self.transactions = TransactionChecks(self.alarm_log, self.truths)
+        self.coordinators = CoordinatorChecks(self.alarm_log)
+        self.transaction_logs = TransactionLogChecks(self.alarm_log)
         self.memberships = MembershipChecks(self._report_group)
         self.resumed_readers = ResumedReaders(self.alarm_log)
         self.controller = ControllerRules(self.alarm_log)
@@ -75,7 +79,15 @@ class Checks:
         """Says which cluster is watched."""
         self.cluster = cluster
         self.configuration = Configuration(cluster.properties)
-        for checks in (self.durability, self.controller, self.metadata, self.leaders, self.logs):
+        for checks in (
+            self.durability,
+            self.controller,
+            self.coordinators,
+            self.metadata,
+            self.leaders,
+            self.logs,
+            self.transaction_logs,
+        ):
             checks.attach(cluster)
         self.promptness.attach(cluster, self.configuration)
 

@@ -68,12 +68,16 @@ class EventRouter:
             events.LogOpened: self._log_opened,
             events.LogStartOffsetRaised: self._log_start_raised,
             events.LogTruncated: self._truncated,
+            events.MarkersSent: self._markers_sent,
             events.PartitionChanged: self._partition_changed,
+            events.PositionTold: self._position_told,
             events.PowerLost: self._power_lost,
             events.ProduceAnswered: self._produce_answered,
             events.RecoveryFinished: self._counted,
             events.StrayDeleted: self._stray_deleted,
             events.StrayDetected: self._stray_detected,
+            events.TransitionBegun: self._transition_begun,
+            events.TransitionEnded: self._transition_ended,
             events.UncleanLeaderElected: self._elected_uncleanly,
             events.UncleanRecoveryDropped: self._recovery_dropped,
             events.UncleanRecoveryStarted: self._recovery_started,
@@ -186,6 +190,7 @@ class EventRouter:
         assert isinstance(event, events.TopicDeleted)
         self._topic_ids.pop(event.topic, None)
         self._checks.configuration.deleted(event.topic)
+        self._checks.coordinators.deleted(event.topic)
         self._checks.conjunctions.deleted(event)
         for name in [name for name in self._checks.truths if name.topic == event.topic]:
             self._checks.logs.topic_deleted(name, event.topic_id, self._checks.truths.pop(name))
@@ -291,6 +296,7 @@ class EventRouter:
         self._checks.logs.appended(node_id, name, event)
         if event.ends_transaction:
             self._checks.clients.ended(event.crc)
+            self._checks.coordinators.marker_appended(name, event)
         if self.is_current(event.topic, event.topic_id):
             self._checks.copies.appended(node_id, name, event)
             self._checks.leaders.appended(node_id, name, event)
@@ -376,3 +382,22 @@ class EventRouter:
         self._checks.tally.answered(event, with_metadata=self.has_applied_metadata)
         self._checks.tally.seen(event)
         self._checks.leaders.answered(node_id, name, event)
+
+    # --- Coordinators -----------------------------------------------------------------------------------------------
+
+    def _transition_begun(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.TransitionBegun)
+        self._checks.transaction_logs.is_asked = True
+        self._checks.coordinators.begun(node_id, name, event)
+
+    def _transition_ended(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.TransitionEnded)
+        self._checks.coordinators.ended(node_id, name, event)
+
+    def _markers_sent(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.MarkersSent)
+        self._checks.coordinators.markers_sent(node_id, name, event)
+
+    def _position_told(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.PositionTold)
+        self._checks.coordinators.told(node_id, name, event)

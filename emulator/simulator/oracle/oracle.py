@@ -27,7 +27,7 @@ from laststand.emulator.core.client.steps import (
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import PROMISES
-from laststand.emulator.core.topic_names import INTERNAL_TOPICS
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from laststand.emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -142,6 +142,7 @@ class Oracle:
                 self.checks.transactions.transacted(record)
             case CommittedReadRecorded():
                 self.checks.transactions.read(client, record)
+                self.checks.transaction_logs.read(client, record)
             case FinalReadRecorded(type=OperationType.OK):
                 self.checks.clients.finished(client, record)
             case FinalReadRecorded(partition=name, error=error):
@@ -213,6 +214,10 @@ class Oracle:
             return
         self.checks.leaders.check_hosted(node, partition)
         self.checks.logs.check_ends(node, partition)
+        if self.checks.transaction_logs.is_asked:
+            self.checks.transaction_logs.check(node, partition)
+        if name.topic == OFFSETS_TOPIC and partition.is_leader:
+            self.checks.transaction_logs.check_positions(node, partition)
         if partition.is_leader and self.checks.durability.settled_leader(name) is node:
             self.checks.durability.check_reported_end(name, node, partition)
 

@@ -77,6 +77,8 @@ class TransactionFacts:
         group_reads: what was read for groups, likewise.
         group_commits: the positions that groups were to commit, likewise.
         stored: batches of transactions in settled logs, by partition and CRC; none of a partition without such a log.
+        markers: how many of each producer id and epoch leaders appended, by the partition's name; filled where a
+            coordinator had some written.
         deletions: the offset up to which records were deleted as somebody wanted it, by partition and topic id.
     """
 
@@ -87,6 +89,7 @@ class TransactionFacts:
         self.group_reads: list[GroupReadOperation] = []
         self.group_commits: list[GroupCommitOperation] = []
         self.stored: dict[PartitionName, Mapping[int, StoredBatch]] = {}
+        self.markers: dict[str, Mapping[tuple[int, int], int]] = {}
         self.deletions: dict[PartitionName, Mapping[str, int]] = {}
         self._sends: dict[str, SentBatch] = {}
         self._acked: dict[PartitionName, list[SentBatch]] = {}

@@ -38,6 +38,9 @@ _ANY_OF: Final[tuple[tuple[type[events.Event], Premise], ...]] = (
     (events.LogOpened, Premise.LOG_OPENED),
     (events.LogTruncated, Premise.TRUNCATED),
     (events.RecoveryStarted, Premise.RECOVERY_STARTED),
+    (events.TransitionBegun, Premise.TRANSITION),
+    (events.MarkersSent, Premise.MARKERS_SENT),
+    (events.PositionTold, Premise.POSITION_TOLD),
     (events.BitFlipped, Premise.FLIPPED),
 )
 

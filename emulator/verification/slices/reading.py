@@ -21,6 +21,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 import numpy as np
 
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.history import HistoryLine, HistorySealed
 from laststand.emulator.core.packed.layout import CELL, HEADER, SEGMENT_BYTES
@@ -287,6 +288,8 @@ def _sorted_events(piece: Slice, blocks: Iterable[_EventBlock], *, size: int, to
         decoded = block.decoded
         found.tables.add_columns(block.rows)
         found.tables.add_lines(decoded.lines)
+        if any(isinstance(event, events.MarkersSent) for event in decoded.events):
+            raise UnfitError(f"{piece.path} is about transactions, which one process has to judge together")
         rare.extend(decoded.contents)
         writers.update(block.writers)
         mentioned.update(

@@ -35,6 +35,9 @@ class CoordinatorLog:
         commit_timeout_ms: longest time until an append is committed, unless it has one of its own.
         on_committed: is given each record once it is committed, in the order of the log.
         needs_min_isr: whether an append is refused where the ISR is too small.
+
+    Attributes:
+        partition: led by this broker.
     """
 
     def __init__(
@@ -46,7 +49,7 @@ class CoordinatorLog:
         on_committed: Callable[[LoadedRecord], None],
         needs_min_isr: bool = False,
     ) -> None:
-        self._partition = partition
+        self.partition = partition
         self._encode = encode
         self._commit_timeout_ms = commit_timeout_ms
         self._on_committed = on_committed
@@ -62,7 +65,7 @@ class CoordinatorLog:
     @property
     def end_offset(self) -> Offset:
         """The offset of the next record."""
-        return self._partition.log.log_end_offset
+        return self.partition.log.log_end_offset
 
     def load(self, records: Sequence[LoadedRecord]) -> None:
         """Takes records that are in the log already."""
@@ -76,14 +79,14 @@ class CoordinatorLog:
         A batch that is too large for the topic is not appended, nor one that too small an ISR would have to take;
         ``done`` hears of either at once.
         """
-        if self._needs_min_isr and self._partition.is_under_min_isr:
+        if self._needs_min_isr and self.partition.is_under_min_isr:
             done(turn, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return ()
         encoded = self._encode(records)
-        if encoded.header.size > self._partition.topic_properties.max_message_bytes:
+        if encoded.header.size > self.partition.topic_properties.max_message_bytes:
             done(turn, ErrorCode.UNKNOWN_SERVER_ERROR)
             return ()
-        base_offset = self._partition.append_own(turn, encoded)
+        base_offset = self.partition.append_own(turn, encoded)
         appended = tuple(
             [LoadedRecord(record, Offset(base_offset + number)) for number, record in enumerate(records, start=1)]
         )
@@ -94,19 +97,20 @@ class CoordinatorLog:
         return appended
 
     def await_appends(self, turn: Turn, done: Done) -> None:
-        """Has ``done`` hear once the appends before are committed; at once if there are none.
+        """Has ``done`` hear once all that is written is committed; at once if that is so.
 
-        So does Kafka with every request that might have changed something (``CoordinatorRuntime``).
+        So does Kafka with every request that might have changed something (``CoordinatorRuntime``), also where those
+        who wrote have given up, or the records were loaded.
         """
-        if not self._waiting:
+        if not self._uncommitted:
             done(turn, ErrorCode.NONE)
             return
-        end_offset = self._waiting[-1].end_offset
+        end_offset = self._uncommitted[-1].next_offset
         self._waiting.append(_Write(end_offset, turn.now_ms + self._commit_timeout_ms, turn.cause_id, done))
 
     def settle(self, turn: Turn) -> None:
         """Records the high watermark as it is now, and calls those who waited for it."""
-        log = self._partition.log
+        log = self.partition.log
         while self._uncommitted and self._uncommitted[0].next_offset <= log.high_watermark:
             self._on_committed(self._uncommitted.popleft())
         while self._waiting and self._waiting[0].end_offset <= log.high_watermark:

@@ -1,6 +1,6 @@
 """A broker as the coordinator of groups: one shard for each partition of ``__consumer_offsets`` that it leads."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from laststand.emulator.core.broker.coordination.caller import Caller
 from laststand.emulator.core.broker.coordination.hosted_shards import HostedShards, Loaded
@@ -39,7 +39,7 @@ from laststand.emulator.core.group_messages import (
     SyncGroupResponse,
 )
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
-from laststand.emulator.core.types import RequestId, TopicPartition
+from laststand.emulator.core.types import Offset, RequestId, TopicPartition
 
 
 class GroupCoordinator:
@@ -79,6 +79,11 @@ class GroupCoordinator:
             return ListGroupsResponse(error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         groups = [group for shard in self.shards.active() for group in shard.listed()]
         return ListGroupsResponse(error=ErrorCode.NONE, groups=tuple(sorted(groups, key=lambda group: group.group_id)))
+
+    def committed_positions(self, name: TopicPartition) -> Mapping[tuple[str, TopicPartition], Offset] | None:
+        """Returns the committed positions of a partition's groups; ``None`` where this broker coordinates none."""
+        shard = self.shards.of_partition(name)
+        return shard.offsets.committed.positions() if isinstance(shard, GroupShard) else None
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """Has the positions in partitions that exist no more removed at the end of the step."""

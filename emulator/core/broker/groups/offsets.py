@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from laststand.emulator.core import events
 from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.broker.coordination.caller import Answerable, Caller
 from laststand.emulator.core.broker.coordination.coordinator_log import CoordinatorLog, Done
@@ -48,6 +49,15 @@ class _Pending(NamedTuple):
     log_offset: Offset
 
 
+class _Origin(NamedTuple):
+    """A position of a group, and the offset from which it counts."""
+
+    group_id: str
+    partition: TopicPartition
+    position: Offset
+    counts_from: Offset
+
+
 class OffsetTable:
     """Positions by group and partition: a fold of records.
 
@@ -61,6 +71,7 @@ class OffsetTable:
     def __init__(self) -> None:
         self._groups: dict[str, dict[TopicPartition, OffsetCommitted]] = {}
         self._log_offsets: dict[tuple[str, TopicPartition], Offset] = {}
+        self._counts_from: dict[tuple[str, TopicPartition], Offset] = {}
         self._pending: dict[ProducerId, dict[tuple[str, TopicPartition], _Pending]] = {}
         self.held_before: Offset | None = None
 
@@ -68,9 +79,21 @@ class OffsetTable:
         """Returns the positions of a group."""
         return self._groups.get(group_id, {})
 
+    def positions(self) -> dict[tuple[str, TopicPartition], Offset]:
+        """Returns every position by group and partition."""
+        return {
+            (group_id, partition): Offset(record.offset)
+            for group_id, records in self._groups.items()
+            for partition, record in records.items()
+        }
+
     def set_at(self, group_id: str, partition: TopicPartition) -> Offset:
         """Returns the offset of the record that set a position last, be it removed since; -1 if none did."""
         return self._log_offsets.get((group_id, partition), Offset(-1))
+
+    def counts_from(self, group_id: str, partition: TopicPartition) -> Offset:
+        """Returns as ``set_at``, but of a transaction's position the offset of its marker."""
+        return self._counts_from.get((group_id, partition), Offset(-1))
 
     def pending_of_group(self, group_id: str) -> set[TopicPartition]:
         """Returns the partitions in which a transaction has yet to commit a position of a group."""
@@ -81,7 +104,7 @@ class OffsetTable:
         record, log_offset = loaded.record, Offset(loaded.next_offset - 1)
         match record:
             case OffsetCommitted(producer=None):
-                self._set(record, log_offset)
+                self._set(record, log_offset, log_offset)
             case OffsetCommitted(group_id=group_id, partition=partition, producer=ProducerIdentity() as producer):
                 pending = self._pending.setdefault(producer.producer_id, {})
                 pending[group_id, partition] = _Pending(record, log_offset)
@@ -98,13 +121,14 @@ class OffsetTable:
                 if marker.result is TransactionResult.COMMIT:
                     for key, position in ended.items():
                         if self.set_at(*key) < position.log_offset:
-                            self._set(position.record, position.log_offset)
+                            self._set(position.record, position.log_offset, log_offset)
             case _:
                 pass
 
-    def _set(self, record: OffsetCommitted, log_offset: Offset) -> None:
+    def _set(self, record: OffsetCommitted, log_offset: Offset, counts_from: Offset) -> None:
         self._groups.setdefault(record.group_id, {})[record.partition] = record
         self._log_offsets[record.group_id, record.partition] = log_offset
+        self._counts_from[record.group_id, record.partition] = counts_from
 
     def tombstones(self, partition: TopicPartition) -> list[GroupRecord]:
         """Returns the records that remove a partition's positions, one for each pending one, too."""
@@ -199,17 +223,50 @@ class Offsets:
         """Answers positions."""
         if not request.require_stable:
             committed = _fetched(self.committed, request)
-            caller.answer(turn, _without(committed, self._held(request, committed)))
+            told = _without(committed, self._held(request, committed))
+            self._tell(turn, caller, told, self._origins(request.group_id, told, self.committed))
             return
         found = _fetched(self.written, request)
         pending = self.written.pending_of_group(request.group_id)
         unstable = pending if request.partitions is None else pending.intersection(request.partitions)
         found = _without(found, unstable | self._held(request, found))
+        origins = self._origins(request.group_id, found, self.written)
 
         def done(turn: Turn, error: ErrorCode) -> None:
-            caller.answer(turn, OffsetFetchResponse(error=error) if error else found)
+            if error is ErrorCode.NONE:
+                self._tell(turn, caller, found, origins)
+            else:
+                caller.answer(turn, OffsetFetchResponse(error=error))
 
         self._log.await_appends(turn, done)
+
+    @staticmethod
+    def _origins(group_id: str, found: OffsetFetchResponse, table: OffsetTable) -> list[_Origin]:
+        return [
+            _Origin(group_id, each.partition, Offset(each.offset), table.counts_from(group_id, each.partition))
+            for each in found.offsets
+        ]
+
+    def _tell(self, turn: Turn, caller: Answerable, found: OffsetFetchResponse, origins: Iterable[_Origin]) -> None:
+        for origin in origins:
+            self._record_told(turn, origin)
+        caller.answer(turn, found)
+
+    def _record_told(self, turn: Turn, origin: _Origin) -> None:
+        partition = self._log.partition
+        turn.record(
+            events.PositionTold(
+                cause_id=turn.cause_id,
+                topic=partition.name.topic,
+                partition=partition.name.partition,
+                topic_id=partition.log.topic_id,
+                leader_epoch=partition.leader_epoch,
+                group_id=origin.group_id,
+                source=str(origin.partition),
+                position=origin.position,
+                counts_from=origin.counts_from,
+            )
+        )
 
     def _held(self, request: OffsetFetchRequest, found: OffsetFetchResponse) -> frozenset[TopicPartition]:
         """Returns the partitions whose position is not answered, as it may not be the last that was committed."""

@@ -9,6 +9,7 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
     ShutdownRequested -> the controller moves its leaderships -> high watermarks, CloseLogs
 """
 
+from collections.abc import Mapping
 from typing import Final, assert_never
 
 from laststand.emulator.core import effects, events, group_messages, inputs, messages, transaction_messages
@@ -37,7 +38,7 @@ from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
-from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CauseId, TopicPartition
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CauseId, Offset, TopicPartition
 
 PARTITIONS_PER_STEP: Final = 16
 """Partitions whose roles one step applies: files are written for each, and no heartbeat leaves before they are."""
@@ -116,6 +117,10 @@ class Broker:
     def partition(self, name: TopicPartition) -> Partition | None:
         """Returns a hosted partition; for reading only."""
         return self._hosted.get(name)
+
+    def committed_positions(self, name: TopicPartition) -> Mapping[tuple[str, TopicPartition], Offset] | None:
+        """Returns the committed positions of a partition's groups, for reading only; ``None`` where it has none."""
+        return self._groups.committed_positions(name)
 
     @property
     def max_fetch_lag(self) -> int:

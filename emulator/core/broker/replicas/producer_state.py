@@ -8,7 +8,7 @@ that were aborted; the first two hold readers of committed records (Kafka's ``Pr
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -326,6 +326,11 @@ class ProducerStates:
         undecided = [completed.first_offset for completed in self._uncommitted]
         earliest = self._open.earliest
         return min(undecided, default=None) if earliest is None else min([earliest, *undecided])
+
+    @property
+    def open_transactions(self) -> Mapping[ProducerId, Offset]:
+        """First offsets of the transactions that no marker has ended."""
+        return self._open.first_offsets
 
     def has_late_transaction(self, *, now_ms: int, timeout_max_ms: int) -> bool:
         """Returns whether the earliest open transaction has had no record for longer than any may take (KIP-664)."""

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
+from laststand.emulator.core import events
 from laststand.emulator.core.batch import TransactionResult
 from laststand.emulator.core.broker.coordination.caller import Answerable
 from laststand.emulator.core.broker.coordination.coordinator_log import CoordinatorLog, Done
@@ -42,7 +43,14 @@ from laststand.emulator.core.transaction_records import (
     TransactionRemoved,
     TransactionState,
 )
-from laststand.emulator.core.types import LeaderEpoch, ProducerEpoch, ProducerId, ProducerIdentity, TopicPartition
+from laststand.emulator.core.types import (
+    LeaderEpoch,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    ProducerIdentity,
+    TopicPartition,
+)
 
 TIMEOUT_CHECK_MS: Final = 10_000
 """Interval of the search for transactions that take too long
@@ -52,6 +60,7 @@ EXPIRATION_CHECK_MS: Final = 3_600_000
 """Interval of the search for ids that nobody uses (``transaction.remove.expired.transaction.cleanup.interval.ms``)."""
 
 _TOMBSTONE_TIMEOUT_MS: Final = 30_000
+_NOWHERE: Final = Offset(-1)
 
 AllocateProducerId: TypeAlias = Callable[[Turn, Allocated], None]
 """Gives out a producer id, now or later."""
@@ -68,12 +77,14 @@ class Transaction:
             markers are still to be written.
         pending: the state that it is on its way to.
         has_failed_fence: its epoch was raised to fence a producer, and the record of that failed (version 1).
+        written_at: offset of the record of that transition; -1 before there is one.
     """
 
-    __slots__ = ("has_failed_fence", "metadata", "pending")
+    __slots__ = ("has_failed_fence", "metadata", "pending", "written_at")
 
-    def __init__(self, metadata: TransactionMetadata) -> None:
+    def __init__(self, metadata: TransactionMetadata, written_at: Offset = _NOWHERE) -> None:
         self.metadata = metadata
+        self.written_at = written_at
         self.pending: TransactionState | None = None
         self.has_failed_fence = False
 
@@ -122,20 +133,20 @@ class TransactionShard:
             needs_min_isr=True,
         )
         self._checks: TimerQueue[Callable[[Turn], None]] = TimerQueue()
-        for record, _ in records:
-            self._replay(record)
+        for loaded in records:
+            self._replay(loaded)
         if self.transactions:
             self._start_checks(turn)
         for transaction in list(self.transactions.values()):
             after = transitions.COMPLETED.get(transaction.metadata.state)
             if after is not None:
                 transaction.pending = after
-                send_markers(turn, self, transaction)
+                self._have_markers_sent(turn, transaction)
 
-    def _replay(self, record: object) -> None:
-        match record:
-            case TransactionMetadata(transactional_id=transactional_id):
-                self.transactions[transactional_id] = Transaction(record)
+    def _replay(self, loaded: LoadedRecord) -> None:
+        match loaded.record:
+            case TransactionMetadata(transactional_id=transactional_id) as metadata:
+                self.transactions[transactional_id] = Transaction(metadata, Offset(loaded.next_offset - 1))
             case TransactionRemoved(transactional_id=transactional_id):
                 self.transactions.pop(transactional_id, None)
             case SessionsEnded(transactional_id=transactional_id, producer_id=producer_id):
@@ -180,6 +191,8 @@ class TransactionShard:
     ) -> None:
         """Writes a transition; it takes effect, and ``done`` hears of it, once it is committed, or not at all."""
         transaction.pending = after.state
+        self._record_begun(turn, transaction.metadata.state, after)
+        written_at = self.log.end_offset
 
         def committed(turn: Turn, error: ErrorCode) -> None:
             if self.has_resigned:
@@ -188,12 +201,47 @@ class TransactionShard:
                 transaction.pending = None
                 if error is ErrorCode.NONE:
                     transaction.metadata = after
+                    transaction.written_at = written_at
                     transaction.has_failed_fence = False
                     self._start_checks(turn)
+            self._record_ended(turn, after.transactional_id, error)
             if done is not None:
                 done(turn, error)
 
         self.log.append(turn, (after,), committed, timeout_ms=after.timeout_ms)
+
+    def _record_begun(self, turn: Turn, old: TransactionState, after: TransactionMetadata) -> None:
+        name = self.partition.name
+        turn.record(
+            events.TransitionBegun(
+                cause_id=turn.cause_id,
+                topic=name.topic,
+                partition=name.partition,
+                topic_id=self.partition.log.topic_id,
+                leader_epoch=self.leader_epoch,
+                transactional_id=after.transactional_id,
+                producer_id=after.producer_id,
+                producer_epoch=after.producer_epoch,
+                old=old.title,
+                new=after.state.title,
+                partitions=_names(after.partitions),
+                offset=self.log.end_offset,
+            )
+        )
+
+    def _record_ended(self, turn: Turn, transactional_id: str, error: ErrorCode) -> None:
+        name = self.partition.name
+        turn.record(
+            events.TransitionEnded(
+                cause_id=turn.cause_id,
+                topic=name.topic,
+                partition=name.partition,
+                topic_id=self.partition.log.topic_id,
+                leader_epoch=self.leader_epoch,
+                transactional_id=transactional_id,
+                error=error.name,
+            )
+        )
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
@@ -439,6 +487,25 @@ class TransactionShard:
 
     def _carry_out(self, turn: Turn, transaction: Transaction) -> None:
         transaction.pending = transitions.COMPLETED[transaction.metadata.state]
+        self._have_markers_sent(turn, transaction)
+
+    def _have_markers_sent(self, turn: Turn, transaction: Transaction) -> None:
+        name, metadata = self.partition.name, transaction.metadata
+        turn.record(
+            events.MarkersSent(
+                cause_id=turn.cause_id,
+                topic=name.topic,
+                partition=name.partition,
+                topic_id=self.partition.log.topic_id,
+                leader_epoch=self.leader_epoch,
+                transactional_id=metadata.transactional_id,
+                producer_id=metadata.producer_id,
+                producer_epoch=metadata.producer_epoch,
+                result="commit" if metadata.state is TransactionState.PREPARE_COMMIT else "abort",
+                partitions=_names(metadata.partitions),
+                decided_at=transaction.written_at,
+            )
+        )
         self._send_markers(turn, self, transaction)
 
     def _abort(self, turn: Turn, transaction: Transaction, done: Done) -> None:
@@ -508,10 +575,13 @@ class TransactionShard:
                 self._remove(turn, transactional_id, transaction)
 
     def _remove(self, turn: Turn, transactional_id: str, transaction: Transaction) -> None:
-        transaction.pending = transitions.expired(transaction.metadata).state
+        after = transitions.expired(transaction.metadata)
+        transaction.pending = after.state
+        self._record_begun(turn, transaction.metadata.state, after)
 
-        def done(_turn: Turn, error: ErrorCode) -> None:
+        def done(turn: Turn, error: ErrorCode) -> None:
             transaction.pending = None
+            self._record_ended(turn, transactional_id, error)
             if error is ErrorCode.NONE:
                 self.transactions.pop(transactional_id, None)
 
@@ -558,6 +628,10 @@ class TransactionShard:
             for transactional_id, transaction in self.transactions.items()
             if transaction.pending is not TransactionState.DEAD
         ]
+
+
+def _names(partitions: frozenset[TopicPartition]) -> tuple[str, ...]:
+    return tuple([str(partition) for partition in sorted(partitions)])
 
 
 def end_error_of_version_1(request: EndTxnRequest, transaction: Transaction) -> ErrorCode | None:

@@ -17,6 +17,7 @@ acknowledges by another min ISR than the topic's.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Final, assert_never
 
 import msgspec
@@ -57,7 +58,15 @@ from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.timers import TimerQueue
-from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, RequestId, TopicPartition
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    BrokerState,
+    CorrelationId,
+    Offset,
+    RequestId,
+    TopicPartition,
+)
 from laststand.emulator.core.zookeeper import control_messages, exchange, operations
 from laststand.emulator.core.zookeeper.control_versions import as_carried
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
@@ -175,6 +184,10 @@ class ZooKeeperBroker:
     def partition(self, name: TopicPartition) -> Partition | None:
         """Returns a hosted partition; for reading only."""
         return self._hosted.get(name)
+
+    def committed_positions(self, name: TopicPartition) -> Mapping[tuple[str, TopicPartition], Offset] | None:
+        """Returns the committed positions of a partition's groups, for reading only; ``None`` where it has none."""
+        return self._groups.committed_positions(name)
 
     @property
     def max_fetch_lag(self) -> int:

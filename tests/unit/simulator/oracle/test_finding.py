@@ -13,6 +13,7 @@ from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee, is_fin
 from tests.unit.simulator.oracle import (
     test_clients,
     test_controller_rules,
+    test_coordinators,
     test_durability,
     test_leader_rules,
     test_liveness,
@@ -30,6 +31,8 @@ from tests.unit.simulator.quorum import test_availability, test_oracle
 FIRING = (
     *test_clients.CASES,
     *test_controller_rules.CASES,
+    *test_coordinators.CASES,
+    *test_coordinators.OF_GROUPS,
     *test_leader_rules.CASES,
     *test_liveness.CASES,
     *test_liveness.MISSING,
@@ -69,6 +72,11 @@ def _fired_by_its_cases() -> Iterator[tuple[str, Callable[[], set[str]]]]:
         doctor(world)
         return test_liveness.missing(world)
 
+    def fired_in(begin: Callable[[], World], doctor: Callable[[World], None]) -> set[str]:
+        world = begin()
+        doctor(world)
+        return world.fired
+
     def fired_beside_zookeeper(doctor: Callable[[test_zookeeper_checks.World], None]) -> set[str]:
         world = test_zookeeper_checks.World()
         doctor(world)
@@ -76,6 +84,9 @@ def _fired_by_its_cases() -> Iterator[tuple[str, Callable[[], set[str]]]]:
 
     for cases in (test_leader_rules.CASES, test_liveness.CASES, test_promptness.CASES):
         yield from ((check_id, partial(fired, doctor)) for check_id, doctor in cases)
+    of_transactions, of_groups = test_coordinators.world_of_transactions, test_coordinators.world_of_groups
+    yield from ((check_id, partial(fired_in, of_transactions, doctor)) for check_id, doctor in test_coordinators.CASES)
+    yield from ((check_id, partial(fired_in, of_groups, doctor)) for check_id, doctor in test_coordinators.OF_GROUPS)
     yield from ((check_id, partial(missing, doctor)) for check_id, doctor in test_liveness.MISSING)
     yield from ((check_id, partial(fired_beside_zookeeper, doctor)) for check_id, doctor in test_zookeeper_checks.CASES)
 

@@ -336,3 +336,21 @@ def test_a_held_position_waits_for_the_commit_of_another_and_for_the_end_of_its_
     assert answered().unstable == (ORDERS,), "it is appended, and not committed"
     held.commit()
     assert [each.offset for each in answered().offsets] == [21]
+
+
+def test_a_position_whose_commit_was_given_up_is_told_only_once_it_is_committed() -> None:
+    coordinator = Coordinator(1, (), now_ms=0)
+    coordinator.append_position(7)
+    coordinator.sleep(5000)
+    (given_up,) = coordinator.responses
+    assert given_up == asked.OffsetCommitResponse(errors=(ErrorCode.COORDINATOR_NOT_AVAILABLE,))
+    coordinator.responses.clear()
+    turn = coordinator.turn()
+    ask = asked.OffsetFetchRequest(group_id="g", partitions=(ORDERS,), require_stable=True)
+    coordinator.shard.handle_request(turn, Caller(RequestId(1), turn.cause_id), ask)
+    coordinator.collect(turn)
+    assert coordinator.responses == [], "the record may be lost with its leader"
+    coordinator.commit()
+    (told,) = coordinator.responses
+    assert isinstance(told, asked.OffsetFetchResponse)
+    assert [each.offset for each in told.offsets] == [7]

@@ -1,0 +1,33 @@
+"""R9 ToldCommitted: a coordinator tells a group's position only once it is committed."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core import events
+from laststand.emulator.verification.facts.coordinators import OwnHighWatermarks
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    told = facts.events.of(events.PositionTold)
+    if not told:
+        return
+    high_watermarks = OwnHighWatermarks(facts)
+    for each in told:
+        committed, event = high_watermarks.before(each), each.event
+        if committed is not None and committed <= event.counts_from:
+            yield Finding(
+                event.counts_from,
+                f"{facts} offset {event.counts_from}: broker {each.node} told the position {event.position} of "
+                f"{event.group_id} in {event.source}, which counts from there, when its high watermark was {committed}",
+            )
+
+
+CHECK = PartitionCheck(
+    check_id="R9",
+    name="ToldCommitted",
+    source="KIP-447; Kafka's OffsetMetadataManager.fetchOffsets and CoordinatorRuntime",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.POSITION_TOLD}),
+    find=_find,
+)
