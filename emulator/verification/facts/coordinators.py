@@ -10,11 +10,14 @@ from typing import Final, NamedTuple
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.tables.events import EventRows, place_of
+from laststand.emulator.verification.facts.transactions import Markers
+from laststand.emulator.verification.tables.columns import NONE
+from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
+DECIDING: Final = frozenset({"PrepareCommit", "PrepareAbort"})
 COMPLETING: Final = frozenset({"CompleteCommit", "CompleteAbort"})
-"""States that end a transaction, by Kafka's names."""
+"""States in which a transaction is decided and completed, by Kafka's names."""
 
 Step = events.TransitionBegun | events.TransitionEnded | events.MarkersSent
 
@@ -82,16 +85,21 @@ class OwnHighWatermarks:
         return marks[count - 1][1] if count else None
 
 
-Marker = tuple[int, int]
-"""Producer id and epoch of the end of a transaction."""
-
-
-def markers(batches: EventRows[events.BatchAppended]) -> dict[Marker, int]:
-    """Returns how many markers of each producer id and epoch leaders appended."""
-    ends = batches.only(
+def add_markers(markers: Markers, facts: PartitionFacts) -> None:
+    """Adds what a partition's events and settled log say of ends of transactions."""
+    for begun in facts.events.of(events.TransitionBegun):
+        if begun.event.new in DECIDING:
+            markers.decided[begun.event.producer_id, begun.event.producer_epoch] += 1
+    for sent in facts.events.of(events.MarkersSent):
+        for partition in sent.event.partitions:
+            markers.sent[partition, (sent.event.producer_id, sent.event.producer_epoch)] += 1
+    batches = facts.events.rows(events.BatchAppended)
+    appended = batches.only(
         batches.has("role", events.AppendRole.LEADER) & (batches["producer_id"] >= 0) & (batches["base_sequence"] < 0)
     )
-    found: dict[Marker, int] = {}
-    for marker in zip(ends["producer_id"].tolist(), ends["producer_epoch"].tolist(), strict=True):
-        found[marker] = found.get(marker, 0) + 1
-    return found
+    for marker in zip(appended["producer_id"].tolist(), appended["producer_epoch"].tolist(), strict=True):
+        markers.appended[str(facts), marker] += 1
+    settled = facts.settled_batches
+    kept = settled.only(settled["coordinator_epoch"] != NONE)
+    for marker in zip(kept["producer_id"].tolist(), kept["producer_epoch"].tolist(), strict=True):
+        markers.kept[str(facts), marker] += 1

@@ -6,7 +6,7 @@ import msgspec
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.coordinators import markers
+from laststand.emulator.verification.facts.coordinators import add_markers
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.transactions import stored_batches
 from laststand.emulator.verification.tables.events import place_of
@@ -71,8 +71,9 @@ class RunFacts:
     def complete_transactions(self) -> None:
         """Adds batches of transactions as they were sent, and as they are in settled logs, which are known by now."""
         facts = self.cluster.transactions
-        if any(each.events.of(events.MarkersSent) for each in self.partitions()):
-            facts.markers = {str(each): markers(each.events.rows(events.BatchAppended)) for each in self.partitions()}
+        if any(each.events.of(events.TransitionBegun) for each in self.partitions()):
+            for each in self.partitions():
+                add_markers(facts.markers, each)
         if facts.is_empty:
             return
         for each in self.partitions():

@@ -5,6 +5,7 @@ batch of a transaction is decided by the next marker of its producer. What coord
 Small: a run with transactions is read by one process.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
@@ -21,6 +22,9 @@ from laststand.emulator.core.types import Acks
 from laststand.emulator.verification.tables.client_history import SentBatch
 from laststand.emulator.verification.tables.final_logs import FinalBatch
 from laststand.emulator.verification.tables.rows import PartitionName
+
+Marker = tuple[int, int]
+"""Producer id and epoch of the end of a transaction."""
 
 _COMMIT: Final = 1
 """Type of the control record that commits a transaction."""
@@ -67,6 +71,44 @@ class SentTransaction(NamedTuple):
         return is_told or self.operation.type is OperationType.FAIL
 
 
+class Markers:
+    """The ends of transactions on their way, counted by partition, producer id and epoch.
+
+    Attributes:
+        decided: transactions that a coordinator began to end, whatever became of the record; of no partition.
+        sent: markers that a coordinator was to have written.
+        appended: markers that a leader appended.
+        kept: markers in settled logs.
+    """
+
+    def __init__(self) -> None:
+        self.decided: Counter[Marker] = Counter()
+        self.sent: Counter[tuple[str, Marker]] = Counter()
+        self.appended: Counter[tuple[str, Marker]] = Counter()
+        self.kept: Counter[tuple[str, Marker]] = Counter()
+
+    def missing_end(self, partition: str, producer: tuple[int, int]) -> str | None:
+        """Says why a producer's transaction may have no end in a partition; ``None`` where no coordinator said a word.
+
+        Its end has the producer's epoch, or the next one (KIP-890, and if the producer was fenced).
+        """
+        if not self.decided and not self.sent:
+            return None
+        producer_id, epoch = producer
+        ends = [(producer_id, epoch), (producer_id, epoch + 1)]
+        decided = sum(self.decided[each] for each in ends)
+        sent, appended, kept = (
+            sum(counts[partition, each] for each in ends) for counts in (self.sent, self.appended, self.kept)
+        )
+        if appended > kept:
+            return "its end was written there, and is lost"
+        if sent > appended:
+            return "its coordinator was to have the end written there, and gave up"
+        if decided > sent:
+            return "its coordinator began to end it, and lost the decision or the partition"
+        return "the ends of its producer there lie before it" if kept else "no coordinator began to end it"
+
+
 class TransactionFacts:
     """All transactions of a run.
 
@@ -77,8 +119,7 @@ class TransactionFacts:
         group_reads: what was read for groups, likewise.
         group_commits: the positions that groups were to commit, likewise.
         stored: batches of transactions in settled logs, by partition and CRC; none of a partition without such a log.
-        markers: how many of each producer id and epoch leaders appended, by the partition's name; filled where a
-            coordinator had some written.
+        markers: ends of transactions, of which runs know where a coordinator recorded that it had some written.
         deletions: the offset up to which records were deleted as somebody wanted it, by partition and topic id.
     """
 
@@ -89,7 +130,7 @@ class TransactionFacts:
         self.group_reads: list[GroupReadOperation] = []
         self.group_commits: list[GroupCommitOperation] = []
         self.stored: dict[PartitionName, Mapping[int, StoredBatch]] = {}
-        self.markers: dict[str, Mapping[tuple[int, int], int]] = {}
+        self.markers = Markers()
         self.deletions: dict[PartitionName, Mapping[str, int]] = {}
         self._sends: dict[str, SentBatch] = {}
         self._acked: dict[PartitionName, list[SentBatch]] = {}

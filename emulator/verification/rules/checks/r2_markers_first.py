@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from laststand.emulator.core import events
-from laststand.emulator.verification.facts.coordinators import COMPLETING, Marker, terms
+from laststand.emulator.verification.facts.coordinators import COMPLETING, terms
 from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.transactions import Marker
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 
 
@@ -40,7 +41,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                     partitions = {*sent.partitions, *(decision.event.partitions if decision is not None else ())}
                     for partition in sorted(partitions):
                         completed[partition, marker] += 1
-                        count = facts.cluster.transactions.markers.get(partition, {}).get(marker, 0)
+                        count = facts.cluster.transactions.markers.appended[partition, marker]
                         if count < completed[partition, marker] and not _is_deleted(facts, partition):
                             yield Finding(
                                 begun.offset,
