@@ -1,4 +1,4 @@
-"""Why a transaction has no end, by what coordinators and leaders recorded of it."""
+"""The reasons for which a transaction has no end, by what coordinators and leaders recorded of it."""
 
 import pytest
 

@@ -1,6 +1,7 @@
 """R6 StableBounds: readers of committed records are held between the log start and the high watermark.
 
-Kafka looks a log start that lies within a batch up as a position, which yields the batch's base offset.
+Kafka looks a log start that lies within a batch up as a position, which yields the batch's base offset. Its fetches read
+high watermark and last stable offset one after the other, without a lock, so that it is not asked what it answers.
 """
 
 from collections.abc import Iterator
@@ -36,6 +37,6 @@ CHECK = PartitionCheck(
     name="StableBounds",
     source="KIP-98, Consumer; Kafka's UnifiedLog.lastStableOffset",
     needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.READ_COMMITTED}),
+    premises=frozenset({Premise.READ_COMMITTED, Premise.OWN_WORD}),
     find=_find,
 )
