@@ -491,7 +491,13 @@ class TransitionBegun(PartitionEvent, frozen=True, kw_only=True):
 
 
 class TransitionEnded(PartitionEvent, frozen=True, kw_only=True):
-    """A transition took effect, as its record is committed (error ``NONE``), or was given up with an error."""
+    """A transition of a transactional id took effect, as its record is committed, or was given up.
+
+    Attributes:
+        leader_epoch: of the partition, which is the coordinator's epoch.
+        transactional_id: of the producer.
+        error: for which it was given up; NONE if it took effect.
+    """
 
     leader_epoch: LeaderEpoch
     transactional_id: str

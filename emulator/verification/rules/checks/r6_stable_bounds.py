@@ -1,7 +1,7 @@
 """R6 StableBounds: readers of committed records are held between the log start and the high watermark.
 
-Kafka looks a log start that lies within a batch up as a position, which yields the batch's base offset. Its fetches read
-high watermark and last stable offset one after the other, without a lock, so that it is not asked what it answers.
+Kafka looks a log start that lies within a batch up as a position, which yields the batch's base offset. Its fetches
+read high watermark and last stable offset one after the other, without a lock, so that this is not asked of its nodes.
 """
 
 from collections.abc import Iterator
