@@ -106,6 +106,10 @@ class ExternalTarget:
         """Returns whether no step has ended it."""
         return node_id not in self._down
 
+    def is_awaited(self, node_id: NodeId) -> bool:
+        """Returns False: there is no standby controller."""
+        return False
+
     def is_paused(self, node_id: NodeId) -> bool:
         """Returns whether a step has paused it."""
         return node_id in self._paused

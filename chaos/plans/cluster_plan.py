@@ -12,6 +12,7 @@ def cluster_plan(scenario: Scenario) -> Plan:
     return Plan(
         brokers=scenario.brokers,
         controllers=scenario.controllers,
+        standby_controllers=scenario.standby_controllers,
         properties=tuple((name, value) for name, value in scenario.properties if name not in PROPERTIES),
         topics=scenario.topics,
     )

@@ -27,7 +27,7 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
 
     Args:
         target: the cluster.
-        node_ids: its nodes; those that are paused are continued, those that are down are started.
+        node_ids: its nodes; those that are paused are continued, those that ran and are down are started.
         more: other repairs that are due.
 
     Raises:
@@ -91,7 +91,7 @@ def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[actions.Acti
     for node_id in node_ids:
         if target.is_paused(node_id):
             yield actions.Resume(nodes=(node_id,))
-        elif not target.is_running(node_id):
+        elif not target.is_running(node_id) and not target.is_awaited(node_id):
             yield actions.Start(nodes=(node_id,))
 
 

@@ -101,7 +101,9 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused.append(f"security.inter.broker.protocol: {no_tls}")
     if scenario.controllers > 1 and driver is DriverName.EXTERNAL:
         refused.append(f"controllers: {scenario.controllers} of them do not play on a cluster that somebody else runs")
-    if (no_voters := voters_refusal(dict(properties), scenario.controllers)) is not None:
+    if scenario.standby_controllers and driver is DriverName.KAFKA:
+        refused.append("standby_controllers: nobody adds voters to Apache Kafka here")
+    if (no_voters := voters_refusal(dict(properties), len(scenario.controller_ids))) is not None:
         refused.append(f"controllers: {no_voters}")
     if scenario.kafka_clients and driver not in (DriverName.PROCESS, DriverName.DOCKER):
         refused.append(f"{KAFKA_CLIENTS}: brokers serve clients of Kafka only with --driver process or docker")

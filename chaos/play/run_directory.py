@@ -158,6 +158,8 @@ def write_cluster_file(
         "brokers": [int(broker) for broker in layout.broker_ids],
         "proxied": layout.toxiproxy is not None,
     }
+    if layout.standby_ids:
+        document["standby_controllers"] = [int(controller) for controller in layout.standby_ids]
     if duration_s is not None:
         document["duration_s"] = round(duration_s, 3)
     if metrics:

@@ -80,6 +80,7 @@ class RunOrder:
             run=self.directory.name,
             directory=self.directory,
             controller_ids=self.scenario.controller_ids,
+            standby_ids=self.scenario.standby_ids,
             broker_ids=self.scenario.broker_ids,
             switches=self.switches,
             properties=tuple(properties.items()),

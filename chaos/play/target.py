@@ -51,6 +51,10 @@ class Target(Protocol):
         """Returns whether a node's process exists; a paused one does."""
         ...
 
+    def is_awaited(self, node_id: NodeId) -> bool:
+        """Returns whether a node is a standby controller that no step has started yet."""
+        ...
+
     def is_paused(self, node_id: NodeId) -> bool:
         """Returns whether a node's process stands still."""
         ...

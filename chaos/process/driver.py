@@ -56,6 +56,7 @@ class ProcessDriver:
             driver=order.driver,
             ending=order.scenario.end,
             kafka_clients=order.scenario.kafka_clients,
+            standby_controllers=order.scenario.standby_ids,
         )
         self._cluster = self._make_cluster()
         self._applications = Applications(

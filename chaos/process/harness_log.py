@@ -54,6 +54,7 @@ class HarnessLog:
         ending: what becomes of the cluster at the end of its scenario; ``None`` where it has none.
         incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
         kafka_clients: names of the clients of Kafka that have links of their own.
+        standby_controllers: those that were no voters when the cluster was formatted.
         witness: who records what the run's nodes do, if anybody does.
 
     Attributes:
@@ -72,6 +73,7 @@ class HarnessLog:
         ending: Ending | None,
         incarnation: int = 0,
         kafka_clients: Iterable[str] = (),
+        standby_controllers: tuple[NodeId, ...] = (),
         witness: Witness = Witness.PROCESS,
     ) -> None:
         self.cause_id = CauseId("harness")
@@ -93,6 +95,7 @@ class HarnessLog:
                 evidence_format=EVIDENCE_FORMAT,
                 witness=witness,
                 kafka_clients={name: client_id for client_id, name in kafka_client_ids(kafka_clients).items()},
+                standby_controllers=standby_controllers,
             )
         )
 

@@ -104,6 +104,10 @@ class ProcessTarget:
         """Returns whether the supervisor has such a child."""
         return self.cluster.is_running(node_id)
 
+    def is_awaited(self, node_id: NodeId) -> bool:
+        """Returns whether it has had no process in this directory."""
+        return self.cluster.is_awaited(node_id)
+
     def is_paused(self, node_id: NodeId) -> bool:
         """Returns whether it was stopped by a signal."""
         return self.cluster.is_paused(node_id)
@@ -216,7 +220,7 @@ class ProcessTarget:
         by_themselves = (
             f"node {node_id} is down by itself"
             for node_id in self.cluster.layout.node_ids
-            if not self.cluster.is_running(node_id) and node_id not in self.downed
+            if not (self.is_running(node_id) or self.is_awaited(node_id) or node_id in self.downed)
         )
         return (*self.log.faults.describe(now_s=time.monotonic()), *by_themselves)
 

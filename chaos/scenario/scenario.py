@@ -217,6 +217,7 @@ class Scenario:
         text: the file as it is.
         brokers: there are brokers 0 to ``brokers`` - 1.
         controllers: there are controllers 100 to 99 + ``controllers``.
+        standby_controllers: so many more, with the next ids, are down, and no voters.
         properties: of every node, by Kafka's names.
         protocol: what brokers of a cluster with ZooKeeper speak, and where the file says so; ``None`` for the era's.
         kafka_clients: names of the clients of Kafka that have links of their own.
@@ -252,6 +253,7 @@ class Scenario:
     requires: tuple[Requirement, ...] = ()
     zookeeper_at: int | None = None
     controllers: int = 1
+    standby_controllers: int = 0
     kafka_clients: tuple[str, ...] = ()
     applications: tuple[tuple[str, str], ...] = ()
     transactions: TransactionsPlan | None = None
@@ -265,7 +267,12 @@ class Scenario:
     @property
     def controller_ids(self) -> tuple[NodeId, ...]:
         """All controllers, ascending; of a cluster with ZooKeeper its server."""
-        return controller_ids(self.controllers)
+        return controller_ids(self.controllers + self.standby_controllers)
+
+    @property
+    def standby_ids(self) -> tuple[NodeId, ...]:
+        """Controllers that are down, and no voters, until a step starts and adds them."""
+        return self.controller_ids[self.controllers :]
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:

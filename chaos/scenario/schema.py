@@ -18,7 +18,7 @@ from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import TopicSpec
 from laststand.emulator.plan.names import ALL
-from laststand.emulator.plan.nodes import CONTROLLER_COUNTS
+from laststand.emulator.plan.nodes import CONTROLLER_COUNTS, STANDBY_CONTROLLERS_MAX
 from laststand.emulator.plan.path_words import PATH_WORD
 from laststand.emulator.plan.steps import BINDING, VERBS
 from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
@@ -46,6 +46,7 @@ def scenario_schema() -> Schema:
                     {
                         "brokers": _whole(1, BROKERS_MAX),
                         "controllers": {"enum": [*CONTROLLER_COUNTS]},
+                        "standby_controllers": _whole(0, STANDBY_CONTROLLERS_MAX),
                         PROPERTY: _ANY,
                         "properties": {"type": "object"},
                         KAFKA_CLIENTS: {"oneOf": [_list(_TEXT), {"type": "object", "additionalProperties": _TEXT}]},

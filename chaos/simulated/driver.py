@@ -32,6 +32,7 @@ class SimulatorDriver:
         self._cluster = make_cluster(
             brokers=order.scenario.brokers,
             controllers=order.scenario.controllers,
+            standby_controllers=order.scenario.standby_controllers,
             switches=order.switches,
             properties=node_properties(dict(order.properties)),
             observer=self._observer,

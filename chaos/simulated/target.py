@@ -106,6 +106,10 @@ class SimulatedTarget:
         """Returns whether a node's process runs: it has a core."""
         return self._node(node_id).core is not None
 
+    def is_awaited(self, node_id: NodeId) -> bool:
+        """Returns whether it has had no process."""
+        return self._cluster.is_awaited(node_id)
+
     def is_paused(self, node_id: NodeId) -> bool:
         """Returns whether its inputs wait."""
         return self._node(node_id).is_paused

@@ -105,6 +105,7 @@ class StandingCluster:
             ending=None,
             incarnation=self._leftovers.harnesses,
             kafka_clients=self._layout.kafka_clients,
+            standby_controllers=self._layout.standby_ids,
         )
         self._cluster = self._make_cluster()
         if order.started_as is not None:
@@ -176,7 +177,8 @@ class StandingCluster:
             )
             await self._changes.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
             if self._before is not None:
-                self._record_step(PlayedStep(action=Start(nodes=self._layout.node_ids), outcome=effective("all serve")))
+                running = tuple(node_id for node_id in self._layout.node_ids if self._cluster.is_running(node_id))
+                self._record_step(PlayedStep(action=Start(nodes=running), outcome=effective("all serve")))
             self._is_starting = False
             self._stack = stack.pop_all()
         return self

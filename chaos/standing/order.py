@@ -61,6 +61,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         kafka_clients: names of the clients of Apache Kafka that brokers serve.
         kafka_ports: where each of them reaches each broker, if somebody said so; the others have any port.
         controllers: ids are 100 and up.
+        standby_controllers: how many more, with the next ids, are down and no voters, until somebody adds them.
         started_as: the era that every node has since the cluster was started again with one, as ``node_rules`` reads
             it; ``None`` where that is the run's.
     """
@@ -81,6 +82,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     kafka_clients: tuple[str, ...] = ()
     kafka_ports: dict[str, dict[int, int]] = msgspec.field(default_factory=dict)
     controllers: int = 1
+    standby_controllers: int = 0
     started_as: str | None = None
 
     @property
@@ -101,7 +103,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def controller_ids(self) -> tuple[NodeId, ...]:
         """All controllers, ascending; of a cluster with ZooKeeper its server."""
-        return controller_ids(self.controllers)
+        return controller_ids(self.controllers + self.standby_controllers)
 
     def node_properties(self) -> NodeProperties:
         """Returns the properties, every default resolved."""
@@ -123,12 +125,14 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     def scenario_text(self) -> str:
         """Returns the cluster as a scenario without topics and workload, as its recorded plan begins."""
+        standby = {"standby_controllers": self.standby_controllers} if self.standby_controllers else {}
         clients = {"kafka_clients": list(self.kafka_clients)} if self.kafka_clients else {}
         document = {
             "name": STANDING,
             "cluster": {
                 "brokers": self.brokers,
                 "controllers": self.controllers,
+                **standby,
                 "properties": self.properties,
                 **clients,
             },
@@ -149,6 +153,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
             run=self.run or self.path.name,
             directory=self.path,
             controller_ids=self.controller_ids,
+            standby_ids=self.controller_ids[self.controllers :],
             broker_ids=self.broker_ids,
             switches=self.rules(),
             properties=tuple(self._layout_properties().items()),

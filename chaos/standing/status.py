@@ -30,7 +30,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
         role: ``controller``, ``zookeeper`` or ``broker``.
         state: of its process.
         pid: ``None`` while it is down.
-        incarnation: counts its processes from 0.
+        incarnation: counts its processes from 0; ``None`` before the first.
         address: where it listens, past the proxies.
         metrics_url: where it serves its metrics while it runs; ``None`` for a ZooKeeper server.
         broker_epoch: of its last registration; ``None`` for a controller.
@@ -42,7 +42,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     state: ProcessState
     pid: int | None
-    incarnation: int
+    incarnation: int | None
     address: str
     metrics_url: str | None
     broker_epoch: BrokerEpoch | None
@@ -193,7 +193,7 @@ def _node(target: ProcessTarget, node_id: NodeId) -> NodeStatus:
         role=layout.role_of(node_id).value,
         state="down" if child is None else "paused" if child.is_paused else "running",
         pid=None if child is None else child.pid,
-        incarnation=cluster.incarnation(node_id),
+        incarnation=None if cluster.is_awaited(node_id) else cluster.incarnation(node_id),
         address=cluster.direct_addresses()[node_id],
         metrics_url=None if metrics_address is None else layout.metrics_url(metrics_address),
         broker_epoch=None if registration is None else registration.broker_epoch,

@@ -36,6 +36,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         directory: the run's directory, absolute.
         controller_ids: the controllers, several of which are a quorum; or the ZooKeeper server in their place.
         broker_ids: all brokers.
+        standby_ids: those controllers that are no voters, and down, until somebody starts and adds them.
         switches: the rules that every node follows.
         properties: of every node, by Kafka's names.
         toxiproxy: the program, or ``None`` where no link will be broken.
@@ -51,6 +52,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     directory: Path
     controller_ids: tuple[NodeId, ...]
     broker_ids: tuple[BrokerId, ...]
+    standby_ids: tuple[NodeId, ...] = ()
     switches: Switches
     properties: tuple[tuple[str, str], ...]
     toxiproxy: Path | None

@@ -157,7 +157,8 @@ class ProcessCluster:
     async def start(self) -> None:
         """Starts every process of the cluster at once; before them the proxies, unless they run already.
 
-        Nodes that run already, because somebody else started them, are only recorded.
+        Nodes that run already, because somebody else started them, are only recorded. A standby controller that never ran
+        stays down.
 
         Raises:
             StartError: a node did not become ready.
@@ -165,7 +166,11 @@ class ProcessCluster:
         """
         if self.layout.toxiproxy is not None and self.toxiproxy is None:
             await self.start_proxies(self.layout.toxiproxy)
-        await self._start_together(self.layout.node_ids)
+        await self._start_together([node_id for node_id in self.layout.node_ids if not self.is_awaited(node_id)])
+
+    def is_awaited(self, node_id: NodeId) -> bool:
+        """Returns whether a node is a standby controller that nobody has started yet."""
+        return node_id in self.layout.standby_ids and node_id not in self._incarnations
 
     async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -353,6 +358,7 @@ class ProcessCluster:
             incarnation=incarnation,
             cluster_id=self.cluster_id,
             controller_ids=layout.controller_ids,
+            standby_ids=layout.standby_ids,
             data_dirs=(str(layout.data_directory(node_id)),),
             ledger_dir=str(layout.ledger_directory(node_id)),
             event_file=str(layout.event_file(node_id, incarnation)),

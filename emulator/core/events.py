@@ -102,6 +102,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
         ending: of the harness of a scenario: ``restore`` if it mends everything at the end, ``as_is`` if not.
         evidence_format: of a harness: ``EVIDENCE_FORMAT`` of its version; ``None`` before there was one.
         kafka_clients: of a harness: ids of the clients of Kafka that have links of their own, by their names.
+        standby_controllers: of a harness: the controllers that were no voters when the cluster was formatted.
     """
 
     role: NodeRole
@@ -114,6 +115,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     ending: str | None = None
     evidence_format: int | None = None
     kafka_clients: dict[str, NodeId] = {}
+    standby_controllers: tuple[NodeId, ...] = ()
 
 
 EVIDENCE_FORMAT: Final = 2

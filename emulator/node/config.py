@@ -121,6 +121,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         has_health_checks: whether it serves ``grpc.health.v1``.
         clock_rate_ppm: rate of its clock, in parts per million of the right one.
         interceptions: faults of single messages that are in force from the start.
+        standby_ids: those controllers that were no voters when the cluster was formatted.
     """
 
     run: str
@@ -143,6 +144,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     has_health_checks: bool = False
     clock_rate_ppm: int = NORMAL_RATE_PPM
     interceptions: tuple[InterceptionOrder, ...] = ()
+    standby_ids: tuple[NodeId, ...] = ()
 
     @property
     def controller_id(self) -> NodeId:

@@ -163,7 +163,9 @@ def _settings(
     config: NodeConfig, properties: NodeProperties, directory_id: DirectoryId, batches: Sequence[QuorumBatch]
 ) -> QuorumSettings:
     initial = tuple(
-        ReplicaKey(node_id, initial_directory_id(config.cluster_id, node_id)) for node_id in config.controller_ids
+        ReplicaKey(node_id, initial_directory_id(config.cluster_id, node_id))
+        for node_id in config.controller_ids
+        if node_id not in config.standby_ids
     )
     settings = settings_of(
         properties,

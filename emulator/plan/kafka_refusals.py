@@ -12,6 +12,7 @@ from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import (
     CLIENT,
     CONTROLLER_COUNTS,
+    STANDBY_CONTROLLERS_MAX,
     ActiveController,
     NodeRef,
     QuorumNode,
@@ -26,7 +27,7 @@ _FETCHED_METADATA: Final = f"what brokers fetch from the controller is {STREAM}"
 _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the controller"
 _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
 NO_TLS: Final = "Kafka's nodes speak no TLS here"
-_CONTROLLERS: Final = controller_ids(CONTROLLER_COUNTS[-1])
+_CONTROLLERS: Final = controller_ids(CONTROLLER_COUNTS[-1] + STANDBY_CONTROLLERS_MAX)
 _ENDS_ITSELF: Final = "a broker of Kafka ends itself when its fetch of metadata is refused"
 _ERA: Final = "a release of Apache Kafka has the rules that it has; kafka beside era names another one"
 _ELECTION: Final = "Kafka has no such election"

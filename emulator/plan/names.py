@@ -21,6 +21,7 @@ from laststand.emulator.plan.nodes import (
     CONTROLLER_COUNTS,
     GROUP_WORDS,
     NODE_NAME_RULE,
+    STANDBY_CONTROLLERS_MAX,
     ZOOKEEPER_WORD,
     ActiveController,
     DrawnFrom,
@@ -59,6 +60,8 @@ _GROUP_FORMS: Final = {
     "rack": "a rack's name",
 }
 _ROLES: Final = tuple(role.value for role in ReplicaRole)
+NO_QUORUM_TO_JOIN: Final = "a single controller is no quorum that others could join, allowed beside controllers: 3 or 5"
+"""Why a cluster has no standby controllers."""
 
 
 def read_controllers(cursor: Cursor | None) -> int:
@@ -75,12 +78,26 @@ def read_controllers(cursor: Cursor | None) -> int:
     return count
 
 
+def read_standby_controllers(cursor: Cursor | None, *, controllers: int) -> int:
+    """Returns the number of controllers that a quorum may be given later, by default none.
+
+    Raises:
+        ScenarioError: there is no quorum, or nobody has so many.
+    """
+    if cursor is None:
+        return 0
+    count = cursor.integer(low=0, high=STANDBY_CONTROLLERS_MAX)
+    if count and controllers == 1:
+        cursor.fail(NO_QUORUM_TO_JOIN)
+    return count
+
+
 class Names:
     """The names that are known so far.
 
     Args:
         brokers: how many there are.
-        controllers: likewise.
+        controllers: likewise, those that the quorum is given later among them.
         partitions: all of them.
         producers: by their names.
         kafka_clients: names of the clients of Kafka, which dial brokers and nobody else.

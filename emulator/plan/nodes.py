@@ -16,6 +16,10 @@ CONTROLLER_COUNTS: Final = (1, 3, 5)
 """Controllers of a cluster: an even number survives no more than one less."""
 
 
+STANDBY_CONTROLLERS_MAX: Final = 4
+"""Controllers that a quorum may be given later."""
+
+
 def controller_ids(count: int) -> tuple[NodeId, ...]:
     """Returns the ids of so many controllers, ascending."""
     return tuple(NodeId(CONTROLLER + index) for index in range(count))

@@ -36,8 +36,8 @@ from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
 from laststand.emulator.plan.lines import format_action, parse_action
-from laststand.emulator.plan.names import Names
-from laststand.emulator.plan.nodes import CONTROLLER_COUNTS
+from laststand.emulator.plan.names import NO_QUORUM_TO_JOIN, Names
+from laststand.emulator.plan.nodes import CONTROLLER_COUNTS, STANDBY_CONTROLLERS_MAX
 from laststand.emulator.plan.topics import PlannedTopic
 from laststand.emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
 from laststand.emulator.plan.yaml_cursor import too_long_number
@@ -93,6 +93,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         brokers: how many.
         controllers: how many; several agree on the metadata as a quorum.
+        standby_controllers: how many more are down and no voters, until somebody starts and adds them.
         era: whose rules they follow.
         switches: rules that differ from the era's, by name.
         properties: of every node, on top of ``PROPERTIES``.
@@ -102,11 +103,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     brokers: int
     controllers: int = 1
+    standby_controllers: int = 0
     era: str = DEFAULT_ERA
     switches: tuple[tuple[str, str], ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
     topics: tuple[PlannedTopic, ...]
     actions: tuple[Action, ...] = ()
+
+    @property
+    def all_controllers(self) -> int:
+        """Controllers, those that are down at first among them."""
+        return self.controllers + self.standby_controllers
 
     @property
     def length(self) -> int:
@@ -165,6 +172,8 @@ def format_plan(plan: Plan, *, comment: str = "") -> str:
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     settings = [f"{name}={value}" for name, value in (*plan.switches, *plan.properties)]
     nodes = f"brokers={plan.brokers}" + ("" if plan.controllers == 1 else f" controllers={plan.controllers}")
+    if plan.standby_controllers:
+        nodes += f" standby_controllers={plan.standby_controllers}"
     lines.append(" ".join([f"cluster {nodes} era={plan.era}", *settings]))
     for topic in plan.topics:
         replicas = ";".join("(" + ",".join(map(str, each)) + ")" for each in topic.replicas)
@@ -235,7 +244,7 @@ def _names(
 ) -> Names:
     partitions = [partition for topic in topics.values() for partition in topic.partitions]
     partitions += [partition for action in actions.values() for partition in action.new_partitions]
-    brokers, controllers = (0, 1) if cluster is None else (cluster[1].brokers, cluster[1].controllers)
+    brokers, controllers = (0, 1) if cluster is None else (cluster[1].brokers, cluster[1].all_controllers)
     return Names(brokers=brokers, controllers=controllers, partitions=partitions)
 
 
@@ -269,6 +278,7 @@ def _parse_cluster(line: str) -> Plan:
         raise ConfigError(key="cluster", value=line, expected="brokers=N") from None
     era = pairs.pop("era", DEFAULT_ERA)
     controllers = _parse_controllers(pairs.pop("controllers", "1"), era=era)
+    standby_controllers = _parse_standby_controllers(pairs.pop("standby_controllers", "0"), controllers=controllers)
     for name in pairs:
         if not is_rule(name) and not is_node_property(name):
             switches = ", ".join((*Switches.__struct_fields__, *ZOOKEEPER_RULES))
@@ -276,6 +286,7 @@ def _parse_cluster(line: str) -> Plan:
     plan = Plan(
         brokers=brokers,
         controllers=controllers,
+        standby_controllers=standby_controllers,
         era=era,
         switches=tuple((name, value) for name, value in pairs.items() if is_rule(name)),
         properties=tuple((name, value) for name, value in pairs.items() if not is_rule(name)),
@@ -298,6 +309,14 @@ def _parse_controllers(text: str, *, era: str) -> int:
         raise ConfigError(key="controllers", value=text, expected=" or ".join(map(str, CONTROLLER_COUNTS)))
     if text != "1" and is_zookeeper_era(era):
         raise ConfigError(key="controllers", value=text, expected=f"1 in era {era}, whose metadata is in ZooKeeper")
+    return int(text)
+
+
+def _parse_standby_controllers(text: str, *, controllers: int) -> int:
+    if not text.isdecimal() or int(text) > STANDBY_CONTROLLERS_MAX:
+        raise ConfigError(key="standby_controllers", value=text, expected=f"0 to {STANDBY_CONTROLLERS_MAX}")
+    if int(text) and controllers == 1:
+        raise ConfigError(key="standby_controllers", value=text, expected=f"0: {NO_QUORUM_TO_JOIN}")
     return int(text)
 
 

@@ -30,7 +30,7 @@ def refusal(action: actions.ActionTemplate, driver: DriverName) -> str | None:
 
 def find_problem(plan: Plan, action: actions.Action) -> str | None:
     """Returns why an action can never do anything in this plan; ``None`` if it can."""
-    names = Names(brokers=plan.brokers, controllers=plan.controllers, partitions=plan.partitions)
+    names = Names(brokers=plan.brokers, controllers=plan.all_controllers, partitions=plan.partitions)
     for each in plan.actions:
         names.add_partitions(each.new_partitions)
     return refusal(action, DriverName.SIMULATOR) or next(problems(action, names), None)

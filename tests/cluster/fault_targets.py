@@ -31,13 +31,19 @@ ZERO, ONE = NodeId(0), NodeId(1)
 
 @asynccontextmanager
 async def fault_target(
-    directory: Path, *, controllers: int = 1, host: NodeHost | None = None, toxiproxy: Path | None = None
+    directory: Path,
+    *,
+    controllers: int = 1,
+    standby_controllers: int = 0,
+    host: NodeHost | None = None,
+    toxiproxy: Path | None = None,
 ) -> AsyncIterator[ProcessTarget]:
     (directory / "events").mkdir()
     layout = ClusterLayout(
         run="test",
         directory=directory,
-        controller_ids=controller_ids(controllers),
+        controller_ids=controller_ids(controllers + standby_controllers),
+        standby_ids=controller_ids(controllers + standby_controllers)[controllers:],
         broker_ids=(BrokerId(ZERO), BrokerId(ONE)),
         switches=Switches(),
         properties=(

@@ -17,6 +17,7 @@ from laststand.emulator.core import admin_messages
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.quorum.settings import initial_directory_id
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.metadata_journal import DIRECTORY
 from laststand.emulator.plan import actions
@@ -120,6 +121,28 @@ async def test_a_voter_is_removed_and_added_while_it_runs_and_after_it_was_down(
         assert added.directory_id != removed.directory_id, "it is another disk"
         with pytest.raises(VoterError, match="expected a voter"):
             await remove_voter(admin, leader, "another-disk")
+
+
+async def test_a_controller_that_was_not_there_takes_the_place_of_one_that_is_gone(tmp_path: Path) -> None:
+    gone, added = NodeId(102), NodeId(103)
+    async with fault_target(tmp_path, controllers=3, standby_controllers=1) as target, admin_of(target) as admin:
+        assert target.cluster.is_awaited(added)
+        assert target.in_force() == (), "nobody misses it"
+        assert (await execute(target, actions.Kill(nodes=(gone,)))).bit
+        await remove_voter(admin, gone)
+        await execute(target, actions.Start(nodes=(added,)))
+        key = await add_voter(admin, added)
+        found = await admin.describe_quorum()
+        assert [voter.key.node_id for voter in found.voters] == [100, 101, 103]
+        first = target.image.controller_id
+        assert first is not None
+        assert (await execute(target, actions.Kill(nodes=(first,)))).bit
+        await successor(target, first)
+        committed = await target.committed_end()
+
+    kept = [batch for batch in log_of(tmp_path, added) if batch.end_offset <= committed]
+    assert kept[-1].end_offset == committed, "one of two voters that are left has everything, and so the other"
+    assert key.directory_id == initial_directory_id(target.cluster.cluster_id, added)
 
 
 @asynccontextmanager

@@ -70,6 +70,33 @@ class Story:
         assert self.simulation.outcome().findings == (), self.simulation.outcome().findings[0].sentence
 
 
+def test_a_controller_that_was_not_there_is_added_and_counts() -> None:
+    story = Story("standby_controllers=1")
+    lost, added, brokers = NodeId(102), NodeId(103), (NodeId(0), NodeId(1))
+    story.wait(1_000)
+    assert story.cluster.metadata_nodes[added].core is None
+    story.play(actions.Kill(nodes=(lost,)), actions.RemoveVoter(node=lost), actions.Start(nodes=(added,)))
+    story.wait(500)
+    assert story.cluster.metadata_nodes[added].committed_end_offset == story.cluster.committed_end_offset
+    story.play(actions.AddVoter(node=added))
+    story.wait(500)
+    first = story.active
+    story.play(actions.Kill(nodes=(first,)))
+    assert story.cluster.run_until(lambda: story.active != first, within_ms=5_000), "two of 100, 101 and 103 elect"
+    story.play(actions.Kill(nodes=(NodeId(2),)))
+    assert story.cluster.run_until(
+        lambda: set(story.cluster.image.partitions[story.partition].isr) == set(brokers), within_ms=5_000
+    ), "and commit"
+    story.finish()
+
+
+def test_a_controller_that_nobody_starts_stays_down_and_keeps_nobody_waiting() -> None:
+    story = Story("standby_controllers=2")
+    story.fail_over()
+    story.finish()
+    assert [story.cluster.is_awaited(node) for node in story.cluster.metadata_nodes] == [False] * 3 + [True] * 2
+
+
 def test_leaders_serve_on_while_controllers_fail_over() -> None:
     story = Story()
     first = story.active

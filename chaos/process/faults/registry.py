@@ -43,4 +43,8 @@ async def execute(target: ProcessTarget, action: actions.Action) -> actions.Outc
     executor = EXECUTORS.get(type(action))
     if executor is None:
         raise NotPlayableError(f"{actions.spec_of(action).verb} cannot be played on processes")
+    if isinstance(action, actions.OnNodes) and not isinstance(action, actions.Start):
+        awaited = [node_id for node_id in action.nodes if target.cluster.is_awaited(node_id)]
+        if awaited:
+            return actions.no_op(f"controller {awaited[0]} was not started yet")
     return await executor(target, action)

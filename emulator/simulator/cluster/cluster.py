@@ -111,6 +111,9 @@ class SimulatedCluster:
     apis_left_unanswered: ClassVar[frozenset[str]] = frozenset()
     """Requests that a node may take and forget: whoever sent them gives them up in the end."""
 
+    standby_ids: tuple[NodeId, ...] = ()
+    """Controllers that are down, and no voters, until somebody starts and adds them."""
+
     is_mended_by_restarts: ClassVar[bool] = False
     """A healed cluster may need its brokers restarted before it settles."""
 
@@ -183,7 +186,8 @@ class SimulatedCluster:
         if attach is not None:
             attach(self)
         for metadata_node in self.metadata_nodes.values():
-            self.processes.start_controller(metadata_node)
+            if metadata_node.node_id not in self.standby_ids:
+                self.processes.start_controller(metadata_node)
 
     # --- What kind of cluster it is ---------------------------------------------------------------------------------
 
@@ -235,6 +239,7 @@ class SimulatedCluster:
                 wall_time_ns=0,
                 driver=DriverName.SIMULATOR.value,
                 evidence_format=events.EVIDENCE_FORMAT,
+                standby_controllers=self.standby_ids,
             )
         )
 
@@ -244,6 +249,10 @@ class SimulatedCluster:
     def own_batches(self) -> Mapping[int, bytes]:
         """The batches that brokers made themselves, by checksum."""
         return self._broker_effects.contents
+
+    def is_awaited(self, node_id: NodeId) -> bool:
+        """Returns whether a node is a standby controller that nobody has started yet."""
+        return node_id in self.standby_ids and self.metadata_nodes[node_id].incarnation < 0
 
     @property
     def settling_ms(self) -> int:

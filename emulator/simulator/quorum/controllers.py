@@ -37,6 +37,7 @@ class ControllersCluster(SimulatedCluster):
 
     Args:
         controllers: how many.
+        standby_controllers: how many more are down, and no voters, until somebody starts and adds them.
         cluster: the other arguments, as of ``SimulatedCluster``.
 
     Attributes:
@@ -46,17 +47,19 @@ class ControllersCluster(SimulatedCluster):
 
     has_quorum = True
 
-    def __init__(self, *, controllers: int, **cluster: Any) -> None:
-        self._controller_ids = controller_ids(controllers)
+    def __init__(self, *, controllers: int, standby_controllers: int = 0, **cluster: Any) -> None:
+        self._controller_ids = controller_ids(controllers + standby_controllers)
+        self.standby_ids = self._controller_ids[controllers:]
         super().__init__(**cluster)
 
     # --- What kind of cluster it is ---------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         disks = {node_id: DirectoryId(f"disk-{node_id}") for node_id in self._controller_ids}
-        initial = tuple(ReplicaKey(node_id, disk) for node_id, disk in disks.items())
+        keys = tuple(ReplicaKey(node_id, disk) for node_id, disk in disks.items())
+        initial = tuple(key for key in keys if key.node_id not in self.standby_ids)
         self.controllers: dict[NodeId, QuorumControllerNode] = {}
-        for key in initial:
+        for key in keys:
             settings = settings_of(
                 self.properties, key=key, cluster_id=CLUSTER_ID, rules=self.switches, initial=initial
             )
@@ -161,7 +164,7 @@ class ControllersCluster(SimulatedCluster):
         disturbed = {(channel.source, channel.target) for channel in (*network.held, *network.interferences)}
         return (
             self.metadata_node.served_epoch is not None
-            and all(self.runs_soundly(node) for node in nodes.values())
+            and all(self.runs_soundly(node) or self.is_awaited(node.node_id) for node in nodes.values())
             and not any(network.is_blocked(link) or link in network.latencies or link in disturbed for link in links)
             and not any(sync_channel(node_id) in network.held for node_id in nodes)
         )

@@ -140,7 +140,7 @@ def write_evidence(
         if node.disk.is_clean:
             (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
     for controller in cluster.metadata_nodes.values():
-        if isinstance(controller, QuorumControllerNode):
+        if isinstance(controller, QuorumControllerNode) and not cluster.is_awaited(controller.node_id):
             data = directory / "nodes" / str(controller.node_id) / "data" / _METADATA
             data.mkdir(parents=True)
             (data / _LOG_FILE).write_bytes(log_content(_as_kafka_writes(controller.disk.batches)))

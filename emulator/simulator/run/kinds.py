@@ -29,6 +29,7 @@ def make_cluster(
     *,
     brokers: int,
     controllers: int = 1,
+    standby_controllers: int = 0,
     switches: Switches,
     properties: NodeProperties,
     observer: Observer | None = None,
@@ -36,7 +37,8 @@ def make_cluster(
     attach: Callable[[SimulatedCluster], None] | None = None,
 ) -> SimulatedCluster:
     """Returns a cluster that follows these rules; arguments as of ``SimulatedCluster``."""
-    kind = _CLUSTERS[switches.kind] if controllers == 1 else partial(ControllersCluster, controllers=controllers)
+    several = partial(ControllersCluster, controllers=controllers, standby_controllers=standby_controllers)
+    kind = _CLUSTERS[switches.kind] if controllers == 1 else several
     return kind(
         brokers=brokers,
         switches=switches,

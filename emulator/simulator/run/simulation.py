@@ -140,6 +140,7 @@ class Simulation:
         self.cluster = make_cluster(
             brokers=plan.brokers,
             controllers=plan.controllers,
+            standby_controllers=plan.standby_controllers,
             switches=self._rules,
             properties=plan.node_properties(),
             observer=self.oracle if journal is None else _OracleAndJournal(self.oracle, journal),
@@ -257,7 +258,8 @@ class Simulation:
         heal_and_record(cluster)
         cluster.network.expired.clear()
         for controller in cluster.metadata_nodes.values():
-            cluster.processes.start_controller(controller)
+            if not cluster.is_awaited(controller.node_id):
+                cluster.processes.start_controller(controller)
             cluster.processes.set_clock_rate(controller, NORMAL_RATE_PPM)
             cluster.processes.resume(controller)
         for broker_id, node in cluster.nodes.items():

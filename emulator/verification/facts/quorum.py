@@ -93,7 +93,7 @@ class Quorum:
 
     @cached_property
     def controllers(self) -> frozenset[int]:
-        """All controllers."""
+        """All controllers that ever ran."""
         started = self._table.of(events.NodeStarted)
         return frozenset(each.node for each in started if each.event.role is NodeRole.CONTROLLER)
 
@@ -103,7 +103,7 @@ class Quorum:
 
         The harness asks for a controller to be added only once its log has what is committed: from then on a disk that
         was replaced counts again. Where nobody asks, as with static voters, it never does. Who was removed from the
-        voters counts neither way.
+        voters, or not added yet, counts neither way.
         """
         by_harness: list[CollectedEvent[events.FaultInjected | events.OrderGiven]] = [
             *self._table.of(events.FaultInjected),
@@ -111,6 +111,8 @@ class Quorum:
         ]
         lost: set[int] = set()
         removed: set[int] = set()
+        for started in self._table.of(events.NodeStarted):
+            removed.update(started.event.standby_controllers)
         for each in sorted(by_harness, key=place_of):
             match each.event:
                 case events.FaultInjected(fault=fault, nodes=nodes) if fault == NEW_DISK:

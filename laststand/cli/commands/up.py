@@ -15,7 +15,7 @@ from laststand.cli.output.output import Output, json_option
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import DEFAULT_STORE
 from laststand.cli.standing.launching import launch_and_report, start_again
-from laststand.emulator.plan.nodes import CONTROLLER_COUNTS
+from laststand.emulator.plan.nodes import CONTROLLER_COUNTS, STANDBY_CONTROLLERS_MAX
 from laststand.emulator.plan.path_words import LATEST, PATH_WORD_RULE, is_path_word
 
 _SEED_BITS: Final = 31
@@ -33,6 +33,13 @@ _PORT_MAX: Final = 65_535
     default="1",
     show_default=True,
     help="How many; several agree on the metadata as a quorum.",
+)
+@click.option(
+    "--standby-controllers",
+    type=click.IntRange(min=0, max=STANDBY_CONTROLLERS_MAX),
+    default=0,
+    metavar="N",
+    help="So many more are down, and no voters, until laststand metadata-quorum add starts one and makes it a voter.",
 )
 @click.option("--name", metavar="NAME", help="A name, which works wherever a directory does.")
 @click.option(
@@ -88,6 +95,7 @@ _PORT_MAX: Final = 65_535
 def up(
     brokers: int,
     controllers: str,
+    standby_controllers: int,
     name: str | None,
     again: Path | None,
     ports: str | None,
@@ -126,6 +134,7 @@ def up(
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.node.config import zookeeper_config
     from laststand.emulator.plan.drivers import DriverName
+    from laststand.emulator.plan.names import NO_QUORUM_TO_JOIN
     from laststand.emulator.plan.nodes import KAFKA, check_kafka_clients
     from laststand.emulator.plan.overrides import parse_overrides
     from laststand.emulator.plan.unsupported_properties import tls_refusal, voters_refusal
@@ -143,7 +152,9 @@ def up(
     zookeeper_for((era,), host)
     if controllers != "1" and is_zookeeper_era(era):
         raise UserError(f"--era {era} excludes --controllers {controllers}: its metadata is in ZooKeeper")
-    if (no_voters := voters_refusal(properties, int(controllers))) is not None:
+    if standby_controllers and controllers == "1":
+        raise UserError(f"--standby-controllers {standby_controllers}: {NO_QUORUM_TO_JOIN}")
+    if (no_voters := voters_refusal(properties, int(controllers) + standby_controllers)) is not None:
         raise UserError(f"--controllers {controllers}: {no_voters}")
     if is_zookeeper_era(era):
         for refused in property_refusals(node_properties(properties)):
@@ -179,6 +190,7 @@ def up(
         directory=str(directory),
         brokers=brokers,
         controllers=int(controllers),
+        standby_controllers=standby_controllers,
         era=era,
         switches=plain_switches(rules),
         zookeeper=zookeeper_config(rules),

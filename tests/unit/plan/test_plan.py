@@ -33,6 +33,17 @@ def test_a_plan_with_several_controllers_there_and_back() -> None:
     assert find_problem(plan, actions.Kill(nodes=(NodeId(103),))) is not None
 
 
+def test_a_plan_with_controllers_that_come_later_there_and_back() -> None:
+    text = (
+        "cluster brokers=3 controllers=3 standby_controllers=1 era=kip-966\ntopic t replicas=(0,1,2)\nadd-voter 103\n"
+    )
+    plan = parse_plan(text)
+    assert format_plan(plan) == text
+    assert read_plan_yaml(Path("plan.yaml"), format_plan_yaml(plan, name="quorum")) == plan
+    assert find_problem(plan, actions.Start(nodes=(NodeId(103),))) is None
+    assert find_problem(plan, actions.Start(nodes=(NodeId(104),))) is not None
+
+
 def test_comments_may_be_indented_or_follow() -> None:
     text = PLAN.replace("wait 5", "  # a while\n wait 5  # not long").replace("kill 1", "kill 1 #")
     assert parse_plan(text) == parse_plan(PLAN)
@@ -88,6 +99,14 @@ def test_a_partition_that_a_step_adds_may_be_named_by_later_steps() -> None:
         (
             "cluster brokers=3 controllers=3 era=kafka-2.6-zk\ntopic t replicas=(0)\n",
             "line 1: controllers=3 is not allowed; expected 1 in era kafka-2.6-zk, whose metadata is in ZooKeeper",
+        ),
+        (
+            "cluster brokers=3 standby_controllers=1\ntopic t replicas=(0)\n",
+            "line 1: standby_controllers=1 is not allowed; expected 0: a single controller is no quorum",
+        ),
+        (
+            "cluster brokers=3 controllers=3 standby_controllers=5\ntopic t replicas=(0)\n",
+            "line 1: standby_controllers=5 is not allowed; expected 0 to 4",
         ),
     ],
 )

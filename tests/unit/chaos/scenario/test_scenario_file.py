@@ -389,6 +389,11 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps:\n  - kill: {{node: leder}}\n", 6, "did you mean 'leader'?"),
         (f"{HEAD}steps:\n  - kill: {{node: 101}}\n", 6, "no node 101"),
         (f"{HEAD.replace('brokers: 3', 'brokers: 3, controllers: 2')}steps:\n  - heal: all\n", 2, "allowed: 1, 3, 5"),
+        (
+            f"{HEAD.replace('brokers: 3', 'brokers: 3, standby_controllers: 1')}steps:\n  - heal: all\n",
+            2,
+            "is no quorum",
+        ),
         (f"{HEAD}steps:\n  - expire: {{node: active-controller}}\n", 6, "must be a broker"),
         (f"{HEAD}steps:\n  - kill: {{node: follower(controllers)}}\n", 6, "no node 'follower(controllers)'"),
         (f"{HEAD}steps:\n  - replace_disk: {{node: leader(controllers)}}\n", 6, "must be a broker"),
