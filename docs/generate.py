@@ -46,6 +46,7 @@ from laststand.emulator.plan import actions, external_refusals, kafka_refusals
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.fields import AnyField
 from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import STANDBY_CONTROLLERS_MAX
 from laststand.emulator.plan.steps import VERBS
 from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
 from laststand.emulator.verification.rules import checks
@@ -240,6 +241,18 @@ CLUSTER_KEYS: Final = (
         "1, 3 or 5",
         "1",
         "Ids are 100 and on. Several are a [quorum](quorum.md).",
+    ),
+    (
+        "standby_controllers",
+        f"whole number, 0 to {STANDBY_CONTROLLERS_MAX}",
+        "0",
+        "So many more, with the next ids, are down and no voters, until steps start and add them (`add_voter`).",
+    ),
+    (
+        "combined",
+        "`true` or `false`",
+        "`false`",
+        "Whether controller 100 shares a process with broker 0, and so on: [combined mode](quorum.md#combined-mode).",
     ),
     ("properties", "mapping", "", "[Properties](properties.md) of every node."),
     (

@@ -110,6 +110,10 @@ class ExternalTarget:
         """Returns False: there is no standby controller."""
         return False
 
+    def together(self, node_id: NodeId) -> tuple[NodeId, ...]:
+        """Returns the node alone: what shares its process is not known."""
+        return (node_id,)
+
     def is_paused(self, node_id: NodeId) -> bool:
         """Returns whether a step has paused it."""
         return node_id in self._paused

@@ -13,6 +13,7 @@ def cluster_plan(scenario: Scenario) -> Plan:
         brokers=scenario.brokers,
         controllers=scenario.controllers,
         standby_controllers=scenario.standby_controllers,
+        combined=scenario.combined,
         properties=tuple((name, value) for name, value in scenario.properties if name not in PROPERTIES),
         topics=scenario.topics,
     )

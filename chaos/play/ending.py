@@ -88,11 +88,11 @@ def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[actions.Acti
     """Yields the actions that heal links and restart processes."""
     if target.has_broken_links:
         yield actions.HealAll()
-    for node_id in node_ids:
-        if target.is_paused(node_id):
-            yield actions.Resume(nodes=(node_id,))
-        elif not target.is_running(node_id) and not target.is_awaited(node_id):
-            yield actions.Start(nodes=(node_id,))
+    for machine in dict.fromkeys(target.together(node_id) for node_id in node_ids):
+        if target.is_paused(machine[0]):
+            yield actions.Resume(nodes=machine)
+        elif not target.is_running(machine[0]) and not target.is_awaited(machine[0]):
+            yield actions.Start(nodes=machine)
 
 
 def settled(image: MetadataImage) -> Observation:

@@ -103,6 +103,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
         refused.append(f"controllers: {scenario.controllers} of them do not play on a cluster that somebody else runs")
     if scenario.standby_controllers and driver is DriverName.KAFKA:
         refused.append("standby_controllers: nobody adds voters to Apache Kafka here")
+    if scenario.combined and driver not in (DriverName.PROCESS, DriverName.SIMULATOR):
+        refused.append("combined: controllers share processes with brokers only with --driver process or simulator")
     if (no_voters := voters_refusal(dict(properties), len(scenario.controller_ids))) is not None:
         refused.append(f"controllers: {no_voters}")
     if scenario.kafka_clients and driver not in (DriverName.PROCESS, DriverName.DOCKER):

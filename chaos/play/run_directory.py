@@ -160,6 +160,8 @@ def write_cluster_file(
     }
     if layout.standby_ids:
         document["standby_controllers"] = [int(controller) for controller in layout.standby_ids]
+    if layout.combined:
+        document["combined"] = True
     if duration_s is not None:
         document["duration_s"] = round(duration_s, 3)
     if metrics:

@@ -81,6 +81,7 @@ class RunOrder:
             directory=self.directory,
             controller_ids=self.scenario.controller_ids,
             standby_ids=self.scenario.standby_ids,
+            combined=self.scenario.combined,
             broker_ids=self.scenario.broker_ids,
             switches=self.switches,
             properties=tuple(properties.items()),

@@ -55,6 +55,10 @@ class Target(Protocol):
         """Returns whether a node is a standby controller that no step has started yet."""
         ...
 
+    def together(self, node_id: NodeId) -> tuple[NodeId, ...]:
+        """Returns all nodes of a node's process: in combined mode a broker and its controller."""
+        ...
+
     def is_paused(self, node_id: NodeId) -> bool:
         """Returns whether a node's process stands still."""
         ...

@@ -43,14 +43,14 @@ def _note_stopped(target: ProcessTarget, ends: Mapping[NodeId, ProcessEnd | None
 def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: ProcessEnd) -> str:
     """Records that a process ended unexpectedly, or failed while stopping; returns a description."""
     if name.isdigit():
-        node_id = NodeId(int(name))
-        log.ended(
-            node_id,
-            cluster.incarnation(node_id),
-            events.IncarnationEnd.UNEXPECTED,
-            exit_code=end.exit_code,
-            metadata_offset=None,
-        )
+        for node_id in cluster.layout.machine_of(NodeId(int(name))):
+            log.ended(
+                node_id,
+                cluster.incarnation(node_id),
+                events.IncarnationEnd.UNEXPECTED,
+                exit_code=end.exit_code,
+                metadata_offset=None,
+            )
     if end.explanation is not None:
         return f"process {name}: {end.explanation}"
     if end.exit_code is None:

@@ -26,6 +26,7 @@ from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, Nod
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.faults import fault_events
+from laststand.emulator.plan.machines import on_machines
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.orders import is_order, order_given
@@ -73,6 +74,7 @@ class ProcessTarget:
     annotations: Annotations
     execute: Execute
     downed: dict[NodeId, str] = field(default_factory=dict)
+    _noted_ends: dict[NodeId, int] = field(default_factory=dict)
 
     @property
     def cause_id(self) -> CauseId:
@@ -107,6 +109,10 @@ class ProcessTarget:
     def is_awaited(self, node_id: NodeId) -> bool:
         """Returns whether it has had no process in this directory."""
         return self.cluster.is_awaited(node_id)
+
+    def together(self, node_id: NodeId) -> tuple[NodeId, ...]:
+        """Returns those of its process, as the layout says."""
+        return self.cluster.layout.machine_of(node_id)
 
     def is_paused(self, node_id: NodeId) -> bool:
         """Returns whether it was stopped by a signal."""
@@ -156,6 +162,7 @@ class ProcessTarget:
         if isinstance(action, actions.Member):
             self.client.do_as_member(action)
             return actions.effective("sent")
+        action = on_machines(action, self.together)
         links = self.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()
@@ -232,14 +239,13 @@ class ProcessTarget:
         self, node_id: NodeId, end: events.IncarnationEnd, process_end: ProcessEnd, committed: MetadataOffset
     ) -> None:
         """Records the end of a node's process as planned; an unplanned one was recorded when it happened."""
-        if process_end.cause in (EndCause.STOPPED, EndCause.KILLED):
-            self.log.ended(
-                node_id,
-                self.cluster.incarnation(node_id),
-                end,
-                exit_code=process_end.exit_code,
-                metadata_offset=committed,
-            )
+        if process_end.cause not in (EndCause.STOPPED, EndCause.KILLED):
+            return
+        for each in self.together(node_id):
+            incarnation = self.cluster.incarnation(each)
+            if self._noted_ends.get(each) != incarnation:
+                self._noted_ends[each] = incarnation
+                self.log.ended(each, incarnation, end, exit_code=process_end.exit_code, metadata_offset=committed)
 
     async def take_down(
         self,
@@ -264,6 +270,6 @@ class ProcessTarget:
         committed = await self.committed_end()
         for node_id, process_end in zip(nodes, ends, strict=True):
             if process_end is not None:
-                self.downed[node_id] = fault
+                self.downed.update(dict.fromkeys(self.together(node_id), fault))
                 self.note_end(node_id, recorded_as, process_end, committed)
         return [process_end for process_end in ends if process_end is not None]

@@ -104,6 +104,8 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
         return (f"{PROPERTY}={unanswered} is newer than the release of {era}",)
     if scenario.controllers > 1 and is_zookeeper_era(era):
         return (f"controllers: {scenario.controllers} have no place in era {era}, whose metadata is in ZooKeeper",)
+    if scenario.combined and is_zookeeper_era(era):
+        return (f"combined: era {era} has no controllers that share a process with brokers",)
     return tuple(
         f"{each.source} (line {each.line}) requires {_wanted(each)}, and {_found(each, era, have.get(each.name))}"
         for each in scenario.requires

@@ -218,6 +218,7 @@ class Scenario:
         brokers: there are brokers 0 to ``brokers`` - 1.
         controllers: there are controllers 100 to 99 + ``controllers``.
         standby_controllers: so many more, with the next ids, are down, and no voters.
+        combined: controller 100 shares a process with broker 0, and so on.
         properties: of every node, by Kafka's names.
         protocol: what brokers of a cluster with ZooKeeper speak, and where the file says so; ``None`` for the era's.
         kafka_clients: names of the clients of Kafka that have links of their own.
@@ -254,6 +255,7 @@ class Scenario:
     zookeeper_at: int | None = None
     controllers: int = 1
     standby_controllers: int = 0
+    combined: bool = False
     kafka_clients: tuple[str, ...] = ()
     applications: tuple[tuple[str, str], ...] = ()
     transactions: TransactionsPlan | None = None

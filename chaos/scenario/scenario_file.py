@@ -46,7 +46,7 @@ from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, 
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, parse_ibps
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import GROUP_NAME, milliseconds, read_enum
-from laststand.emulator.plan.names import Names, read_controllers, read_standby_controllers
+from laststand.emulator.plan.names import Names, read_combined, read_controllers, read_standby_controllers
 from laststand.emulator.plan.nodes import check_kafka_clients
 from laststand.emulator.plan.overrides import parse_overrides
 from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_name
@@ -138,6 +138,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             controllers = read_controllers(cluster.optional("controllers"))
             standby = cluster.optional("standby_controllers")
             standby_controllers = read_standby_controllers(standby, controllers=controllers)
+            combined = read_combined(cluster.optional("combined"), brokers=brokers, controllers=controllers)
             node_cursor, protocol_cursor = cluster.optional("properties"), cluster.optional(PROPERTY)
             clients_cursor = cluster.optional(KAFKA_CLIENTS)
         kafka_clients, applications = ((), ()) if clients_cursor is None else _kafka_clients(clients_cursor)
@@ -169,6 +170,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             brokers=brokers,
             controllers=controllers,
             standby_controllers=standby_controllers,
+            combined=combined,
             properties=properties,
             protocol=None if protocol_cursor is None else _protocol(protocol_cursor),
             topics=topics,

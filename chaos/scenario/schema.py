@@ -47,6 +47,7 @@ def scenario_schema() -> Schema:
                         "brokers": _whole(1, BROKERS_MAX),
                         "controllers": {"enum": [*CONTROLLER_COUNTS]},
                         "standby_controllers": _whole(0, STANDBY_CONTROLLERS_MAX),
+                        "combined": {"type": "boolean"},
                         PROPERTY: _ANY,
                         "properties": {"type": "object"},
                         KAFKA_CLIENTS: {"oneOf": [_list(_TEXT), {"type": "object", "additionalProperties": _TEXT}]},

@@ -33,6 +33,7 @@ class SimulatorDriver:
             brokers=order.scenario.brokers,
             controllers=order.scenario.controllers,
             standby_controllers=order.scenario.standby_controllers,
+            combined=order.scenario.combined,
             switches=order.switches,
             properties=node_properties(dict(order.properties)),
             observer=self._observer,

@@ -19,6 +19,7 @@ from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, Nod
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.faults import fault_events
+from laststand.emulator.plan.machines import on_machines
 from laststand.emulator.simulator.actions.performer import perform
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, MetadataNode
@@ -110,6 +111,10 @@ class SimulatedTarget:
         """Returns whether it has had no process."""
         return self._cluster.is_awaited(node_id)
 
+    def together(self, node_id: NodeId) -> tuple[NodeId, ...]:
+        """Returns those of its process."""
+        return self._cluster.machine_of(node_id)
+
     def is_paused(self, node_id: NodeId) -> bool:
         """Returns whether its inputs wait."""
         return self._node(node_id).is_paused
@@ -173,6 +178,7 @@ class SimulatedTarget:
             with cores_at_work():
                 self._clients.produce(action.producer, action.partition, action.records)
             return actions.effective("sent")
+        action = on_machines(action, self.together)
         before = self._cluster.committed_end_offset
         broken = [Link(*link) for link in self._cluster.network.broken]
         begun_ns = self._cluster.event_log.now_ns

@@ -62,6 +62,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         kafka_ports: where each of them reaches each broker, if somebody said so; the others have any port.
         controllers: ids are 100 and up.
         standby_controllers: how many more, with the next ids, are down and no voters, until somebody adds them.
+        combined: whether controller 100 shares a process with broker 0, and so on.
         started_as: the era that every node has since the cluster was started again with one, as ``node_rules`` reads
             it; ``None`` where that is the run's.
     """
@@ -83,6 +84,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     kafka_ports: dict[str, dict[int, int]] = msgspec.field(default_factory=dict)
     controllers: int = 1
     standby_controllers: int = 0
+    combined: bool = False
     started_as: str | None = None
 
     @property
@@ -126,6 +128,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     def scenario_text(self) -> str:
         """Returns the cluster as a scenario without topics and workload, as its recorded plan begins."""
         standby = {"standby_controllers": self.standby_controllers} if self.standby_controllers else {}
+        combined = {"combined": True} if self.combined else {}
         clients = {"kafka_clients": list(self.kafka_clients)} if self.kafka_clients else {}
         document = {
             "name": STANDING,
@@ -133,6 +136,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
                 "brokers": self.brokers,
                 "controllers": self.controllers,
                 **standby,
+                **combined,
                 "properties": self.properties,
                 **clients,
             },
@@ -154,6 +158,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
             directory=self.path,
             controller_ids=self.controller_ids,
             standby_ids=self.controller_ids[self.controllers :],
+            combined=self.combined,
             broker_ids=self.broker_ids,
             switches=self.rules(),
             properties=tuple(self._layout_properties().items()),

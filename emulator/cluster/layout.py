@@ -23,7 +23,7 @@ from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import CLIENT_ID, BrokerId, ClusterKind, NodeId, NodeRole, kafka_client_ids
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.nodes import CONTROLLER, machine_of
 from laststand.emulator.rpc.certificates import FOLDER, HARNESS
 from laststand.emulator.storage.line_file import line_files
 
@@ -37,6 +37,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         controller_ids: the controllers, several of which are a quorum; or the ZooKeeper server in their place.
         broker_ids: all brokers.
         standby_ids: those controllers that are no voters, and down, until somebody starts and adds them.
+        combined: whether controller 100 shares a process with broker 0, and so on.
         switches: the rules that every node follows.
         properties: of every node, by Kafka's names.
         toxiproxy: the program, or ``None`` where no link will be broken.
@@ -53,6 +54,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     controller_ids: tuple[NodeId, ...]
     broker_ids: tuple[BrokerId, ...]
     standby_ids: tuple[NodeId, ...] = ()
+    combined: bool = False
     switches: Switches
     properties: tuple[tuple[str, str], ...]
     toxiproxy: Path | None
@@ -81,6 +83,12 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     def role_of(self, node_id: NodeId) -> NodeRole:
         """Returns a node's role: broker, controller or ZooKeeper server."""
         return self.kind.metadata_role if node_id in self.controller_ids else NodeRole.BROKER
+
+    def machine_of(self, node_id: NodeId) -> tuple[NodeId, ...]:
+        """Returns all nodes of a node's process; it is named after the first, a broker where there is one."""
+        if not self.combined:
+            return (node_id,)
+        return machine_of(node_id, controllers=len(self.controller_ids) - len(self.standby_ids))
 
     def is_zookeeper(self, node_id: NodeId) -> bool:
         """Returns whether a node is a ZooKeeper server."""

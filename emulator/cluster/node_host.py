@@ -11,12 +11,13 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
-from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec, Readiness
+from laststand.emulator.cluster.child import STOP_TIMEOUT_S, ProcessEnd, ProcessSpec, Readiness
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
 from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.toxiproxy_build import check_asks_for_token
+from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.module_command import module_command
 from laststand.emulator.node.module_names import modules_of
@@ -258,24 +259,40 @@ class LocalHost:
                     imports=self._imports(node_id),
                     stderr_path=self._layout.node_log(node_id),
                     readiness=Readiness.REPORTED,
+                    stop_timeout_s=self._stop_timeout_s(node_id),
                 )
             )
 
     def _imports(self, node_id: NodeId) -> tuple[str, ...]:
-        return modules_of(
-            self._layout.role_of(node_id),
-            has_zookeeper=self._layout.is_zookeeper(self._layout.controller_id),
-            has_metrics=self._layout.metrics,
-            has_kafka=bool(self._layout.kafka_clients),
+        return tuple(
+            name
+            for each in self._layout.machine_of(node_id)
+            for name in modules_of(
+                self._layout.role_of(each),
+                has_zookeeper=self._layout.is_zookeeper(self._layout.controller_id),
+                has_metrics=self._layout.metrics,
+                has_kafka=bool(self._layout.kafka_clients),
+            )
         )
+
+    def _stop_timeout_s(self, node_id: NodeId) -> float:
+        """Returns how long a process may take to stop: where controllers stop with brokers, the last ones hear nobody.
+
+        A broker then gives up after a session.
+        """
+        if len(self._layout.machine_of(node_id)) == 1:
+            return STOP_TIMEOUT_S
+        properties = node_properties(dict(self._layout.properties))
+        return STOP_TIMEOUT_S + properties.broker_session_timeout_ms / 1000
 
     @contextmanager
     def _ports_lent(self, node_id: NodeId) -> Iterator[None]:
         """Lets a node that starts have its ports, which nobody can take while it is down."""
         with ExitStack() as lent:
             for ports in (self._ports, self._metrics_ports):
-                if node_id in ports:
-                    lent.enter_context(ports[node_id].lent())
+                for each in self._layout.machine_of(node_id):
+                    if each in ports:
+                        lent.enter_context(ports[each].lent())
             for link, port in self._kafka_ports.items():
                 if link.target == node_id:
                     lent.enter_context(port.lent())

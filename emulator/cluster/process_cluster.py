@@ -174,7 +174,7 @@ class ProcessCluster:
 
     async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for node_id in node_ids:
+            for node_id in dict.fromkeys(self.layout.machine_of(node_id)[0] for node_id in node_ids):
                 if self.is_running(node_id):
                     self._note_running(node_id)
                 else:
@@ -218,24 +218,32 @@ class ProcessCluster:
     async def start_node(self, node_id: NodeId) -> int:
         """Starts the next incarnation of a node that is down, waits until it listens, and returns its number.
 
+        Who shares its process is started with it.
+
         Raises:
             StartError: it did not become ready.
             InvariantError: it runs.
         """
-        incarnation = self._incarnations.get(node_id, -1) + 1
-        self.layout.node_directory(node_id).mkdir(parents=True, exist_ok=True)
-        self.layout.event_file(node_id, incarnation).parent.mkdir(exist_ok=True)
-        arguments = self._configure(node_id, incarnation) if self.configures_nodes else ()
-        self._incarnations[node_id] = incarnation
-        self._on_start(node_id, incarnation, self.own_rules(node_id))
-        await self._host.start(node_id, arguments)
-        return incarnation
+        machine = self.layout.machine_of(node_id)
+        incarnations = {each: self._incarnations.get(each, -1) + 1 for each in machine}
+        for each, incarnation in incarnations.items():
+            self.layout.node_directory(each).mkdir(parents=True, exist_ok=True)
+            self.layout.event_file(each, incarnation).parent.mkdir(exist_ok=True)
+        arguments = self._configure(incarnations) if self.configures_nodes else ()
+        self._incarnations.update(incarnations)
+        for each, incarnation in incarnations.items():
+            self._on_start(each, incarnation, self.own_rules(each))
+        await self._host.start(machine[0], arguments)
+        return incarnations[node_id]
 
-    def _configure(self, node_id: NodeId, incarnation: int) -> tuple[str, ...]:
-        """Writes a process's configuration, and returns its arguments."""
-        config_path = self._config_path(node_id, incarnation)
-        config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
-        return self.layout.role_of(node_id).value, "--config", str(config_path)
+    def _configure(self, incarnations: Mapping[NodeId, int]) -> tuple[str, ...]:
+        """Writes the configurations of a process, and returns its arguments."""
+        paths = []
+        for node_id, incarnation in incarnations.items():
+            config_path = self._config_path(node_id, incarnation)
+            config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
+            paths += ["--config", str(config_path)]
+        return ",".join(self.layout.role_of(node_id).value for node_id in incarnations), *paths
 
     def _config_path(self, node_id: NodeId, incarnation: int) -> Path:
         return self.layout.node_directory(node_id) / f"config-{incarnation}.json"
@@ -296,15 +304,15 @@ class ProcessCluster:
             except StartError as error:
                 return error.end
             end = await self._end_within(node_id, timeout_s)
-            return self._doomed[str(node_id)] if end is None else end
+            return self._doomed[self._process_name(node_id)] if end is None else end
 
     @contextmanager
     def _expecting_end(self, node_id: NodeId) -> Iterator[None]:
-        self._doomed[str(node_id)] = None
+        self._doomed[self._process_name(node_id)] = None
         try:
             yield
         finally:
-            del self._doomed[str(node_id)]
+            del self._doomed[self._process_name(node_id)]
 
     async def _end_within(self, node_id: NodeId, timeout_s: float) -> ProcessEnd | None:
         child = self.process_of(node_id)
@@ -336,7 +344,10 @@ class ProcessCluster:
 
     def process_of(self, node_id: NodeId) -> NodeProcess | None:
         """Returns a node's process; ``None`` if it is down."""
-        return self._host.children.get(str(node_id))
+        return self._host.children.get(self._process_name(node_id))
+
+    def _process_name(self, node_id: NodeId) -> str:
+        return str(self.layout.machine_of(node_id)[0])
 
     def has_sync_ledger(self, _: NodeId) -> bool:
         """Returns whether it is known what a node has synced, so that it can lose power."""

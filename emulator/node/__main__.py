@@ -1,5 +1,8 @@
 """``python -m laststand.emulator.node broker|controller [--config FILE]``: one process of a node.
 
+``broker,controller`` with two files is a process with both roles (combined mode): each has a core, a port, an event log
+and a directory of its own, and they share what happens to the process. It stops its broker first, as Kafka's does.
+
 The event log is opened before anything slow is imported, so that an incarnation that is killed early still has a file.
 Exit codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the
 process at once, with its traceback on standard error: if the node continued, the run would prove nothing.
@@ -13,7 +16,7 @@ import signal
 import sys
 import time
 import traceback
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laststand.emulator.core.eras import rule_texts
 from laststand.emulator.core.errors import ConfigError
@@ -27,6 +30,8 @@ from laststand.emulator.node.environment import config_from_environment
 from laststand.emulator.node.event_writer import EventWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from laststand.emulator.node.broker_shell import BrokerShell
     from laststand.emulator.node.controller_shell import ControllerShell
     from laststand.emulator.storage.filesystem import FileSystem
@@ -34,31 +39,52 @@ if TYPE_CHECKING:
 _EXIT_CONFIG: Final = 254
 _EXIT_FAILURE: Final = 255
 
+_ROLES: Final = {
+    NodeRole.BROKER.value: (NodeRole.BROKER,),
+    NodeRole.CONTROLLER.value: (NodeRole.CONTROLLER,),
+    f"{NodeRole.BROKER.value},{NodeRole.CONTROLLER.value}": (NodeRole.BROKER, NodeRole.CONTROLLER),
+}
+"""What a process may be; the order is that in which it stops."""
+
+
+class _Node(NamedTuple):
+    """One role of a process."""
+
+    role: NodeRole
+    config: NodeConfig
+    events: EventWriter
+    causes: CauseIds
+    incarnation_id: IncarnationId
+
 
 def main() -> int:
-    """Runs a node and returns its exit code."""
+    """Runs a node, or a broker and a controller, and returns the exit code."""
     arguments = _arguments()
-    role = NodeRole(arguments.role)
-    is_composed = arguments.config is None
     try:
-        config = config_from_environment(role, os.environ) if is_composed else read_config(arguments.config)
-        config.node_properties()
-        config.token()
-        _check_certificates(config)
-        if is_composed and role is NodeRole.BROKER and config.incarnation == 0:
-            await_controller(os.environ)
+        given = list(zip(_ROLES[arguments.role], arguments.config or [None], strict=True))
+        configs = [(role, _config(role, path)) for role, path in given]
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return _EXIT_CONFIG
-    events = EventWriter(config.event_file, run=config.run, node_id=config.node_id, incarnation=config.incarnation)
-    causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
-    incarnation_id = IncarnationId(uuid_text(os.urandom(16)))
-    events.add(_started(role, config, causes, incarnation_id))
-    events.flush()
-    asyncio.run(_serve(role, config, events, incarnation_id))
-    events.add(NodeStopped(cause_id=causes.shutdown()))
-    events.close()
+    except ValueError:
+        sys.stderr.write(f"{arguments.role} takes a --config for each role\n")
+        return _EXIT_CONFIG
+    nodes = [_started(role, config) for role, config in configs]
+    asyncio.run(_serve(nodes))
+    for node in nodes:
+        node.events.add(NodeStopped(cause_id=node.causes.shutdown()))
+        node.events.close()
     return 0
+
+
+def _config(role: NodeRole, path: str | None) -> NodeConfig:
+    config = config_from_environment(role, os.environ) if path is None else read_config(path)
+    config.node_properties()
+    config.token()
+    _check_certificates(config)
+    if path is None and role is NodeRole.BROKER and config.incarnation == 0:
+        await_controller(os.environ)
+    return config
 
 
 def _check_certificates(config: NodeConfig) -> None:
@@ -78,55 +104,93 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m laststand.emulator.node", description="Runs one node of a cluster."
     )
-    parser.add_argument("role", choices=[NodeRole.BROKER.value, NodeRole.CONTROLLER.value])
-    parser.add_argument("--config", help="the node's configuration, a JSON file; by default, the environment has it")
+    parser.add_argument("role", choices=list(_ROLES))
+    parser.add_argument(
+        "--config",
+        action="append",
+        help="a node's configuration, a JSON file, once for each role; by default, the environment has it",
+    )
     return parser.parse_args()
 
 
-def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_id: IncarnationId) -> NodeStarted:
-    return NodeStarted(
-        cause_id=causes.start(),
-        role=role,
-        incarnation_id=incarnation_id,
-        switches=rule_texts(config.rules()),
-        properties=config.property_texts(),
-        wall_time_ns=time.time_ns(),
+def _started(role: NodeRole, config: NodeConfig) -> _Node:
+    """Opens a node's event log."""
+    events = EventWriter(config.event_file, run=config.run, node_id=config.node_id, incarnation=config.incarnation)
+    causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
+    incarnation_id = IncarnationId(uuid_text(os.urandom(16)))
+    events.add(
+        NodeStarted(
+            cause_id=causes.start(),
+            role=role,
+            incarnation_id=incarnation_id,
+            switches=rule_texts(config.rules()),
+            properties=config.property_texts(),
+            wall_time_ns=time.time_ns(),
+        )
     )
+    events.flush()
+    return _Node(role, config, events, causes, incarnation_id)
 
 
 def _handshake_failed(reason: str) -> AuthenticationFailed:
     return AuthenticationFailed(cause_id=CauseId("tls"), address="", mechanism="SSL", reason=reason)
 
 
-async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId) -> None:
-    # Imported here, and only for the role of this process: the event log must exist before anything slow is imported.
+async def _serve(nodes: "Sequence[_Node]") -> None:
+    # Imported here, and only for the roles of this process: the event log must exist before anything slow is imported.
     from laststand.emulator.node.handshake import report_ready
     from laststand.emulator.node.logging_setup import configure_logging
     from laststand.emulator.storage.os_filesystem import OsFileSystem
 
-    shell: ControllerShell | BrokerShell
-    if config.node_properties().has_tls_between_nodes:
+    shells: list[ControllerShell | BrokerShell] = []
+    if nodes[0].config.node_properties().has_tls_between_nodes:
         from laststand.emulator.rpc.handshake_failures import watch_handshakes
 
-        watch_handshakes(lambda reason: shell.record_between_turns(_handshake_failed(reason)))
-    configure_logging(role, config)
+        watch_handshakes(lambda reason: shells[0].record_between_turns(_handshake_failed(reason)))
+    configure_logging(nodes[0].role, nodes[0].config)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_stop_on_bug)
-    filesystem = OsFileSystem(ledger_folder=config.ledger_dir)
-    if role is NodeRole.CONTROLLER:
-        shell = _controller_shell(config, events, filesystem)
-    else:
-        shell = _broker_shell(config, events, incarnation_id, filesystem)
-        if config.kafka is not None:
-            await shell.serve_kafka(config.kafka)
-    port = await shell.listen()
-    metrics_port = None if config.metrics_port is None else await shell.serve_metrics(config.metrics_port)
+    filesystems = [OsFileSystem(ledger_folder=node.config.ledger_dir) for node in nodes]
+    for node, filesystem in zip(nodes, filesystems, strict=True):
+        shells.append(await _shell(node, filesystem))
+    ports = [await shell.listen() for shell in shells]
+    metrics_ports = [
+        None if node.config.metrics_port is None else await shell.serve_metrics(node.config.metrics_port)
+        for node, shell in zip(nodes, shells, strict=True)
+    ]
     # What was imported lives as long as the process: the collector need not look at it again.
     gc.freeze()
-    loop.add_signal_handler(signal.SIGTERM, shell.request_shutdown)
-    loop.add_signal_handler(signal.SIGUSR1, filesystem.disk.notice)
-    report_ready(port, metrics_port)
-    await shell.run()
+
+    def notice() -> None:
+        for filesystem in filesystems:
+            filesystem.disk.notice()
+
+    loop.add_signal_handler(signal.SIGTERM, shells[0].request_shutdown)
+    loop.add_signal_handler(signal.SIGUSR1, notice)
+    report_ready(ports[0], metrics_ports[0])
+    await _run(shells)
+
+
+async def _run(shells: "Sequence[ControllerShell | BrokerShell]") -> None:
+    """Runs until the first has ended, and then the others, which are asked to end one after the other."""
+    if len(shells) == 1:
+        await shells[0].run()
+        return
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(shell.run()) for shell in shells]
+        await running[0]
+        for shell, task in zip(shells[1:], running[1:], strict=True):
+            shell.request_shutdown()
+            await task
+
+
+async def _shell(node: _Node, filesystem: "FileSystem") -> "ControllerShell | BrokerShell":
+    if node.role is NodeRole.CONTROLLER:
+        return _controller_shell(node.config, node.events, filesystem)
+    shell = _broker_shell(node.config, node.events, node.incarnation_id, filesystem)
+    if node.config.kafka is not None:
+        await shell.serve_kafka(node.config.kafka)
+    return shell
 
 
 def _controller_shell(config: NodeConfig, events: EventWriter, filesystem: "FileSystem") -> "ControllerShell":

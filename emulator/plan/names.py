@@ -60,6 +60,9 @@ _GROUP_FORMS: Final = {
     "rack": "a rack's name",
 }
 _ROLES: Final = tuple(role.value for role in ReplicaRole)
+FEW_BROKERS: Final = "each controller shares the process of a broker"
+"""Why a cluster with fewer brokers than controllers has no combined mode."""
+
 NO_QUORUM_TO_JOIN: Final = "a single controller is no quorum that others could join, allowed beside controllers: 3 or 5"
 """Why a cluster has no standby controllers."""
 
@@ -90,6 +93,19 @@ def read_standby_controllers(cursor: Cursor | None, *, controllers: int) -> int:
     if count and controllers == 1:
         cursor.fail(NO_QUORUM_TO_JOIN)
     return count
+
+
+def read_combined(cursor: Cursor | None, *, brokers: int, controllers: int) -> bool:
+    """Returns whether each controller shares a process with a broker; by default, it does not.
+
+    Raises:
+        ScenarioError: it is no truth value, or there are fewer brokers than controllers.
+    """
+    if cursor is None or cursor.choice(("true", "false")) == "false":
+        return False
+    if brokers < controllers:
+        cursor.fail(f"{FEW_BROKERS}, allowed with at least {controllers}")
+    return True
 
 
 class Names:

@@ -25,6 +25,12 @@ def controller_ids(count: int) -> tuple[NodeId, ...]:
     return tuple(NodeId(CONTROLLER + index) for index in range(count))
 
 
+def machine_of(node_id: NodeId, *, controllers: int) -> tuple[NodeId, ...]:
+    """Returns who shares a process in combined mode: broker 0 and controller 100, and so on; the broker comes first."""
+    index = node_id - CONTROLLER if node_id >= CONTROLLER else node_id
+    return (NodeId(index), NodeId(CONTROLLER + index)) if index < controllers else (node_id,)
+
+
 CLIENT: Final = CLIENT_ID
 """The client process as an end of links; it is no node of the cluster."""
 

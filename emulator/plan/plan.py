@@ -36,7 +36,7 @@ from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
 from laststand.emulator.plan.lines import format_action, parse_action
-from laststand.emulator.plan.names import NO_QUORUM_TO_JOIN, Names
+from laststand.emulator.plan.names import FEW_BROKERS, NO_QUORUM_TO_JOIN, Names
 from laststand.emulator.plan.nodes import CONTROLLER_COUNTS, STANDBY_CONTROLLERS_MAX
 from laststand.emulator.plan.topics import PlannedTopic
 from laststand.emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
@@ -94,6 +94,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         brokers: how many.
         controllers: how many; several agree on the metadata as a quorum.
         standby_controllers: how many more are down and no voters, until somebody starts and adds them.
+        combined: whether each controller shares a process with a broker.
         era: whose rules they follow.
         switches: rules that differ from the era's, by name.
         properties: of every node, on top of ``PROPERTIES``.
@@ -104,6 +105,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int
     controllers: int = 1
     standby_controllers: int = 0
+    combined: bool = False
     era: str = DEFAULT_ERA
     switches: tuple[tuple[str, str], ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
@@ -174,6 +176,8 @@ def format_plan(plan: Plan, *, comment: str = "") -> str:
     nodes = f"brokers={plan.brokers}" + ("" if plan.controllers == 1 else f" controllers={plan.controllers}")
     if plan.standby_controllers:
         nodes += f" standby_controllers={plan.standby_controllers}"
+    if plan.combined:
+        nodes += " combined=true"
     lines.append(" ".join([f"cluster {nodes} era={plan.era}", *settings]))
     for topic in plan.topics:
         replicas = ";".join("(" + ",".join(map(str, each)) + ")" for each in topic.replicas)
@@ -279,6 +283,7 @@ def _parse_cluster(line: str) -> Plan:
     era = pairs.pop("era", DEFAULT_ERA)
     controllers = _parse_controllers(pairs.pop("controllers", "1"), era=era)
     standby_controllers = _parse_standby_controllers(pairs.pop("standby_controllers", "0"), controllers=controllers)
+    combined = _parse_combined(pairs.pop("combined", "false"), brokers=brokers, controllers=controllers, era=era)
     for name in pairs:
         if not is_rule(name) and not is_node_property(name):
             switches = ", ".join((*Switches.__struct_fields__, *ZOOKEEPER_RULES))
@@ -287,6 +292,7 @@ def _parse_cluster(line: str) -> Plan:
         brokers=brokers,
         controllers=controllers,
         standby_controllers=standby_controllers,
+        combined=combined,
         era=era,
         switches=tuple((name, value) for name, value in pairs.items() if is_rule(name)),
         properties=tuple((name, value) for name, value in pairs.items() if not is_rule(name)),
@@ -318,6 +324,16 @@ def _parse_standby_controllers(text: str, *, controllers: int) -> int:
     if int(text) and controllers == 1:
         raise ConfigError(key="standby_controllers", value=text, expected=f"0: {NO_QUORUM_TO_JOIN}")
     return int(text)
+
+
+def _parse_combined(text: str, *, brokers: int, controllers: int, era: str) -> bool:
+    if text not in ("true", "false"):
+        raise ConfigError(key="combined", value=text, expected="true or false")
+    if text == "true" and is_zookeeper_era(era):
+        raise ConfigError(key="combined", value=text, expected=f"false in era {era}, which has no controllers")
+    if text == "true" and brokers < controllers:
+        raise ConfigError(key="combined", value=text, expected=f"at least {controllers} brokers: {FEW_BROKERS}")
+    return text == "true"
 
 
 def _parse_topic(line: str) -> PlannedTopic:

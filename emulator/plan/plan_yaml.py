@@ -27,7 +27,7 @@ from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import TopicSpec
 from laststand.emulator.plan.fields import PLANNED_PRODUCERS, YamlValue, plain
-from laststand.emulator.plan.names import Names, read_controllers, read_standby_controllers
+from laststand.emulator.plan.names import Names, read_combined, read_controllers, read_standby_controllers
 from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 from laststand.emulator.plan.plan import NumberedPlan, Plan
 from laststand.emulator.plan.steps import VERBS, action_text, flow_text, read_action, unknown_step
@@ -45,6 +45,8 @@ def format_plan_yaml(plan: Plan, *, name: str) -> str:
         cluster["controllers"] = plan.controllers
     if plan.standby_controllers:
         cluster["standby_controllers"] = plan.standby_controllers
+    if plan.combined:
+        cluster["combined"] = True
     if plan.properties:
         cluster["properties"] = {key: plain(text) for key, text in plan.properties}
     head: list[dict[str, YamlValue]] = [{"name": name}, {"era": plan.era}]
@@ -94,6 +96,7 @@ def read_numbered_yaml(path: Path, text: str) -> NumberedPlan:
             controllers = read_controllers(fields.optional("controllers"))
             standby = fields.optional("standby_controllers")
             standby_controllers = read_standby_controllers(standby, controllers=controllers)
+            combined = read_combined(fields.optional("combined"), brokers=brokers, controllers=controllers)
             properties = _properties(fields.optional("properties"))
         topic_list, step_list = top.required("topics"), top.required("steps")
         top.allow((_WORKLOAD,))
@@ -103,6 +106,7 @@ def read_numbered_yaml(path: Path, text: str) -> NumberedPlan:
             brokers=brokers,
             controllers=controllers,
             standby_controllers=standby_controllers,
+            combined=combined,
             era=era,
             switches=switches,
             properties=properties,

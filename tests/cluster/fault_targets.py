@@ -35,6 +35,7 @@ async def fault_target(
     *,
     controllers: int = 1,
     standby_controllers: int = 0,
+    combined: bool = False,
     host: NodeHost | None = None,
     toxiproxy: Path | None = None,
 ) -> AsyncIterator[ProcessTarget]:
@@ -44,6 +45,7 @@ async def fault_target(
         directory=directory,
         controller_ids=controller_ids(controllers + standby_controllers),
         standby_ids=controller_ids(controllers + standby_controllers)[controllers:],
+        combined=combined,
         broker_ids=(BrokerId(ZERO), BrokerId(ONE)),
         switches=Switches(),
         properties=(

@@ -1,13 +1,16 @@
 """Three controllers as processes: whoever leads them is taken away, and another takes over what was committed."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from laststand.chaos.play.barriers import Observation
 from laststand.chaos.play.voters import VoterError, add_voter, remove_voter
+from laststand.chaos.process.ending import stop_nodes
 from laststand.chaos.process.faults import execute
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.client.active_controller import ActiveController
@@ -143,6 +146,52 @@ async def test_a_controller_that_was_not_there_takes_the_place_of_one_that_is_go
     kept = [batch for batch in log_of(tmp_path, added) if batch.end_offset <= committed]
     assert kept[-1].end_offset == committed, "one of two voters that are left has everything, and so the other"
     assert key.directory_id == initial_directory_id(target.cluster.cluster_id, added)
+
+
+async def test_a_broker_and_a_controller_share_the_fate_of_their_process(tmp_path: Path) -> None:
+    both = (NodeId(0), NodeId(100))
+    async with fault_target(tmp_path, combined=True) as target:
+        cluster = target.cluster
+        assert cluster.process_of(both[0]) is cluster.process_of(both[1])
+        assert (await execute(target, actions.Pause(nodes=(both[1],)))).bit
+        assert cluster.is_paused(both[0])
+        assert (await execute(target, actions.Resume(nodes=(both[0],)))).bit
+        assert not cluster.is_paused(both[1])
+
+        for number, end in enumerate(
+            (
+                actions.Kill(nodes=(both[1],)),
+                actions.Stop(nodes=(both[0],)),
+                actions.PowerLoss(nodes=(both[0],), loss=DiskLoss(keep=Keep.NONE)),
+            ),
+            start=1,
+        ):
+            assert (await target.perform(end)).bit
+            assert not any(map(cluster.is_running, both))
+            assert target.in_force() != ()
+            assert (await target.perform(actions.Start(nodes=(both[1],)))).bit
+            assert all(map(cluster.is_running, both))
+            assert [cluster.incarnation(node_id) for node_id in both] == [number, number]
+
+        def unfenced() -> Observation:
+            registered = target.image.brokers.values()
+            return Observation(reached=all(each.is_active for each in registered), text="a broker is fenced")
+
+        await target.wait(unfenced, timeout_s=FAILOVER_S)
+        await stop_nodes(target)
+    ended = [event for event in harness_events(tmp_path) if event["type"] == "IncarnationEnded"]
+    assert {(event["ended_node"], event["ended_incarnation"], event["end"]) for event in ended} >= {
+        *((node_id, 0, "killed") for node_id in both),
+        *((node_id, 1, "stopped") for node_id in both),
+        *((node_id, 2, "power_lost") for node_id in both),
+        *((node_id, 3, "stopped") for node_id in both),
+    }
+    assert len({(event["ended_node"], event["ended_incarnation"]) for event in ended}) == len(ended), "each once"
+
+
+def harness_events(directory: Path) -> list[dict[str, Any]]:
+    lines = (directory / "events" / "harness-0.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
 @asynccontextmanager

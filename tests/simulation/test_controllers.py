@@ -90,6 +90,57 @@ def test_a_controller_that_was_not_there_is_added_and_counts() -> None:
     story.finish()
 
 
+def test_two_machines_take_the_majority_of_the_controllers_along() -> None:
+    def isr_after(*properties: str) -> tuple[int, ...]:
+        story = Story(*properties)
+        story.play(actions.Kill(nodes=(NodeId(1), NodeId(2))))
+        story.produce()
+        story.wait(3_000)
+        isr = story.cluster.image.partitions[story.partition].isr
+        story.finish()
+        return tuple(isr)
+
+    assert isr_after() == (0,), "the leader goes on alone"
+    assert isr_after("combined=true") == (0, 1, 2), "nobody is left who could take the others out"
+
+
+@pytest.mark.parametrize("node", [NodeId(0), NodeId(100)])
+def test_a_process_with_both_roles_is_killed_paused_and_started_as_one(node: NodeId) -> None:
+    story = Story("combined=true")
+    broker, controller = story.cluster.nodes[BrokerId(NodeId(0))], story.cluster.metadata_nodes[NodeId(100)]
+    story.play(actions.Pause(nodes=(node,)))
+    assert broker.is_paused
+    assert controller.is_paused
+    story.play(actions.Resume(nodes=(node,)), actions.Kill(nodes=(node,)))
+    assert broker.core is None
+    assert controller.core is None
+    assert {faulted.nodes for _, faulted in story.written(events.FaultInjected)} == {(0,), (100,)}, "both are on record"
+    story.play(actions.Start(nodes=(node,)))
+    assert broker.core is not None
+    assert controller.core is not None
+    story.play(actions.PowerLoss(nodes=(node,), loss=_NOTHING_UNSYNCED), actions.Start(nodes=(node,)))
+    story.finish()
+
+
+def test_a_process_with_both_roles_stops_its_broker_before_its_controller() -> None:
+    story = Story("combined=true")
+    broker, controller = story.cluster.nodes[BrokerId(NodeId(0))], story.cluster.metadata_nodes[NodeId(100)]
+    story.play(actions.Stop(nodes=(NodeId(100),)))
+    assert story.cluster.run_until(lambda: broker.core is None, within_ms=5_000)
+    assert controller.core is not None
+    assert story.cluster.run_until(lambda: controller.core is None, within_ms=5_000)
+    ends = [event.end for _, event in story.written(events.IncarnationEnded)]
+    assert ends == [events.IncarnationEnd.STOPPED] * 2
+    story.finish()
+
+
+def test_a_process_with_both_roles_ends_when_one_of_them_does() -> None:
+    story = Story("combined=true")
+    broker, controller = story.cluster.nodes[BrokerId(NodeId(0))], story.cluster.metadata_nodes[NodeId(100)]
+    story.cluster.processes.end(controller, events.IncarnationEnd.UNEXPECTED)
+    assert broker.core is None
+
+
 def test_a_controller_that_nobody_starts_stays_down_and_keeps_nobody_waiting() -> None:
     story = Story("standby_controllers=2")
     story.fail_over()

@@ -110,11 +110,13 @@ async def _fails(target: ProcessTarget, node_id: NodeId, armed: DiskChange, erro
 async def _note_failure(target: ProcessTarget, node_id: NodeId, end: ProcessEnd, error: int) -> bool:
     """Records the end of a node, as unexpected if not by the error; returns whether it was by that."""
     is_by_error = any(os.strerror(error) in line for line in end.stderr_tail)
-    target.log.ended(
-        node_id,
-        target.cluster.incarnation(node_id),
-        events.IncarnationEnd.KILLED if is_by_error else events.IncarnationEnd.UNEXPECTED,
-        exit_code=end.exit_code,
-        metadata_offset=await target.committed_end(),
-    )
+    committed = await target.committed_end()
+    for each in target.together(node_id):
+        target.log.ended(
+            each,
+            target.cluster.incarnation(each),
+            events.IncarnationEnd.KILLED if is_by_error else events.IncarnationEnd.UNEXPECTED,
+            exit_code=end.exit_code,
+            metadata_offset=committed,
+        )
     return is_by_error

@@ -40,7 +40,8 @@ async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions
         target.cluster.set_release(node_id, era=action.era, kafka=action.kafka)
     if action.inter_broker_protocol_version is not None:
         target.cluster.protocols.update(dict.fromkeys(down, ibp_level(action.inter_broker_protocol_version)))
-    seen = await asyncio.gather(*(_start(target, node_id) for node_id in down))
+    processes = dict.fromkeys(target.together(node_id)[0] for node_id in down)
+    seen = await asyncio.gather(*(_start(target, node_id) for node_id in processes))
     return actions.Outcome(took_effect=True, affected=len(down) == len(action.nodes), seen="; ".join(seen))
 
 
@@ -48,5 +49,6 @@ async def _start(target: ProcessTarget, node_id: NodeId) -> str:
     if await is_full(target, node_id):
         return await start_on_full_disk(target, node_id)
     incarnation = await target.cluster.start_node(node_id)
-    target.downed.pop(node_id, None)
+    for each in target.together(node_id):
+        target.downed.pop(each, None)
     return f"incarnation {incarnation} listens"

@@ -63,7 +63,7 @@ def stop(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
         return actions.no_op("it is paused")
     if isinstance(node, BrokerNode):
         cluster.processes.stop(node.broker_id)
-    else:
+    elif cluster.machine_of(node_id)[0] == node_id:
         cluster.processes.stop_controller(node)
     return actions.effective("the process was asked to stop")
 

@@ -13,6 +13,7 @@ from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
 from laststand.emulator.plan.fields import TRANSACTIONAL
+from laststand.emulator.plan.machines import on_machines
 from laststand.emulator.simulator.actions import on_links, on_nodes
 from laststand.emulator.simulator.actions.administration import administer, change_permissions, change_voters
 from laststand.emulator.simulator.actions.targets import on_each
@@ -24,6 +25,7 @@ _EFFECT: Final = "simulated"
 
 def perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:
     """Performs an action, and writes into the event log which faults that began and ended."""
+    action = on_machines(action, cluster.machine_of)
     before, broken = cluster.committed_end_offset, cluster.network.broken
     begun_ns = cluster.event_log.now_ns
     outcome = perform(cluster, action)

@@ -41,7 +41,7 @@ from laststand.emulator.core.types import (
 )
 from laststand.emulator.plan.channels import CONTROLLER_SYNC, Channel
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.nodes import CONTROLLER, machine_of
 from laststand.emulator.simulator.cluster.broker_effects import BrokerEffects, with_batches
 from laststand.emulator.simulator.cluster.clients import ClientSet
 from laststand.emulator.simulator.cluster.controller_effects import ControllerEffects
@@ -81,6 +81,7 @@ class SimulatedCluster:
         observer: of events, of the history and of steps.
         batches: makes the producers' batches; running numbers for CRCs by default.
         attach: gets the cluster before anything runs.
+        combined: whether each controller shares a process with a broker.
 
     Attributes:
         queue: virtual time.
@@ -126,7 +127,9 @@ class SimulatedCluster:
         observer: Observer | None = None,
         batches: BatchRegistry | None = None,
         attach: Callable[["SimulatedCluster"], None] | None = None,
+        combined: bool = False,
     ) -> None:
+        self._combined = combined
         self.switches = switches
         self.properties = properties
         self.steps = 0
@@ -163,6 +166,7 @@ class SimulatedCluster:
             streams=streams,
             step=self._step,
             arm=self._timers.arm,
+            partner=self._partner,
         )
         self.clients = ClientSet(
             tuple(self.nodes),
@@ -249,6 +253,16 @@ class SimulatedCluster:
     def own_batches(self) -> Mapping[int, bytes]:
         """The batches that brokers made themselves, by checksum."""
         return self._broker_effects.contents
+
+    def machine_of(self, node_id: NodeId) -> tuple[NodeId, ...]:
+        """Returns all nodes of a node's process, in combined mode a broker and its controller."""
+        controllers = len(self.metadata_nodes) - len(self.standby_ids)
+        return machine_of(node_id, controllers=controllers) if self._combined else (node_id,)
+
+    def _partner(self, node_id: NodeId) -> BrokerNode | MetadataNode | None:
+        """Returns who shares a node's process."""
+        others = [each for each in self.machine_of(node_id) if each != node_id]
+        return (self.metadata_nodes.get(others[0]) or self.nodes[BrokerId(others[0])]) if others else None
 
     def is_awaited(self, node_id: NodeId) -> bool:
         """Returns whether a node is a standby controller that nobody has started yet."""

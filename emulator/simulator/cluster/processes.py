@@ -1,6 +1,7 @@
 """Actions on processes: start, stop, kill, pause and resume them, take their power, change their clocks."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from laststand.emulator.core import events, inputs
@@ -40,6 +41,7 @@ class Processes:
         streams: of metadata; a process that ends takes its streams along.
         step: hands an input to a node.
         arm: sets a node's timer.
+        partner: returns who shares a node's process.
 
     Attributes:
         own_rules: of nodes of another era, from their next processes on.
@@ -60,7 +62,9 @@ class Processes:
         streams: Streams,
         step: StepNode,
         arm: ArmTimer,
+        partner: Callable[[NodeId], BrokerNode | MetadataNode | None],
     ) -> None:
+        self._partner = partner
         self._nodes = nodes
         self._metadata_node = metadata_node
         self._switches = switches
@@ -244,7 +248,7 @@ class Processes:
         )
 
     def end(self, node: Node[InputT], end: events.IncarnationEnd) -> None:
-        """Ends a node's process at once; no effect if none runs."""
+        """Ends a node's process at once, with whoever shares it; no effect if none runs."""
         if node.core is None:
             return
         if end is events.IncarnationEnd.STOPPED:
@@ -265,3 +269,15 @@ class Processes:
                 metadata_offset=self._metadata_node().committed_end_offset,
             )
         )
+        partner = self._partner(node.node_id)
+        if partner is None or partner.core is None:
+            return
+        if end is events.IncarnationEnd.STOPPED and isinstance(partner, MetadataNode):
+            # A process stops its broker first, as Kafka's does, and then its controller.
+            self._queue.after(0, partial(self._stop_after, partner, partner.incarnation))
+        else:
+            self.end(partner, end)
+
+    def _stop_after(self, node: MetadataNode, incarnation: int) -> None:
+        if node.core is not None and node.incarnation == incarnation:
+            self.stop_controller(node)

@@ -30,6 +30,7 @@ def make_cluster(
     brokers: int,
     controllers: int = 1,
     standby_controllers: int = 0,
+    combined: bool = False,
     switches: Switches,
     properties: NodeProperties,
     observer: Observer | None = None,
@@ -46,6 +47,7 @@ def make_cluster(
         observer=observer,
         batches=batches,
         attach=attach,
+        combined=combined,
     )
 
 

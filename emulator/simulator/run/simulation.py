@@ -141,6 +141,7 @@ class Simulation:
             brokers=plan.brokers,
             controllers=plan.controllers,
             standby_controllers=plan.standby_controllers,
+            combined=plan.combined,
             switches=self._rules,
             properties=plan.node_properties(),
             observer=self.oracle if journal is None else _OracleAndJournal(self.oracle, journal),

@@ -41,6 +41,11 @@ _PORT_MAX: Final = 65_535
     metavar="N",
     help="So many more are down, and no voters, until laststand metadata-quorum add starts one and makes it a voter.",
 )
+@click.option(
+    "--combined",
+    is_flag=True,
+    help="Controller 100 shares a process with broker 0, and so on (process.roles=broker,controller).",
+)
 @click.option("--name", metavar="NAME", help="A name, which works wherever a directory does.")
 @click.option(
     "--from",
@@ -104,6 +109,7 @@ def up(
     era: str | None,
     settings: tuple[str, ...],
     *,
+    combined: bool,
     has_tls: bool,
     is_kafka: bool,
     driver: str,
@@ -134,7 +140,7 @@ def up(
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.node.config import zookeeper_config
     from laststand.emulator.plan.drivers import DriverName
-    from laststand.emulator.plan.names import NO_QUORUM_TO_JOIN
+    from laststand.emulator.plan.names import FEW_BROKERS, NO_QUORUM_TO_JOIN
     from laststand.emulator.plan.nodes import KAFKA, check_kafka_clients
     from laststand.emulator.plan.overrides import parse_overrides
     from laststand.emulator.plan.unsupported_properties import tls_refusal, voters_refusal
@@ -154,6 +160,12 @@ def up(
         raise UserError(f"--era {era} excludes --controllers {controllers}: its metadata is in ZooKeeper")
     if standby_controllers and controllers == "1":
         raise UserError(f"--standby-controllers {standby_controllers}: {NO_QUORUM_TO_JOIN}")
+    if combined and is_zookeeper_era(era):
+        raise UserError(f"--era {era} excludes --combined: it has no controllers")
+    if combined and host is DriverName.DOCKER:
+        raise UserError("--driver docker excludes --combined: a container has one node")
+    if combined and brokers < int(controllers):
+        raise UserError(f"--combined: {FEW_BROKERS}, and there are {brokers} for {controllers}")
     if (no_voters := voters_refusal(properties, int(controllers) + standby_controllers)) is not None:
         raise UserError(f"--controllers {controllers}: {no_voters}")
     if is_zookeeper_era(era):
@@ -191,6 +203,7 @@ def up(
         brokers=brokers,
         controllers=int(controllers),
         standby_controllers=standby_controllers,
+        combined=combined,
         era=era,
         switches=plain_switches(rules),
         zookeeper=zookeeper_config(rules),

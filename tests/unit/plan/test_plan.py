@@ -44,6 +44,13 @@ def test_a_plan_with_controllers_that_come_later_there_and_back() -> None:
     assert find_problem(plan, actions.Start(nodes=(NodeId(104),))) is not None
 
 
+def test_a_plan_in_combined_mode_there_and_back() -> None:
+    text = "cluster brokers=3 controllers=3 combined=true era=kip-966\ntopic t replicas=(0,1,2)\nkill 102\n"
+    plan = parse_plan(text)
+    assert format_plan(plan) == text
+    assert read_plan_yaml(Path("plan.yaml"), format_plan_yaml(plan, name="quorum")) == plan
+
+
 def test_comments_may_be_indented_or_follow() -> None:
     text = PLAN.replace("wait 5", "  # a while\n wait 5  # not long").replace("kill 1", "kill 1 #")
     assert parse_plan(text) == parse_plan(PLAN)
@@ -107,6 +114,18 @@ def test_a_partition_that_a_step_adds_may_be_named_by_later_steps() -> None:
         (
             "cluster brokers=3 controllers=3 standby_controllers=5\ntopic t replicas=(0)\n",
             "line 1: standby_controllers=5 is not allowed; expected 0 to 4",
+        ),
+        (
+            "cluster brokers=2 controllers=3 combined=true\ntopic t replicas=(0)\n",
+            "line 1: combined=true is not allowed; expected at least 3 brokers: each controller shares",
+        ),
+        (
+            "cluster brokers=3 combined=on\ntopic t replicas=(0)\n",
+            "line 1: combined=on is not allowed; expected true or false",
+        ),
+        (
+            "cluster brokers=3 combined=true era=kafka-2.6-zk\ntopic t replicas=(0)\n",
+            "line 1: combined=true is not allowed; expected false in era kafka-2.6-zk, which has no controllers",
         ),
     ],
 )

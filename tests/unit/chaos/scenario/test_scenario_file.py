@@ -395,6 +395,7 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
             "is no quorum",
         ),
         (f"{HEAD}steps:\n  - expire: {{node: active-controller}}\n", 6, "must be a broker"),
+        (f"{HEAD.replace('brokers: 3', 'brokers: 2, controllers: 3, combined: true')}steps: []\n", 2, "at least 3"),
         (f"{HEAD}steps:\n  - kill: {{node: follower(controllers)}}\n", 6, "no node 'follower(controllers)'"),
         (f"{HEAD}steps:\n  - replace_disk: {{node: leader(controllers)}}\n", 6, "must be a broker"),
         (f"{HEAD}steps:\n  - kill: {{nod: 1}}\n", 6, "needs the key 'node'"),
