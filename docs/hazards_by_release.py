@@ -33,9 +33,13 @@ release. *never*: it passes, or the release has not what the hazard is about, an
 def hazard_folders() -> dict[str, Path]:
     """Returns the folder of each hazard that has a test, by the hazard's name."""
     return {
-        test.stem.removesuffix("Test"): test.parent
-        for test in sorted(HAZARDS.glob("s*/S*Test.java"), key=lambda test: int(test.stem[1:-4]))
+        test.stem.removesuffix("Test"): test.parent for test in sorted(HAZARDS.glob("[sq]*/[SQ]*Test.java"), key=_order)
     }
+
+
+def _order(test: Path) -> tuple[bool, int]:
+    """Returns the place of a hazard: those of data come before those of the metadata's quorum."""
+    return test.stem.startswith("Q"), int(test.stem[1:-4])
 
 
 def outcome(report: Path) -> str:

@@ -157,8 +157,8 @@ class ProcessCluster:
     async def start(self) -> None:
         """Starts every process of the cluster at once; before them the proxies, unless they run already.
 
-        Nodes that run already, because somebody else started them, are only recorded. A standby controller that never ran
-        stays down.
+        Nodes that run already, because somebody else started them, are only recorded. A standby controller that never
+        ran stays down.
 
         Raises:
             StartError: a node did not become ready.
@@ -229,21 +229,24 @@ class ProcessCluster:
         for each, incarnation in incarnations.items():
             self.layout.node_directory(each).mkdir(parents=True, exist_ok=True)
             self.layout.event_file(each, incarnation).parent.mkdir(exist_ok=True)
-        arguments = self._configure(incarnations) if self.configures_nodes else ()
+        arguments = self._arguments(incarnations) if self.configures_nodes else ()
         self._incarnations.update(incarnations)
         for each, incarnation in incarnations.items():
             self._on_start(each, incarnation, self.own_rules(each))
         await self._host.start(machine[0], arguments)
         return incarnations[node_id]
 
-    def _configure(self, incarnations: Mapping[NodeId, int]) -> tuple[str, ...]:
-        """Writes the configurations of a process, and returns its arguments."""
-        paths = []
-        for node_id, incarnation in incarnations.items():
-            config_path = self._config_path(node_id, incarnation)
-            config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
-            paths += ["--config", str(config_path)]
-        return ",".join(self.layout.role_of(node_id).value for node_id in incarnations), *paths
+    def _arguments(self, incarnations: Mapping[NodeId, int]) -> tuple[str, ...]:
+        """Configures all nodes of a process, and returns its arguments: all roles, and then what each of them takes."""
+        configured = [self._configure(node_id, incarnation) for node_id, incarnation in incarnations.items()]
+        roles = ",".join(role for role, *_ in configured)
+        return roles, *(argument for _, *of_role in configured for argument in of_role)
+
+    def _configure(self, node_id: NodeId, incarnation: int) -> tuple[str, ...]:
+        """Writes a node's configuration, and returns its arguments."""
+        config_path = self._config_path(node_id, incarnation)
+        config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
+        return self.layout.role_of(node_id).value, "--config", str(config_path)
 
     def _config_path(self, node_id: NodeId, incarnation: int) -> Path:
         return self.layout.node_directory(node_id) / f"config-{incarnation}.json"

@@ -44,7 +44,7 @@ _ROLES: Final = {
     NodeRole.CONTROLLER.value: (NodeRole.CONTROLLER,),
     f"{NodeRole.BROKER.value},{NodeRole.CONTROLLER.value}": (NodeRole.BROKER, NodeRole.CONTROLLER),
 }
-"""What a process may be; the order is that in which it stops."""
+"""Roles of a process by its argument, in the order in which they stop."""
 
 
 class _Node(NamedTuple):

@@ -61,10 +61,10 @@ _GROUP_FORMS: Final = {
 }
 _ROLES: Final = tuple(role.value for role in ReplicaRole)
 FEW_BROKERS: Final = "each controller shares the process of a broker"
-"""Why a cluster with fewer brokers than controllers has no combined mode."""
+"""The reason for which a cluster with fewer brokers than controllers has no combined mode."""
 
 NO_QUORUM_TO_JOIN: Final = "a single controller is no quorum that others could join, allowed beside controllers: 3 or 5"
-"""Why a cluster has no standby controllers."""
+"""The reason for which a single controller has no standby controllers."""
 
 
 def read_controllers(cursor: Cursor | None) -> int:

@@ -1,6 +1,7 @@
 package hazards;
 
 import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
 
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
@@ -78,7 +79,7 @@ import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 /**
- * One KRaft controller and some brokers of Apache Kafka in this JVM, with clients of their own, and what breaks them.
+ * KRaft controllers, mostly one, and some brokers of Apache Kafka in this JVM, with clients of their own, and what breaks them.
  * Brokers are 0, 1, 2, …; the topic is "orders". Every method waits, with a deadline, until what it asked for has happened.
  */
 final class Cluster implements AutoCloseable {
@@ -101,6 +102,11 @@ final class Cluster implements AutoCloseable {
     }
 
     Cluster(int brokers, Map<String, String> properties) throws Exception {
+        this(1, brokers, properties);
+    }
+
+    /** Starts a cluster whose controllers are static voters (kraft.version 0). */
+    Cluster(int controllers, int brokers, Map<String, String> properties) throws Exception {
         Map<String, String> all = new HashMap<>(Map.of(
             "broker.session.timeout.ms", "10000",
             "broker.heartbeat.interval.ms", "500",
@@ -109,9 +115,11 @@ final class Cluster implements AutoCloseable {
             "num.network.threads", "1",
             "num.io.threads", "2"));
         all.putAll(properties);
-        servers = new Servers(brokers, all);
+        servers = new Servers(controllers, brokers, all);
         running.addAll(servers.brokers.keySet());
-        observe(servers.controller.sharedServer().loader(), image -> metadata = image);
+        for (ControllerServer controller : servers.controllers.values()) {
+            observe(controller);
+        }
     }
 
     /** Has a test end here where this release has no eligible leader replicas: it cannot have the hazard. */
@@ -278,6 +286,38 @@ final class Cluster implements AutoCloseable {
     /** Gives a broker that is down the segments of a copy; its checkpoints stay. */
     void restoreSegments(int broker, int partition, Path copy) throws IOException {
         replaceSegments(copy, log(broker, partition));
+    }
+
+    // What happens to controllers
+
+    /** Returns the place of the active controller, once there is one. */
+    int activeController() throws Exception {
+        await("a controller is active", () -> servers.controllers.values().stream().anyMatch(Cluster::isActive));
+        return servers.controllers.entrySet().stream().filter(place -> isActive(place.getValue())).findFirst().get().getKey();
+    }
+
+    void stopController(int place) {
+        servers.stopController(place);
+    }
+
+    void startController(int place) throws Exception {
+        servers.startController(place);
+        observe(servers.controllers.get(place));
+    }
+
+    /** Gives a controller that is down an empty disk, which the storage tool formats: with static voters it is the same voter. */
+    void replaceControllerDisk(int place) throws IOException {
+        servers.replaceControllerDisk(place);
+    }
+
+    /** Heartbeats in the place of a broker, so that its session goes on, until others have been fenced. */
+    void keepAliveUntilFenced(int broker, int... others) throws Exception {
+        await("brokers are fenced: " + setOf(others), () -> {
+            controller().processBrokerHeartbeat(context(ApiKeys.BROKER_HEARTBEAT),
+                new BrokerHeartbeatRequestData().setBrokerId(broker).setBrokerEpoch(brokerEpoch(broker))
+                    .setCurrentMetadataOffset(Long.MAX_VALUE).setWantFence(false)).get();
+            return setOf(others).stream().allMatch(this::isFenced);
+        });
     }
 
     /** Stops a broker from fetching what it follows, until it follows a leader of another epoch. */
@@ -566,8 +606,16 @@ final class Cluster implements AutoCloseable {
         return registration == null || registration.fenced();
     }
 
-    private Controller controller() {
-        return servers.controller.controller();
+    private Controller controller() throws Exception {
+        return servers.controllers.get(activeController()).controller();
+    }
+
+    private static boolean isActive(ControllerServer server) {
+        return server.controller().isActive();
+    }
+
+    private void observe(ControllerServer controller) throws Exception {
+        observe(controller.sharedServer().loader(), image -> metadata = image);
     }
 
     private static ControllerRequestContext context(ApiKeys request) {

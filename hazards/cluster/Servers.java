@@ -23,12 +23,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.TreeMap;
 import java.util.stream.Collectors;
 
 import scala.Option;
 
 /**
- * One controller and some brokers of Apache Kafka in this JVM: what its start-up class makes of directories that its storage
+ * Controllers, mostly one, and some brokers of Apache Kafka in this JVM: what its start-up class makes of directories that its storage
  * tool has formatted. Kafka's own tests have a kit for that, which 4.0 does not publish, and which differs from release to
  * release; these classes do not, from 3.9 on.
  */
@@ -38,20 +39,26 @@ final class Servers {
     private static final int CONTROLLER = 3000;
 
     final String clusterId = Uuid.randomUuid().toString();
-    final ControllerServer controller;
+    /** Those that run, by their places: 0, 1, 2. */
+    final Map<Integer, ControllerServer> controllers = new TreeMap<>();
     final Map<Integer, BrokerServer> brokers = new HashMap<>();
     private final Path directory = Files.createTempDirectory("hazards");
-    private final int controllerPort;
+    private final Map<Integer, Integer> controllerPorts = new TreeMap<>();
+    private final Map<String, String> properties;
 
-    /** Starts a controller, and brokers 0, 1, 2, … with properties of their own. */
-    Servers(int brokers, Map<String, String> properties) throws Exception {
-        try (ServerSocket free = new ServerSocket(0)) {
-            controllerPort = free.getLocalPort();
+    /** Starts controllers, which are static voters, and brokers 0, 1, 2, … with properties of their own. */
+    Servers(int controllers, int brokers, Map<String, String> properties) throws Exception {
+        this.properties = properties;
+        for (int place = 0; place < controllers; place++) {
+            try (ServerSocket free = new ServerSocket(0)) {
+                controllerPorts.put(CONTROLLER + place, free.getLocalPort());
+            }
         }
-        controller = server(CONTROLLER, "controller", properties);
-        controller.startup();
+        for (int place = 0; place < controllers; place++) {
+            startController(place);
+        }
         for (int broker = 0; broker < brokers; broker++) {
-            BrokerServer server = server(broker, "broker", properties);
+            BrokerServer server = server(broker, "broker");
             server.startup();
             this.brokers.put(broker, server);
         }
@@ -68,21 +75,41 @@ final class Servers {
     }
 
     String bootstrapControllers() {
-        return "localhost:" + controllerPort;
+        return controllerPorts.values().stream().map(port -> "localhost:" + port).collect(Collectors.joining(","));
+    }
+
+    /** Starts a controller that is down, and formats its directory if there is none. */
+    void startController(int place) throws Exception {
+        ControllerServer server = server(CONTROLLER + place, "controller");
+        server.startup();
+        controllers.put(place, server);
+    }
+
+    void stopController(int place) {
+        controllers.remove(place).shutdown();
+    }
+
+    /** Gives a controller that is down an empty disk. */
+    void replaceControllerDisk(int place) throws IOException {
+        Cluster.delete(directory(CONTROLLER + place));
     }
 
     @SuppressWarnings("unchecked")
-    private <T> T server(int node, String role, Map<String, String> properties) throws Exception {
+    private <T> T server(int node, String role) throws Exception {
         Properties all = new Properties();
         all.putAll(properties);
         all.put("node.id", String.valueOf(node));
         all.put("process.roles", role);
-        all.put("listeners", role.equals("broker") ? "PLAINTEXT://localhost:0" : "CONTROLLER://localhost:" + controllerPort);
+        all.put("listeners", role.equals("broker") ? "PLAINTEXT://localhost:0" : "CONTROLLER://localhost:" + controllerPorts.get(node));
         all.put("listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT");
         all.put("controller.listener.names", "CONTROLLER");
-        all.put("controller.quorum.voters", CONTROLLER + "@" + bootstrapControllers());
-        all.put("log.dirs", Files.createDirectory(directory(node)).toString());
-        format(all);
+        all.put("controller.quorum.voters", controllerPorts.entrySet().stream()
+            .map(voter -> voter.getKey() + "@localhost:" + voter.getValue()).collect(Collectors.joining(",")));
+        all.put("log.dirs", directory(node).toString());
+        if (Files.notExists(directory(node))) {
+            Files.createDirectory(directory(node));
+            format(all);
+        }
         KafkaRaftServer server = new KafkaRaftServer(new KafkaConfig(all), Time.SYSTEM);
         Field part = KafkaRaftServer.class.getDeclaredField(role);
         part.setAccessible(true);
@@ -104,9 +131,9 @@ final class Servers {
         }
     }
 
-    /** Ends the controller; brokers have to be down. */
+    /** Ends the controllers; brokers have to be down. */
     void close() throws IOException {
-        controller.shutdown();
+        controllers.values().forEach(ControllerServer::shutdown);
         Cluster.delete(directory);
     }
 

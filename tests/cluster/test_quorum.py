@@ -131,7 +131,7 @@ async def test_a_controller_that_was_not_there_takes_the_place_of_one_that_is_go
     async with fault_target(tmp_path, controllers=3, standby_controllers=1) as target, admin_of(target) as admin:
         assert target.cluster.is_awaited(added)
         assert target.in_force() == (), "nobody misses it"
-        assert (await execute(target, actions.Kill(nodes=(gone,)))).bit
+        assert (await execute(target, actions.Kill(nodes=(gone,)))).affected
         await remove_voter(admin, gone)
         await execute(target, actions.Start(nodes=(added,)))
         key = await add_voter(admin, added)
@@ -139,7 +139,7 @@ async def test_a_controller_that_was_not_there_takes_the_place_of_one_that_is_go
         assert [voter.key.node_id for voter in found.voters] == [100, 101, 103]
         first = target.image.controller_id
         assert first is not None
-        assert (await execute(target, actions.Kill(nodes=(first,)))).bit
+        assert (await execute(target, actions.Kill(nodes=(first,)))).affected
         await successor(target, first)
         committed = await target.committed_end()
 
@@ -153,23 +153,21 @@ async def test_a_broker_and_a_controller_share_the_fate_of_their_process(tmp_pat
     async with fault_target(tmp_path, combined=True) as target:
         cluster = target.cluster
         assert cluster.process_of(both[0]) is cluster.process_of(both[1])
-        assert (await execute(target, actions.Pause(nodes=(both[1],)))).bit
+        assert (await execute(target, actions.Pause(nodes=(both[1],)))).affected
         assert cluster.is_paused(both[0])
-        assert (await execute(target, actions.Resume(nodes=(both[0],)))).bit
+        assert (await execute(target, actions.Resume(nodes=(both[0],)))).affected
         assert not cluster.is_paused(both[1])
 
-        for number, end in enumerate(
-            (
-                actions.Kill(nodes=(both[1],)),
-                actions.Stop(nodes=(both[0],)),
-                actions.PowerLoss(nodes=(both[0],), loss=DiskLoss(keep=Keep.NONE)),
-            ),
-            start=1,
-        ):
-            assert (await target.perform(end)).bit
+        ends: tuple[actions.Action, ...] = (
+            actions.Kill(nodes=(both[1],)),
+            actions.Stop(nodes=(both[0],)),
+            actions.PowerLoss(nodes=(both[0],), loss=DiskLoss(keep=Keep.NONE)),
+        )
+        for number, end in enumerate(ends, start=1):
+            assert (await target.perform(end)).affected
             assert not any(map(cluster.is_running, both))
             assert target.in_force() != ()
-            assert (await target.perform(actions.Start(nodes=(both[1],)))).bit
+            assert (await target.perform(actions.Start(nodes=(both[1],)))).affected
             assert all(map(cluster.is_running, both))
             assert [cluster.incarnation(node_id) for node_id in both] == [number, number]
 

@@ -275,6 +275,8 @@ class Processes:
         if end is events.IncarnationEnd.STOPPED and isinstance(partner, MetadataNode):
             # A process stops its broker first, as Kafka's does, and then its controller.
             self._queue.after(0, partial(self._stop_after, partner, partner.incarnation))
+        elif isinstance(partner, MetadataNode):
+            self.end(partner, end)
         else:
             self.end(partner, end)
 

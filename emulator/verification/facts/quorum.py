@@ -134,7 +134,7 @@ class Quorum:
         return tuple(self._forgotten())
 
     def _forgotten(self) -> Iterator[Forgotten]:
-        commits = [each.event for each in self._table.of(events.MetadataCommittedUpTo) if each.event.is_leader]
+        commits = self.commits_of_leaders()
         for elected in self.elections:
             before = [
                 (commit.high_watermark, commit.quorum_epoch)
@@ -196,6 +196,10 @@ class Quorum:
             for each in self._table.of(events.FaultInjected)
             if each.event.fault == NEW_DISK and node in each.event.nodes
         )
+
+    def commits_of_leaders(self) -> list[events.MetadataCommittedUpTo]:
+        """Returns what leaders said to be committed, or, of Kafka's, was seen to be."""
+        return [each.event for each in self._table.of(events.MetadataCommittedUpTo) if each.event.is_leader]
 
     def committed_records(self) -> Iterator[CollectedEvent[events.Event]]:
         """Yields what controllers reported of committed records."""

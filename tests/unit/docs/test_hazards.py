@@ -17,7 +17,7 @@ def _report(case: str) -> str:
 
 
 def test_each_hazard_of_kafka_has_a_folder() -> None:
-    hazards = set(re.findall(r"^## (S\d+): ", _PAGE, flags=re.MULTILINE))
+    hazards = set(re.findall(r"^## ([SQ]\d+): ", _PAGE, flags=re.MULTILINE))
     tested = hazard_folders()
     assert set(tested) == hazards
     for folder in tested.values():
