@@ -134,7 +134,8 @@ class TransactionLogChecks:
         base = start if held >= start else _base_of(stored.batches, start)
         if held > log.high_watermark or base is None or held < base:
             bounds = f"high watermark {log.high_watermark}, log start {log.log_start_offset}"
-            self._alarm_log.report("R6", name, f"{name} on broker {node.node_id} is stable up to {held}, with {bounds}")
+            sentence = f"{name} on broker {node.node_id} is stable up to {held}, with {bounds}"
+            self._alarm_log.report("R6", name, sentence, leaves_evidence=False)
         fold = self._folds.get((node.node_id, name))
         if fold is None or not fold.goes_on_in(stored.batches):
             fold = self._folds[node.node_id, name] = _Fold()

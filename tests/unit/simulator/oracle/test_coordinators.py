@@ -196,3 +196,11 @@ def test_a_partition_of_a_topic_that_is_deleted_needs_no_marker() -> None:
     world.oracle.checks.coordinators.deleted("orders")
     completes_without_markers(world)
     assert "R2" not in world.fired
+
+
+def test_what_a_broker_would_tell_readers_leaves_no_evidence_until_it_tells_them() -> None:
+    world = world_of_transactions()
+    partition = world.partition(BrokerId(NodeId(0)))
+    partition.log.high_watermark = Offset(-1)
+    world.oracle.checks.transaction_logs.check(world.node(BrokerId(NodeId(0))), partition)
+    assert ("R6", False) in {(alarm.check_id, alarm.leaves_evidence) for alarm in world.oracle.alarms}
