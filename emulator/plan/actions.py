@@ -340,7 +340,7 @@ class Consume(OfWorkload, frozen=True, kw_only=True, tag="consume"):
 
 
 class MemberDoes(Enum):
-    """What a member of a group does."""
+    """The acts of a member of a group."""
 
     JOIN = "join"
     """A process starts and joins the group."""
