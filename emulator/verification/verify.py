@@ -1,9 +1,10 @@
 """Verifies runs: plans what to read, has a Spark task judge each run, and makes sure that each was judged whole.
 
-The driver lists files and reads no evidence. A task reads one run and judges it in plain Python (``judge``), in a
-process that is forked from one that has imported the checks (``worker_daemon``). A large run is judged by many tasks
-(``slices.jobs``). Small ones share a job, some hundreds at a time, so that the driver never holds more than these, and
-what was judged is kept whatever becomes of the rest. Without a session this process does what such a task does.
+The driver lists files. A task reads one run and judges it in plain Python (``judge``), in a process that is forked
+from one that has imported the checks (``worker_daemon``). A large run is judged by many tasks (``slices.jobs``), and
+the driver puts together what they found. Small ones share a job, some hundreds at a time, so that the driver never
+holds more than these, and what was judged is kept whatever becomes of the rest. Without a session this process does
+what such a task does.
 """
 
 import contextlib

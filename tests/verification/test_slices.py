@@ -1,7 +1,10 @@
 """A run that is read in slices and judged partition by partition is judged as one that a single process reads."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -18,6 +21,7 @@ from laststand.emulator.verification.reading.lines import LineReader
 from laststand.emulator.verification.reading.run_directory import RunDirectory, open_run_directory
 from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run
 from laststand.emulator.verification.slices import judgement
+from laststand.emulator.verification.slices.exchange import by_share, named_rows
 from laststand.emulator.verification.slices.judgement import (
     MergedSlices,
     PartitionOutcome,
@@ -28,13 +32,12 @@ from laststand.emulator.verification.slices.judgement import (
 )
 from laststand.emulator.verification.slices.reading import (
     Slice,
-    SortedSlice,
     UnfitError,
     slices_of,
     sort_slice,
     summary_of,
 )
-from laststand.emulator.verification.slices.rows import SliceRows
+from laststand.emulator.verification.slices.rows import SliceTables
 from laststand.emulator.verification.story import causes
 from laststand.emulator.verification.verdict.report import Verdict
 from tests.verification.run_builder import healthy
@@ -55,6 +58,8 @@ SHORTER_THAN_A_LINE = 150
 LEAST = (SHORTER_THAN_A_LINE, 400, 1000, 2500)
 """The least sizes of slices, dealt out among the runs: many slices take long. ``make soak`` has the first for all."""
 
+_SHARES = 3
+
 Sliced = tuple[MergedSlices, list[PartitionOutcome]]
 
 
@@ -62,16 +67,18 @@ def planned(path: Path) -> RunPlan:
     return plan_run(0, open_run_directory(path))
 
 
-def rows_of(found: Iterable[SortedSlice], name: tuple[str, int]) -> list[tuple[Slice, SliceRows]]:
-    return [(each.census.slice, each.partitions[name]) for each in found if name in each.partitions]
-
-
 def slice_and_judge(plan: RunPlan, slice_bytes: int) -> Sliced:
     """Does what Spark does in tasks, one after the other; slices come in another order than they were dealt."""
     found = [sort_slice(plan.run, piece) for piece in reversed(slices_of(plan, slice_bytes=slice_bytes))]
     merged = merge_slices(plan.run, map(summary_of, found))
     rare = RareEvidence(plan.run, merged.rare)
-    return merged, [judge_rows(name, rare, rows_of(found, name)) for name in merged.names]
+    pieces: defaultdict[int, list[tuple[Slice, SliceTables]]] = defaultdict(list)
+    for each in found:
+        for share, rows in each.tables.shares(_SHARES).items():
+            pieces[share].append((each.census.slice, pickle.loads(pickle.dumps(rows))))
+    shares = by_share(merged.names, _SHARES)
+    rows_of = dict(chain.from_iterable(named_rows(names, pieces[share]) for share, names in shares.items()))
+    return merged, [judge_rows(name, rare, rows_of[name]) for name in merged.names]
 
 
 def sliced(plan: RunPlan, slice_bytes: int) -> Judgement:

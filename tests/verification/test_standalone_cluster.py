@@ -14,8 +14,6 @@ from typing import Final
 import psutil
 import pytest
 
-from laststand.emulator.verification.spark.class_archive import find_class_archive
-from laststand.emulator.verification.spark.gateway import Jars, class_path
 from laststand.emulator.verification.spark.java import find_java
 from laststand.emulator.verification.verdict.forms import write_verdict
 from laststand.emulator.verification.verify import verify_runs
@@ -61,22 +59,13 @@ def laststand(*arguments: str, temporary: Path, python: str) -> subprocess.Compl
     )
 
 
-def of_executors() -> Iterator[str]:
-    """Yields the options for executors that are small and start quickly, from the archive of Spark's classes.
+SMALL: Final = ("--conf", "spark.executor.memory=500m")
 
-    A JVM takes an archive whose class path is the begin of its own.
-    """
-    yield from ("--conf", "spark.executor.memory=500m")
-    if archive := find_class_archive(find_java()):
-        yield from ("--conf", f"spark.executor.extraClassPath={class_path(SPARK_HOME, Jars.NEEDED)}")
-        yield from ("--conf", f"spark.executor.extraJavaOptions={' '.join(archive.options_to_use())}")
-
-
-ONE_WORKER: Final = (*of_executors(), "--conf", "spark.cores.max=1")
+ONE_WORKER: Final = (*SMALL, "--conf", "spark.cores.max=1")
 """An executor takes as much to start as a test's work; so there are two where the test is about that."""
 
 BOTH_WORKERS: Final = (
-    *of_executors(),
+    *SMALL,
     *("--conf", "spark.cores.max=2"),
     *("--conf", "spark.scheduler.minRegisteredResourcesRatio=1.0"),
     *("--conf", "spark.scheduler.maxRegisteredResourcesWaitingTime=60s"),

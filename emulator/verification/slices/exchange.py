@@ -8,45 +8,44 @@ import pickle
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from laststand.emulator.verification.slices.reading import Slice, SliceSummary, SortedSlice, summary_of
-from laststand.emulator.verification.slices.rows import SliceRows
+from laststand.emulator.verification.slices.rows import SliceRows, SliceTables
 from laststand.emulator.verification.spark.executors import is_local
-from laststand.emulator.verification.tables.rows import PartitionName
+from laststand.emulator.verification.tables.rows import PartitionName, share_of
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
 _PICKLED: Final = 5
-_TASKS: Final = 32
-_TASKS_PER_CORE: Final = 8
-"""Enough tasks for cores to end at about the same time."""
+_SHARES: Final = 32
+_SHARES_PER_CORE: Final = 8
+"""Enough for cores to end at about the same time."""
 
 _Result = TypeVar("_Result")
 
 SortSlice = Callable[[Slice], SortedSlice | None]
 """``None`` of a slice that has to be judged otherwise."""
 
-PartitionRows = Sequence[tuple[Slice, SliceRows]]
-"""The rows of a partition in slices, in any order."""
+NamedRows = tuple[PartitionName, SliceRows]
+"""The rows of a partition in all slices."""
 
-NamedRows = tuple[PartitionName, PartitionRows]
+JudgeShare = Callable[[Iterator[NamedRows]], Iterator[_Result]]
 
 
 class Exchange(Protocol):
-    """Sorted slices of one run, wherever they are."""
+    """Sorted slices of one run, wherever they are. Partitions are divided into shares, and the rows go by share."""
 
     def summaries(self) -> list[SliceSummary | None]:
         """Has the slices sorted, and returns a summary of each."""
 
-    def judged(
-        self, names: Sequence[PartitionName], judge: Callable[[Iterator[NamedRows]], Iterator[_Result]]
-    ) -> list[_Result]:
-        """Has each partition judged beside its rows, some of them in one task; returns the results in that order."""
+    def judged(self, names: Sequence[PartitionName], judge: JudgeShare[_Result]) -> list[_Result]:
+        """Has each partition judged beside its rows, a share in a task; returns the results in that order."""
 
 
 @contextmanager
@@ -68,25 +67,21 @@ def exchange(
         finally:
             shutil.rmtree(directory, ignore_errors=True)
     else:
-        shuffled = _Shuffled(context, slices, sort)
-        try:
-            yield shuffled
-        finally:
-            shuffled.end()
+        yield _Shuffled(context, slices, sort)
 
 
 class _Stored(NamedTuple):
-    """Rows of a partition in a file: pickled once, read once."""
+    """Rows of a share in a file: pickled once, read once."""
 
     piece: Slice
     path: Path
     begin: int
     size: int
 
-    def rows(self) -> SliceRows:
+    def rows(self) -> SliceTables:
         with self.path.open("rb") as file:
             file.seek(self.begin)
-            found: SliceRows = pickle.loads(file.read(self.size))
+            found: SliceTables = pickle.loads(file.read(self.size))
         return found
 
 
@@ -98,101 +93,107 @@ class _OnDisk:
         self._slices = slices
         self._sort = sort
         self._directory = directory
-        self._stored: defaultdict[PartitionName, list[_Stored]] = defaultdict(list)
+        self._stored: defaultdict[int, list[_Stored]] = defaultdict(list)
 
     def summaries(self) -> list[SliceSummary | None]:
-        sort, directory = self._sort, self._directory
+        sort, directory, count = self._sort, self._directory, _shares(self._context)
 
-        def store(piece: Slice) -> tuple[SliceSummary, dict[PartitionName, _Stored]] | None:
+        def store(piece: Slice) -> tuple[SliceSummary, dict[int, _Stored]] | None:
             found = sort(piece)
-            return None if found is None else (summary_of(found), _store(found, directory))
+            return None if found is None else (summary_of(found), _store(found, count, directory))
 
         found: list[SliceSummary | None] = []
         for each in _dealt(self._context, self._slices).map(store).collect():
             found.append(None if each is None else each[0])
-            for name, stored in {} if each is None else each[1].items():
-                self._stored[name].append(stored)
+            for share, stored in {} if each is None else each[1].items():
+                self._stored[share].append(stored)
         return found
 
-    def judged(
-        self, names: Sequence[PartitionName], judge: Callable[[Iterator[NamedRows]], Iterator[_Result]]
-    ) -> list[_Result]:
-        dealt = [(name, self._stored.get(name, [])) for name in names]
-        found = self._context.parallelize(dealt, _tasks(self._context, len(dealt))).mapPartitions(
-            lambda share: judge((name, [(each.piece, each.rows()) for each in stored]) for name, stored in share)
-        )
-        return found.collect()
+    def judged(self, names: Sequence[PartitionName], judge: JudgeShare[_Result]) -> list[_Result]:
+        shares = by_share(names, _shares(self._context))
+        dealt = [(own, self._stored.get(share, [])) for share, own in shares.items()]
+
+        def judged(task: tuple[list[PartitionName], list[_Stored]]) -> Iterator[_Result]:
+            own, stored = task
+            return judge(named_rows(own, [(each.piece, each.rows()) for each in stored]))
+
+        return _in_order(names, shares, _dealt(self._context, dealt).flatMap(judged).collect())
 
 
-def _store(found: SortedSlice, directory: Path) -> dict[PartitionName, _Stored]:
+def _store(found: SortedSlice, count: int, directory: Path) -> dict[int, _Stored]:
     piece = found.census.slice
     # A task that Spark repeats, or starts twice, writes a file of its own.
     with tempfile.NamedTemporaryFile(prefix=f"{piece.number}-", dir=directory, delete=False) as file:
         stored = {}
-        for name, rows in found.partitions.items():
+        for share, rows in found.tables.shares(count).items():
             begin = file.tell()
             pickle.dump(rows, file, _PICKLED)
-            stored[name] = _Stored(piece, Path(file.name), begin, file.tell() - begin)
+            stored[share] = _Stored(piece, Path(file.name), begin, file.tell() - begin)
     return stored
 
 
-class _SortedRows(NamedTuple):
-    """A sorted slice on its way: ``partitions`` has the rows of each, pickled once for the whole way."""
-
-    summary: SliceSummary
-    partitions: dict[PartitionName, bytes]
-
-
 class _Shuffled:
-    """Rows go through Spark's shuffle."""
+    """Rows go through Spark's shuffle, pickled once for the whole way; summaries are its last partition."""
 
     def __init__(self, context: "SparkContext", slices: Sequence[Slice], sort: SortSlice) -> None:
-        from pyspark import StorageLevel
+        count = _shares(context)
 
-        def pickled(piece: Slice) -> _SortedRows | None:
+        def keyed(piece: Slice) -> Iterator[tuple[int, Any]]:
             found = sort(piece)
-            if found is None:
-                return None
-            parts = {name: pickle.dumps(rows, _PICKLED) for name, rows in found.partitions.items()}
-            return _SortedRows(summary_of(found), parts)
+            yield count, None if found is None else summary_of(found)
+            for share, rows in {} if found is None else found.tables.shares(count).items():
+                yield share, (piece, pickle.dumps(rows, _PICKLED))
 
-        self._found = _dealt(context, slices).map(pickled).persist(StorageLevel.DISK_ONLY)
-
-    def end(self) -> None:
-        self._found.unpersist()
+        self._context = context
+        self._count = count
+        self._found = _dealt(context, slices).flatMap(keyed).partitionBy(count + 1, int)
 
     def summaries(self) -> list[SliceSummary | None]:
-        return self._found.map(lambda each: None if each is None else each.summary).collect()
+        return self._context.runJob(self._found.values(), list, [self._count])
 
-    def judged(
-        self, names: Sequence[PartitionName], judge: Callable[[Iterator[NamedRows]], Iterator[_Result]]
-    ) -> list[_Result]:
-        tasks = _tasks(self._found.context, len(names))
-        shares = [names[len(names) * task // tasks : len(names) * (task + 1) // tasks] for task in range(tasks)]
-        places = {name: task for task, share in enumerate(shares) for name in share}
+    def judged(self, names: Sequence[PartitionName], judge: JudgeShare[_Result]) -> list[_Result]:
+        shares = by_share(names, self._count)
 
-        def own(task: int, pieces: Iterable[tuple[PartitionName, tuple[Slice, bytes]]]) -> Iterator[_Result]:
-            rows: defaultdict[PartitionName, list[tuple[Slice, bytes]]] = defaultdict(list)
-            for name, piece in pieces:
-                rows[name].append(piece)
-            return judge(
-                (name, [(piece, pickle.loads(pickled)) for piece, pickled in rows.pop(name, [])])
-                for name in shares[task]
-            )
+        def judged(share: int, pieces: Iterable[tuple[int, tuple[Slice, bytes]]]) -> Iterator[_Result]:
+            rows = [(piece, pickle.loads(pickled)) for _, (piece, pickled) in pieces]
+            return judge(named_rows(shares[share], rows))
 
-        found = self._found.flatMap(_parts).partitionBy(tasks, places.__getitem__)
-        return found.mapPartitionsWithIndex(own).collect()
+        found = self._context.runJob(self._found.mapPartitionsWithIndex(judged), list, list(shares))
+        return _in_order(names, shares, found)
 
 
-def _parts(found: _SortedRows | None) -> Iterator[tuple[PartitionName, tuple[Slice, bytes]]]:
-    if found is not None:
-        for name, rows in found.partitions.items():
-            yield name, (found.summary.census.slice, rows)
+def by_share(names: Sequence[PartitionName], count: int) -> dict[int, list[PartitionName]]:
+    """Returns the partitions of each share that has any."""
+    shares: defaultdict[int, list[PartitionName]] = defaultdict(list)
+    for name in names:
+        shares[share_of(name, count)].append(name)
+    return dict(shares)
 
 
-def _tasks(context: "SparkContext", partitions: int) -> int:
-    """Returns the number of tasks that judge so many partitions, each of which costs about as much as a small one."""
-    return max(min(partitions, max(_TASKS, _TASKS_PER_CORE * context.defaultParallelism)), 1)
+def named_rows(names: Sequence[PartitionName], pieces: Iterable[tuple[Slice, SliceTables]]) -> Iterator[NamedRows]:
+    """Yields partitions and their rows.
+
+    Args:
+        names: of a share.
+        pieces: the share's rows in slices, in any order.
+    """
+    ordered = [rows for _, rows in sorted(pieces, key=lambda each: each[0].number)]
+    found = ordered[0].joined(ordered[1:]).by_partition() if ordered else {}
+    ordered.clear()
+    for name in names:
+        yield name, found.pop(name) if name in found else SliceRows.none(name)
+
+
+def _in_order(
+    names: Sequence[PartitionName], shares: Mapping[int, Sequence[PartitionName]], found: Sequence[_Result]
+) -> list[_Result]:
+    results = dict(zip(chain.from_iterable(shares.values()), found, strict=True))
+    return [results[name] for name in names]
+
+
+def _shares(context: "SparkContext") -> int:
+    """Returns the number of shares, each of which a task judges."""
+    return max(_SHARES, _SHARES_PER_CORE * context.defaultParallelism)
 
 
 def _dealt(context: "SparkContext", pieces: Sequence[Any]) -> "RDD[Any]":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.packed.reading import is_packed
-from laststand.emulator.verification.judge import Judgement
+from laststand.emulator.verification.judge import Judgement, report_unjudged
 from laststand.emulator.verification.reading.run_plan import RunPlan
 from laststand.emulator.verification.slices.exchange import NamedRows, exchange
 from laststand.emulator.verification.slices.judgement import (
@@ -93,8 +93,12 @@ def judge_sliced(
     known = [outcome for outcome in outcomes if outcome is not None]
     if len(known) < len(outcomes):
         return None
-    final = context.parallelize([0], 1).map(lambda _: _fit(lambda: finish(plan, merged, known)))
-    return final.collect()[0]
+    # Not in a task: outcomes of thousands of partitions would go there, and what is made of them come back.
+    try:
+        return _fit(lambda: finish(plan, merged, known))
+    except Exception as error:  # as in a task: it takes no other run with it
+        problem = f"verification failed: {type(error).__name__}: {error}"
+        return Judgement(number=plan.number, report=report_unjudged(run, (problem,)))
 
 
 def _fit(step: Callable[[], _Result]) -> _Result | None:

@@ -29,7 +29,6 @@ from laststand.emulator.verification.reading.run_directory import RunDirectory
 from laststand.emulator.verification.reading.run_plan import ReadLedger, RunPlan, differences
 from laststand.emulator.verification.slices.reading import (
     FileKind,
-    Slice,
     SliceCensus,
     SliceSummary,
     UnfitError,
@@ -201,21 +200,19 @@ def _read_rare(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, 
     return facts, reader
 
 
-def judge_rows(name: PartitionName, rare: RareEvidence, pieces: Iterable[tuple[Slice, SliceRows]]) -> PartitionOutcome:
+def judge_rows(name: PartitionName, rare: RareEvidence, found: SliceRows) -> PartitionOutcome:
     """Judges one partition.
 
     Args:
         name: of the partition.
         rare: what is no partition's alone.
-        pieces: what slices have of the partition, in any order.
+        found: what slices have of the partition.
 
     Raises:
         UnfitError: a line is not what it should be, or a send has no outcome.
         OSError: a final log cannot be read.
     """
     timeline = rare.timeline
-    ordered = [rows for _, rows in sorted(pieces, key=lambda each: each[0].number)] or [SliceRows.none(name)]
-    found = ordered[0].joined(ordered[1:])
     matched = found.matched()
     if matched is None:
         raise UnfitError("a send has no outcome, or several")

@@ -1,11 +1,11 @@
 """Reads a large run in slices, each by a process of its own: ranges of bytes of its event files and histories.
 
-A slice has the lines that begin in its range. Those of frequent events and of operations become columns, divided by
-partition, for the process that judges the partition. All other events are rare; every partition is judged beside all of
-them::
+A slice has the lines that begin in its range. Those of frequent events and of operations become columns, divided into
+shares of whole partitions, for the process that judges the partitions of a share. All other events are rare; every
+partition is judged beside all of them::
 
     slices -> sort_slice -> rare lines of the run -----> merge_slices -+-> judge_rows -> finish
-                         -> rows of each partition --------------------+   (each partition)
+                         -> rows of each share ------------------------+   (each partition)
 
 The last three are in ``slices.judgement``, and ``slices.jobs`` has Spark do it.
 
@@ -38,7 +38,7 @@ from laststand.emulator.verification.reading.line_blocks import (
 from laststand.emulator.verification.reading.packed_lines import PackedOperations, read_events, read_operations
 from laststand.emulator.verification.reading.run_directory import RunDirectory
 from laststand.emulator.verification.reading.run_plan import RunPlan
-from laststand.emulator.verification.slices.rows import SliceRows, SliceTables
+from laststand.emulator.verification.slices.rows import SliceTables
 from laststand.emulator.verification.tables.columns import Columns
 from laststand.emulator.verification.tables.event_lines import LINES
 from laststand.emulator.verification.tables.rows import PartitionName
@@ -112,13 +112,14 @@ class SortedSlice(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rare: lines of events that are no partition's alone, and of a history its seal.
         mentioned: partitions that rare events are about.
-        partitions: frequent events or operations of each partition.
+        lines: how many of frequent events or operations each partition has; ``tables`` has these.
     """
 
     census: SliceCensus
     rare: bytes
     mentioned: frozenset[PartitionName]
-    partitions: dict[PartitionName, SliceRows]
+    lines: Mapping[PartitionName, int]
+    tables: SliceTables
 
 
 class SliceSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +132,7 @@ class SliceSummary(msgspec.Struct, frozen=True, kw_only=True):
     census: SliceCensus
     rare: bytes
     mentioned: frozenset[PartitionName]
-    lines: dict[PartitionName, int]
+    lines: Mapping[PartitionName, int]
 
 
 def slices_of(plan: RunPlan, *, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
@@ -316,7 +317,11 @@ def _sorted_events(piece: Slice, blocks: Iterable[_EventBlock], *, size: int, to
         torn=torn,
     )
     return SortedSlice(
-        census=census, rare=_joined(rare), mentioned=frozenset(mentioned), partitions=found.by_partition()
+        census=census,
+        rare=_joined(rare),
+        mentioned=frozenset(mentioned),
+        lines=found.count_lines(),
+        tables=found,
     )
 
 
@@ -364,7 +369,9 @@ def _sorted_operations(piece: Slice, blocks: Iterable[_OperationBlock], *, size:
         else:
             tables.add_operations(block.found, history=name)
     census = SliceCensus(slice=piece, size=size, lines=count, first=first, last=first + count - 1, seal=seal)
-    return SortedSlice(census=census, rare=_joined(rare), mentioned=frozenset(), partitions=tables.by_partition())
+    return SortedSlice(
+        census=census, rare=_joined(rare), mentioned=frozenset(), lines=tables.count_lines(), tables=tables
+    )
 
 
 def _blocks(whole: bytes) -> Iterator[bytes]:
@@ -386,5 +393,5 @@ def summary_of(found: SortedSlice) -> SliceSummary:
         census=found.census,
         rare=found.rare,
         mentioned=found.mentioned,
-        lines={name: rows.lines for name, rows in found.partitions.items()},
+        lines=found.lines,
     )

@@ -1,7 +1,9 @@
 """Rows of partitions in slices of a large run: frequent events and operations as columns."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -22,12 +24,23 @@ from laststand.emulator.core.history import (
 )
 from laststand.emulator.verification.reading.packed_lines import PackedOperations
 from laststand.emulator.verification.tables.client_history import BegunSend, Poll, poll, received_batch, sent_batch
-from laststand.emulator.verification.tables.columns import ALL, Table
-from laststand.emulator.verification.tables.rows import PartitionName, PartitionRows, RowTables, parts_of
+from laststand.emulator.verification.tables.columns import Table
+from laststand.emulator.verification.tables.rows import (
+    PartitionName,
+    PartitionRows,
+    RowTables,
+    count_rows,
+    parts_of,
+    rows_of_none,
+    share_of,
+    share_rows,
+)
+
+_Operation = TypeVar("_Operation", Poll, FinalReadOperation)
 
 
 class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of one partition in slices, in their order."""
+    """The rows of one partition in all slices, in their order."""
 
     rows: PartitionRows
     begun: Table[BegunSend]
@@ -36,24 +49,14 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def none(cls, name: PartitionName) -> "SliceRows":
-        """Returns the rows of a slice without evidence about the partition."""
-        topic, partition = name
-        return cls(rows=PartitionRows.none(topic, partition), begun=_none_begun(name))
+        """Returns the rows of a partition of which no slice has evidence."""
+        return cls(rows=PartitionRows.none(*name), begun=rows_of_none(BegunSend, name))
 
     @property
     def lines(self) -> int:
         """The number of lines of events and operations in these rows."""
         events = sum(map(len, self.rows.events.values()))
         return events + len(self.rows.sent) + len(self.begun) + len(self.polls) + len(self.final_reads)
-
-    def joined(self, others: Sequence["SliceRows"]) -> "SliceRows":
-        """Returns these and what later slices have."""
-        return SliceRows(
-            rows=self.rows.joined([other.rows for other in others]),
-            begun=self.begun.joined([other.begun for other in others]),
-            polls=sum((other.polls for other in others), self.polls),
-            final_reads=sum((other.final_reads for other in others), self.final_reads),
-        )
 
     def matched(self) -> PartitionRows | None:
         """Returns the rows of sends, each with its begin; ``None`` if a begin or an outcome lacks its partner."""
@@ -69,13 +72,13 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SliceTables:
-    """Frequent events and operations of a slice."""
+    """Frequent events and operations of any number of partitions, of a slice or of several."""
 
     def __init__(self) -> None:
         self.tables = RowTables()
         self._begun: Table[BegunSend] = Table(BegunSend)
-        self._polls: defaultdict[PartitionName, list[Poll]] = defaultdict(list)
-        self._final_reads: defaultdict[PartitionName, list[FinalReadOperation]] = defaultdict(list)
+        self._polls: list[Poll] = []
+        self._final_reads: list[FinalReadOperation] = []
 
     def add_operations(self, operations: Iterable[HistoryLine], *, history: str) -> None:
         """Takes the operations of a history of that name.
@@ -90,7 +93,7 @@ class SliceTables:
                 case SendOperation():
                     self.tables.sent.append(sent_batch(operation, history=history, begin=None))
                 case PollOperation():
-                    self._polls[operation.topic, operation.partition].append(poll(operation))
+                    self._polls.append(poll(operation))
                     self.tables.received.extend([received_batch(operation, batch) for batch in operation.batches])
                 case (
                     SessionOperation()
@@ -104,7 +107,7 @@ class SliceTables:
                 case GroupPositionOperation():
                     raise ValueError("positions of groups are judged by one process")
                 case FinalReadOperation():
-                    self._final_reads[operation.topic, operation.partition].append(operation)
+                    self._final_reads.append(operation)
 
     def add_columns(self, operations: PackedOperations) -> None:
         """Takes operations of a packed history."""
@@ -114,30 +117,84 @@ class SliceTables:
             self.tables.sent.append_columns(operations.sent)
         if operations.received is not None:
             self.tables.received.append_columns(operations.received)
-        for each in operations.polls:
-            self._polls[each.topic, each.partition].append(each)
-        for read in operations.final_reads:
-            self._final_reads[read.topic, read.partition].append(read)
+        self._polls.extend(operations.polls)
+        self._final_reads.extend(operations.final_reads)
 
-    def by_partition(self) -> dict[PartitionName, SliceRows]:
-        """Returns the rows of each partition.
+    def count_lines(self) -> Counter[PartitionName]:
+        """Returns the number of lines of each partition.
 
         Raises:
             ValueError: an integer has more than 64 bits.
         """
+        found: Counter[PartitionName] = Counter()
+        tables: list[Table[Any]] = [*self.tables.events.values(), self.tables.sent, self._begun]
+        for table in tables:
+            for name, count in count_rows(table):
+                found[name] += count
+        self.tables.received.words("topic")  # of polls, whose integers are checked, too
+        found.update(map(_name, self._polls))
+        found.update(map(_name, self._final_reads))
+        return found
+
+    def shares(self, count: int) -> dict[int, "SliceTables"]:
+        """Divides the rows into so many shares, and returns those that have any."""
+        rows, begun = self.tables.shares(count), share_rows(self._begun, count)
+        polls, final_reads = _shared(self._polls, count), _shared(self._final_reads, count)
+        return {
+            share: _tables(
+                rows.get(share, RowTables()),
+                begun.get(share, Table(BegunSend)),
+                polls.get(share, []),
+                final_reads.get(share, []),
+            )
+            for share in {*rows, *begun, *polls, *final_reads}
+        }
+
+    def joined(self, others: Sequence["SliceTables"]) -> "SliceTables":
+        """Returns these rows and those of later slices."""
+        return _tables(
+            self.tables.joined([other.tables for other in others]),
+            self._begun.joined([other._begun for other in others]),
+            list(chain(self._polls, *(other._polls for other in others))),
+            list(chain(self._final_reads, *(other._final_reads for other in others))),
+        )
+
+    def by_partition(self) -> dict[PartitionName, SliceRows]:
+        """Returns the rows of each partition."""
         rows, begun = self.tables.parts(), dict(parts_of(self._begun))
-        names = {*rows, *begun, *self._polls, *self._final_reads}
+        polls, final_reads = _by_name(self._polls), _by_name(self._final_reads)
         return {
             name: SliceRows(
                 rows=rows[name] if name in rows else PartitionRows.none(*name),
-                begun=begun[name] if name in begun else _none_begun(name),
-                polls=tuple(self._polls.get(name, ())),
-                final_reads=tuple(self._final_reads.get(name, ())),
+                begun=begun[name] if name in begun else rows_of_none(BegunSend, name),
+                polls=tuple(polls.get(name, ())),
+                final_reads=tuple(final_reads.get(name, ())),
             )
-            for name in names
+            for name in {*rows, *begun, *polls, *final_reads}
         }
 
 
-def _none_begun(name: PartitionName) -> Table[BegunSend]:
-    topic, partition = name
-    return Table[BegunSend](BegunSend).part(ALL, {"topic": topic, "partition": partition})
+def _tables(
+    tables: RowTables, begun: Table[BegunSend], polls: list[Poll], final_reads: list[FinalReadOperation]
+) -> SliceTables:
+    found = SliceTables()
+    found.tables, found._begun, found._polls, found._final_reads = tables, begun, polls, final_reads
+    return found
+
+
+def _name(row: Poll | FinalReadOperation) -> PartitionName:
+    return row.topic, row.partition
+
+
+def _by_name(rows: Iterable[_Operation]) -> dict[PartitionName, list[_Operation]]:
+    found: defaultdict[PartitionName, list[_Operation]] = defaultdict(list)
+    for row in rows:
+        found[_name(row)].append(row)
+    return found
+
+
+def _shared(rows: Iterable[_Operation], count: int) -> dict[int, list[_Operation]]:
+    found: defaultdict[int, list[_Operation]] = defaultdict(list)
+    for row in rows:
+        found[share_of(_name(row), count)].append(row)
+    return found

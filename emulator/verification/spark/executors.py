@@ -6,6 +6,7 @@ sent to them with each application, as an archive that they import, so that they
 
 import importlib
 import re
+import shlex
 import socket
 import time
 import zipfile
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import laststand.emulator
 from laststand.emulator.core.errors import ConfigError, EmulatorError
+from laststand.emulator.verification.spark.class_archive import ClassArchive
+from laststand.emulator.verification.spark.gateway import SHORT_LIVED, Jars, class_path, spark_home
 
 if TYPE_CHECKING:
     from laststand.emulator.verification.spark.tasks import SparkTasks
@@ -65,6 +68,20 @@ def find_driver_address(master: str) -> str | None:
         except (OSError, OverflowError):
             continue
     raise ConfigError(key="--master", value=master, expected="a Spark master that answers there")
+
+
+def executor_settings(archive: ClassArchive | None) -> dict[str, str]:
+    """Returns settings for executors that live as long as a verification.
+
+    Args:
+        archive: of the driver's machine, if executors are on it, too: a JVM takes an archive whose class path is the
+            begin of its own.
+    """
+    options = () if archive is None else archive.options_to_use()
+    settings = {"spark.executor.extraJavaOptions": shlex.join((*SHORT_LIVED, *options))}
+    if options:
+        settings["spark.executor.extraClassPath"] = class_path(spark_home(), Jars.NEEDED)
+    return settings
 
 
 def pack_code(archive: Path) -> None:

@@ -68,13 +68,18 @@ PACKAGES_OPENED = (
 """Packages that Spark reaches into (Spark's ``JavaModuleOptions``). Its incubator vector module is left out: the
 wheel's Java lacks it, and Spark only uses it for linear algebra."""
 
-_OPTIONS = (
+SHORT_LIVED = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:TieredStopAtLevel=1",
     # The 48 MiB that go with one compiler fill up after a few hundred queries, and then nothing is compiled any more.
     "-XX:ReservedCodeCacheSize=256m",
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
+)
+"""Options of a JVM that lives for seconds: its start costs more than its work."""
+
+_OPTIONS = (
+    *SHORT_LIVED,
     "-Dio.netty.tryReflectionSetAccessible=true",
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",

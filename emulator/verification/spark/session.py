@@ -36,7 +36,13 @@ from laststand.emulator.verification.spark.class_archive import (
     ask_questions,
     find_class_archive,
 )
-from laststand.emulator.verification.spark.executors import find_driver_address, is_local, prepare_executors, reason_of
+from laststand.emulator.verification.spark.executors import (
+    executor_settings,
+    find_driver_address,
+    is_local,
+    prepare_executors,
+    reason_of,
+)
 from laststand.emulator.verification.spark.gateway import GatewayError, Jars, SparkGateway
 from laststand.emulator.verification.spark.java import find_java
 from laststand.emulator.verification.spark.tasks import SparkTasks, WithoutSql
@@ -177,7 +183,7 @@ class SparkSessionStarter:
             self._written_archive = archive
             sys.stderr.write(_WRITING)
             options = archive.options_to_write()
-        settings = self._settings(address)
+        settings = self._settings(address, archive)
         self._gateway = SparkGateway.start(
             java=java,
             log_path=self._log_path,
@@ -191,12 +197,13 @@ class SparkSessionStarter:
         self._thread = threading.Thread(target=self._connect, args=(self._gateway, settings), name="spark", daemon=True)
         self._thread.start()
 
-    def _settings(self, address: str | None) -> dict[str, str]:
+    def _settings(self, address: str | None, archive: ClassArchive | None) -> dict[str, str]:
         settings = dict(_SETTINGS)
         if is_local(self._master):
             settings.update(_LOCAL_SETTINGS)
-        elif address is not None:
-            settings["spark.driver.host"] = address
+        else:
+            settings.update(executor_settings(archive if _is_here(address) else None))
+            settings.update({} if address is None else {"spark.driver.host": address})
         if self._work_directory is not None:
             settings["spark.local.dir"] = str(self._work_directory)
         return {**settings, **self._conf, **_PINNED_SETTINGS}
@@ -355,6 +362,11 @@ class SparkSessionStarter:
             self._context = context
         except Exception as error:  # top level of a thread: ``tasks`` raises it again
             self._failure = error
+
+
+def _is_here(address: str | None) -> bool:
+    """Returns whether all that reach the driver at an address are on its machine."""
+    return address is not None and address.startswith("127.")
 
 
 def _submitted(master: str, settings: Mapping[str, str]) -> tuple[str, ...]:

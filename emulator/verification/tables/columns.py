@@ -303,6 +303,12 @@ class Table(Collection[_Row]):
             found._drop_elements()
         return found
 
+    def placed(self, constants: Mapping[str, Any]) -> Self:
+        """A table of the rows of a part, with other values of the fields that are the same in all of them."""
+        found = self._copied()
+        found._constants = {**self._constants, **constants}
+        return found
+
     def _drop_words(self) -> None:
         """Forgets words that no row has, where there are many."""
         for name, words in self._words.items():

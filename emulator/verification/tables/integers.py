@@ -41,37 +41,58 @@ class Narrowed(NamedTuple):
         return len(self.above)
 
 
-Piece = Ints | Narrowed
+class Repeated(NamedTuple):
+    """A column of one value, as most fields of a partition have for a while: its broker, its epoch, its ISR."""
+
+    value: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+
+Piece = Ints | Narrowed | Repeated
 """Some rows of a column."""
 
 
-def narrowed(column: Piece) -> Narrowed:
+def narrowed(column: Piece) -> Narrowed | Repeated:
     """Returns a column in few bytes."""
-    if isinstance(column, Narrowed):
+    if not isinstance(column, np.ndarray):
         return column
     if not len(column):
-        return Narrowed(0, column)
+        return Repeated(0, 0)
     least, most = int(column.min()), int(column.max())
+    if least == most:
+        return Repeated(least, len(column))
     width = next((width for width in _WIDTHS if most - least <= np.iinfo(width).max), None)
     return Narrowed(0, column) if width is None else Narrowed(least, (column - least).astype(width))
 
 
 def shifted(column: Piece, by: int) -> Piece:
     """Returns a column whose values are higher by a number."""
-    return Narrowed(column.least + by, column.above) if isinstance(column, Narrowed) else column + by
+    match column:
+        case Narrowed(least, above):
+            return Narrowed(least + by, above)
+        case Repeated(value, length):
+            return Repeated(value + by, length)
+        case _:
+            return column + by
 
 
 def joined(pieces: Sequence[Piece]) -> Ints:
     """Returns the column that consists of these pieces."""
-    if len(pieces) == 1 and not isinstance(pieces[0], Narrowed):
+    if len(pieces) == 1 and isinstance(pieces[0], np.ndarray):
         return pieces[0]
     found = np.empty(sum(map(len, pieces)), np.int64)
     begin = 0
     for piece in pieces:
         own = found[begin : begin + len(piece)]
-        if isinstance(piece, Narrowed):
-            np.add(piece.above, np.int64(piece.least), out=own)
-        else:
-            own[:] = piece
+        match piece:
+            case Narrowed(least, above):
+                np.add(above, np.int64(least), out=own)
+            case Repeated(value):
+                own[:] = value
+            case _:
+                own[:] = piece
         begin += len(piece)
     return found

@@ -1,5 +1,6 @@
 """Finds rows that agree in several columns, exactly: what sets and dictionaries of tuples are for single rows."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
@@ -9,6 +10,8 @@ from laststand.emulator.verification.tables.columns import Mask
 from laststand.emulator.verification.tables.integers import Ints
 
 _ROOM: Final = 2**62
+_FEW: Final = 2**16
+"""Different keys that are sorted digit by digit, in a tenth of the time."""
 
 
 def keys_of(*sides: Sequence[Ints]) -> list[Ints]:
@@ -25,6 +28,8 @@ def keys_of(*sides: Sequence[Ints]) -> list[Ints]:
         if not len(values):
             break
         low, width = _range(values)
+        if width == 1:
+            continue
         if room * width > _ROOM:
             values = _ranks(values)
             low, width = _range(values)
@@ -33,7 +38,8 @@ def keys_of(*sides: Sequence[Ints]) -> list[Ints]:
             room = int(keys.max()) + 1
         keys = keys * width + (values - low)
         room *= width
-    return np.split(keys, np.cumsum(lengths)[:-1]) if len(sides) > 1 else [keys]
+    ends = list(itertools.accumulate(lengths))
+    return [keys[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
 
 def _range(values: Ints) -> tuple[int, int]:
@@ -64,8 +70,12 @@ def groups_of(*columns: Ints) -> Iterator[Ints]:
     if not len(columns[0]):
         return
     [keys] = keys_of(columns)
-    if np.all(keys == keys[0]):
+    if (keys == keys[0]).all():
         yield np.arange(len(keys))
         return
-    order = np.argsort(keys, kind="stable")
-    yield from np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
+    order = (keys.astype(np.uint16) if int(keys.max()) < _FEW else keys).argsort(kind="stable")
+    ordered = keys[order]
+    begin = 0
+    for end in [*((ordered[1:] != ordered[:-1]).nonzero()[0] + 1).tolist(), len(order)]:
+        yield order[begin:end]
+        begin = end

@@ -1,21 +1,27 @@
 """Facts of which a run has as many as batches, as they are read: as columns, of all partitions, and then of each."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from zlib import crc32
 
 import msgspec
+import numpy as np
 
-from laststand.emulator.core.events import Event
+from laststand.emulator.core.events import Event, PartitionEvent
 from laststand.emulator.verification.tables.client_history import ReceivedBatch, SentBatch
 from laststand.emulator.verification.tables.columns import ALL, Columns, Places, Table
 from laststand.emulator.verification.tables.event_lines import FREQUENT, FREQUENT_LINES, Line
 from laststand.emulator.verification.tables.events import EventRows
+from laststand.emulator.verification.tables.integers import Ints
 from laststand.emulator.verification.tables.late_topic_ids import LateTopicIds
 from laststand.emulator.verification.tables.matching import groups_of
 
 PartitionName = tuple[str, int]
 """Topic and number."""
+
+_Table = TypeVar("_Table", bound=Table[Any])
 
 _TOPIC_ID: Final = "topic_id"
 _LINE_OF: Final = {kind: line for line, kind in FREQUENT_LINES.items()}
@@ -33,17 +39,9 @@ class PartitionRows(msgspec.Struct, kw_only=True):
         """Returns the rows of a partition without evidence."""
         name = (topic, partition)
         return cls(
-            events={kind: _none(EventRows(kind), name) for kind in FREQUENT},
-            sent=_none(Table(SentBatch), name),
-            received=_none(Table(ReceivedBatch), name),
-        )
-
-    def joined(self, others: Sequence["PartitionRows"]) -> "PartitionRows":
-        """Returns these facts and those of others."""
-        return PartitionRows(
-            events={kind: rows.joined([other.events[kind] for other in others]) for kind, rows in self.events.items()},
-            sent=self.sent.joined([other.sent for other in others]),
-            received=self.received.joined([other.received for other in others]),
+            events={kind: rows_of_none(kind, name) for kind in FREQUENT},
+            sent=rows_of_none(SentBatch, name),
+            received=rows_of_none(ReceivedBatch, name),
         )
 
     def knowing_ids(self, ids: LateTopicIds) -> "PartitionRows":
@@ -77,6 +75,27 @@ class RowTables:
             if kind in self.events:
                 self.events[kind].append_columns(found)
 
+    def joined(self, others: Sequence["RowTables"]) -> "RowTables":
+        """Returns these facts and those of others."""
+        return _tables(
+            {kind: rows.joined([other.events[kind] for other in others]) for kind, rows in self.events.items()},
+            self.sent.joined([other.sent for other in others]),
+            self.received.joined([other.received for other in others]),
+        )
+
+    def shares(self, count: int) -> dict[int, "RowTables"]:
+        """Divides the facts into so many shares, and returns those that have any."""
+        events = {kind: share_rows(rows, count) for kind, rows in self.events.items()}
+        sent, received = share_rows(self.sent, count), share_rows(self.received, count)
+        return {
+            share: _tables(
+                {kind: found.get(share, EventRows(kind)) for kind, found in events.items()},
+                sent.get(share, Table(SentBatch)),
+                received.get(share, Table(ReceivedBatch)),
+            )
+            for share in {*chain(*events.values(), sent, received)}
+        }
+
     def parts(self) -> dict[PartitionName, PartitionRows]:
         """Returns the facts by partition."""
         events = {kind: dict(parts_of(rows)) for kind, rows in self.events.items()}
@@ -84,27 +103,65 @@ class RowTables:
         names = dict.fromkeys(chain(*events.values(), sent, received))
         return {
             name: PartitionRows(
-                events={kind: parts.get(name) or _none(EventRows(kind), name) for kind, parts in events.items()},
-                sent=sent.get(name) or _none(Table(SentBatch), name),
-                received=received.get(name) or _none(Table(ReceivedBatch), name),
+                events={kind: parts.get(name) or rows_of_none(kind, name) for kind, parts in events.items()},
+                sent=sent.get(name) or rows_of_none(SentBatch, name),
+                received=received.get(name) or rows_of_none(ReceivedBatch, name),
             )
             for name in names
         }
 
 
+def _tables(
+    events: dict[type[PartitionEvent], EventRows[Any]], sent: Table[SentBatch], received: Table[ReceivedBatch]
+) -> RowTables:
+    found = RowTables()
+    found.events, found.sent, found.received = events, sent, received
+    return found
+
+
+def share_of(name: PartitionName, count: int) -> int:
+    """Returns the share of so many that a partition belongs to: those of a topic go to one after the other."""
+    topic, partition = name
+    return (crc32(topic.encode(errors="replace")) + partition) % count
+
+
+def share_rows(table: _Table, count: int) -> dict[int, _Table]:
+    """Divides the rows of a table into so many shares of whole partitions, and returns those that have any."""
+    topics = np.array([share_of((topic, 0), count) for topic in table.words("topic")], np.int64)
+    numbers = (topics[table["topic"]] + table["partition"] % count) % count
+    return {int(numbers[places[0]]): table.part(places, {}) for places in groups_of(numbers)}
+
+
+def count_rows(table: Table[Any]) -> Iterator[tuple[PartitionName, int]]:
+    """Yields the number of rows of each partition in a table of all."""
+    for name, places in _by_partition(table):
+        yield name, len(places)
+
+
 def parts_of(table: Table[Any]) -> Iterator[tuple[PartitionName, Any]]:
     """Yields the rows of each partition in a table of all."""
+    for name, places in _by_partition(table):
+        yield name, _part(table, ALL if len(places) == len(table) else places, name)
+
+
+def _by_partition(table: Table[Any]) -> Iterator[tuple[PartitionName, Ints]]:
     topics, partitions = table["topic"], table["partition"]
     for places in groups_of(topics, partitions):
-        name = (table.words("topic")[topics[places[0]]], int(partitions[places[0]]))
-        yield name, _part(table, places, name)
+        yield (table.words("topic")[topics[places[0]]], int(partitions[places[0]])), places
 
 
-def _none(table: Table[Any], name: PartitionName) -> Any:
-    """Returns a table that was just made, and has no rows, as one of a partition."""
-    return _part(table, ALL, name)
+def rows_of_none(kind: type[msgspec.Struct], name: PartitionName) -> Any:
+    """Returns a table without rows, as one of a partition."""
+    topic, partition = name
+    return _without_rows(kind).placed({"topic": topic, "partition": partition})
 
 
-def _part(table: Table[Any], places: Places, name: PartitionName) -> Any:
+@cache
+def _without_rows(kind: type[msgspec.Struct]) -> Table[Any]:
+    table: Table[Any] = EventRows(kind) if issubclass(kind, Event) else Table(kind)
+    return _part(table, ALL, ("", 0))
+
+
+def _part(table: Table[Any], places: Places, name: PartitionName) -> Table[Any]:
     topic, partition = name
     return table.part(places, {"topic": topic, "partition": partition})

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.verification.spark.executors import find_driver_address, is_local, pack_code, reason_of
+from laststand.emulator.verification.spark.class_archive import ClassArchive
+from laststand.emulator.verification.spark.executors import (
+    executor_settings,
+    find_driver_address,
+    is_local,
+    pack_code,
+    reason_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +52,19 @@ def test_no_master_is_told_before_anything_starts(master: str, expected: str) ->
     with pytest.raises(ConfigError) as raised:
         find_driver_address(master)
     assert raised.value.expected == expected
+
+
+def test_executors_on_this_machine_take_the_archive_of_its_driver(tmp_path: Path) -> None:
+    options, path = "spark.executor.extraJavaOptions", "spark.executor.extraClassPath"
+    elsewhere = executor_settings(None)
+    assert "-XX:TieredStopAtLevel=1" in elsewhere[options]
+    assert path not in elsewhere
+    archive = ClassArchive(tmp_path / "classes.jsa", "here", java_major=17)
+    assert executor_settings(archive) == elsewhere
+    archive.path.touch()
+    here = executor_settings(archive)
+    assert f"-XX:SharedArchiveFile={archive.path}" in here[options].split()
+    assert here[path].count(".jar")
 
 
 def test_packed_code_is_all_that_a_task_imports(tmp_path: Path) -> None:
