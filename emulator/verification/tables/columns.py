@@ -161,7 +161,11 @@ class Table(Collection[_Row]):
         pieces = self._pieces[name]
         if len(pieces) == 1 and not self._pending and isinstance(pieces[0], np.ndarray):
             return pieces[0]
-        column = joined(self._own_pieces_of(name))
+        if self._chosen is not None and not pieces:
+            table, places = self._chosen
+            column = table[name][places]
+        else:
+            column = joined(self._own_pieces_of(name))
         pieces[:] = [column]
         return column
 
@@ -272,7 +276,7 @@ class Table(Collection[_Row]):
         """A table of the rows at these places. Its columns are made when they are asked for."""
         found = self._copied()
         found._chosen = (self, self._positions(places))
-        found._pieces = {name: [] for name in self._names()}
+        found._pieces = {name: [] for name in self._pieces}
         return found
 
     def _copied(self) -> Self:
