@@ -34,7 +34,7 @@ from laststand.emulator.core.client.settings import (
 from laststand.emulator.core.controller.unclean_config import STRATEGY
 from laststand.emulator.core.effective_config import NODE_PROPERTY_OF
 from laststand.emulator.core.packed import layout as packed_layout
-from laststand.emulator.core.promises import PROMISES, JudgedBy, PromiseKind
+from laststand.emulator.core.promises import PROMISES, JudgedBy, Keeper, PromiseKind
 from laststand.emulator.core.properties import NodeProperties, StoredTopicProperties, TopicProperties, property_texts
 from laststand.emulator.core.property_text import allowed_values
 from laststand.emulator.core.struct_docs import field_meanings, first_paragraph
@@ -171,6 +171,8 @@ def _check_entry(check_id: str, documentation: str | None, finding: str | None) 
     if promise.switches:
         conditions_text = ", ".join(f"`{name}={'|'.join(values)}`" for name, values in promise.switches.items())
         lines.append(f"- Promised with {conditions_text}.\n")
+    if promise.switches and promise.keeper is not Keeper.CLUSTER:
+        lines.append(f"- In a cluster of several eras these are the rules of {promise.keeper.value}.\n")
     if promise.exempts:
         lines.append(f"- Does not ask for {'; '.join(each.value for each in promise.exempts)}.\n")
     lines.append(f"- Oracles: {_JUDGED[promise.judged_by]}.\n")

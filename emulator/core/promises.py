@@ -11,11 +11,11 @@ where each of them has one of the listed values, written as in ``NodeStarted`` a
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from laststand.emulator.core.types import ClusterKind
+from laststand.emulator.core.types import ClusterKind, NodeRole
 
 
 class PromiseKind(Enum):
@@ -71,6 +71,29 @@ class Exemption(Enum):
     NO_CANDIDATE = "what a partition holds that no replica may lead (whom an administrator elects decides its fate)"
 
 
+class Keeper(Enum):
+    """The processes whose rules a promise rests on, where those of a cluster differ; values say it in words."""
+
+    CLUSTER = "every process that the run had"
+    """It restates what several did together."""
+
+    CONTROLLERS = "every controller process up to then"
+    """One of them goes on with what another wrote, or publishes it."""
+
+    BROKER = "every process that the broker had up to then"
+    """One goes on with the log that another left."""
+
+    PROCESS = "the process of the broker"
+    """It restates what one process did by what it knew, and no log matters."""
+
+
+class Member(NamedTuple):
+    """A process of a node: its role, and its rules as texts."""
+
+    role: NodeRole
+    switches: Mapping[str, str]
+
+
 ZOOKEEPER_RULE: Final = "controller_epoch_fence"
 """A rule that every ZooKeeper cluster names among its switches, and no other."""
 
@@ -87,6 +110,8 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
             controller commits, or what follows from its log and heartbeats; those of ZooKeeper are about its nodes.
         exempts: what it does not ask for, of both oracles or of the only one. Each of them asks this table first
             (``leaves_out``), so that none leaves out what is not listed.
+        keeper: whose rules it rests on. Their switches alone are asked for, and a finding about a process counts where
+            those behind it had them, whatever others lacked.
     """
 
     kind: PromiseKind
@@ -95,6 +120,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     judged_by: JudgedBy = JudgedBy.BOTH
     only_of: ClusterKind | None = None
     exempts: tuple[Exemption, ...] = ()
+    keeper: Keeper = Keeper.CLUSTER
 
     def leaves_out(self, exemption: Exemption) -> bool:
         """Returns whether it does not ask for what an exemption is about."""
@@ -112,6 +138,7 @@ def _rule(
     judged_by: JudgedBy = JudgedBy.BOTH,
     only_of: ClusterKind | None = None,
     exempts: tuple[Exemption, ...] = (),
+    keeper: Keeper = Keeper.CLUSTER,
     **switches: str | tuple[str, ...],
 ) -> Promise:
     values = {name: value if isinstance(value, tuple) else (value,) for name, value in switches.items()}
@@ -122,6 +149,7 @@ def _rule(
         judged_by=judged_by,
         only_of=only_of,
         exempts=exempts,
+        keeper=keeper,
     )
 
 
@@ -319,6 +347,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "H2": _rule(
             "A leader's high watermark moves only while the ISR that the controller committed, as the leader knows it, "
             "has min(min ISR, replication factor) members.",
+            keeper=Keeper.PROCESS,
             hw_requires_min_isr="on",
         ),
         "H3": _rule("Within one leader's term its high watermark does not go back."),
@@ -335,6 +364,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "H5": _rule(
             "The maximal ISR is the committed and the proposed one, and one proposal is in flight at a time.",
             judged_by=JudgedBy.SIMULATOR,
+            keeper=Keeper.PROCESS,
             maximal_isr="on",
         ),
         "R1": _rule(
@@ -384,13 +414,19 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M2": _rule(
             "While ELR is on, every member of an ISR is registered, unfenced and not shutting down when the ISR is "
             "committed.",
+            keeper=Keeper.CONTROLLERS,
             elr="on",
             cancel_requires_min_isr="on",
         ),
-        "M3": _rule("While the ISR has min ISR members or more, ELR and last-known ELR are empty.", elr="on"),
+        "M3": _rule(
+            "While the ISR has min ISR members or more, ELR and last-known ELR are empty.",
+            keeper=Keeper.CONTROLLERS,
+            elr="on",
+        ),
         "M4": _rule(
             "ISR and ELR together have min ISR members once they had them, until an unclean restart or election, "
             "another min ISR or other replicas take some away.",
+            keeper=Keeper.CONTROLLERS,
             elr="on",
             ap_partition_epoch_check="on",
         ),
@@ -429,6 +465,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M11": _rule(
             "A member joins an ISR with an AlterPartition, or as the leader of an election from the ELR or an unclean "
             "one.",
+            keeper=Keeper.CONTROLLERS,
             cancel_requires_min_isr="on",
         ),
         "M12": _rule("Broker epochs are unique, and those of one broker rise with each registration."),
@@ -469,6 +506,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "M15": _rule(
             "A log is used only for the topic whose id it was created with, and a new topic's log starts empty.",
+            keeper=Keeper.BROKER,
             stray_cleanup=("delete", "rename"),
         ),
         "M16": _rule(
@@ -476,13 +514,16 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "target, by the era's rule; a replica that leaves ends the leader epoch.",
             only_of=ClusterKind.KRAFT,
         ),
-        "M17": _rule("An ELR contains replicas only.", elr_within_replicas="on"),
+        "M17": _rule("An ELR contains replicas only.", keeper=Keeper.CONTROLLERS, elr_within_replicas="on"),
         "M18": _rule(
             "Until its recovery step is through, an uncleanly elected leader appends and acknowledges nothing.",
+            keeper=Keeper.PROCESS,
             recovering_gate="on",
         ),
         "M19": _rule(
-            "A reassignment that is cancelled leaves min ISR members in the ISR.", cancel_requires_min_isr="on"
+            "A reassignment that is cancelled leaves min ISR members in the ISR.",
+            keeper=Keeper.CONTROLLERS,
+            cancel_requires_min_isr="on",
         ),
         "M20": _rule(
             "An unclean recovery elects the longest log of the highest epoch among the replicas that answered, by what "
@@ -494,6 +535,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M21": _rule(
             "The controller goes by the min ISR that is configured for the topic, or by the partition's number of "
             "replicas where that is less.",
+            keeper=Keeper.CONTROLLERS,
             min_isr_per_partition="on",
             only_of=ClusterKind.KRAFT,
         ),
@@ -547,6 +589,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "No broker removes a log of a partition that is its own, and none keeps one that is not: a stray is "
             "noticed, and deleted no earlier than stray.delete.delay.ms and not long after.",
             kind=PromiseKind.LIVENESS,
+            keeper=Keeper.BROKER,
             stray_cleanup=("delete", "rename"),
         ),
         "L8": _rule(
@@ -596,17 +639,30 @@ def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
     return all(switches.get(name) in values for name, values in PROMISES[check_id].switches.items())
 
 
-def is_promised_by_all(check_id: str, members: Iterable[Mapping[str, str]]) -> bool:
-    """Returns whether a cluster promises what a check looks for: every process that it had promises it.
+def is_promised_by_all(check_id: str, members: Iterable[Member]) -> bool:
+    """Returns whether a cluster promises what a check looks for: every process does on whose rules it rests.
 
     One that lacks the rule leaves a log, or an answer, on which others go on, also after it has been replaced.
 
     Args:
         check_id: of the check.
-        members: the switches of each process, as texts; without any, nothing is promised that depends on them.
+        members: the processes; without any, nothing is promised that depends on their rules.
     """
-    known = tuple(members) or ({},)
-    return all(is_promised(check_id, switches) for switches in known)
+    keeper = PROMISES[check_id].keeper
+    everyone = tuple(members)
+    known = [member for member in everyone if _matters(member, keeper)] or everyone
+    return all(is_promised(check_id, switches) for switches in ([each.switches for each in known] or [{}]))
+
+
+def _matters(member: Member, keeper: Keeper) -> bool:
+    is_broker = member.role is NodeRole.BROKER
+    match keeper:
+        case Keeper.CLUSTER:
+            return True
+        case Keeper.CONTROLLERS:  # that of a ZooKeeper cluster is one of its brokers
+            return not is_broker or _kind_of(member.switches) is ClusterKind.ZOOKEEPER
+        case Keeper.BROKER | Keeper.PROCESS:
+            return is_broker
 
 
 def rules_named_beside(switches: Mapping[str, str]) -> frozenset[str]:

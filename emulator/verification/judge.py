@@ -142,7 +142,8 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
         if Premise.NODES not in premises and not check.is_of_clients:
             return _result(check, CheckStatus.NOT_ASKED, missing=Premise.NODES)
         if not is_promised_by_all(check.check_id, members):
-            return _result(check, CheckStatus.NOT_PROMISED)
+            found = _findings_of(check, judged) if isinstance(check, PartitionCheck) else NO_FINDINGS
+            return _result(check, CheckStatus.VIOLATED if found.count else CheckStatus.NOT_PROMISED, findings=found)
         if check.needs & doubtful:
             return _result(check, CheckStatus.UNKNOWN, doubtful=check.needs & doubtful)
         if Premise.OWN_WORD in check.premises - premises:
@@ -216,16 +217,20 @@ def _findings(
         case ClusterCheck():
             return first_of(check.find(cluster))
         case PartitionCheck():
-            found = [each for partition in judged if (each := partition.findings.get(check.check_id)) is not None]
-            examples = tuple(sentence for each in found for sentence in each.examples)
-            return Findings(
-                count=sum(each.count for each in found),
-                examples=examples[:EXAMPLES_MAX],
-                guarantee=worst_of({each.guarantee for each in found if each.guarantee is not None}),
-                exempted=sum_of_exempted(exempted for each in found for exempted in each.exempted),
-            )
+            return _findings_of(check, judged)
         case _:
             assert_never(check)
+
+
+def _findings_of(check: PartitionCheck, judged: Sequence[PartitionJudgement]) -> Findings:
+    found = [each for partition in judged if (each := partition.findings.get(check.check_id)) is not None]
+    examples = tuple(sentence for each in found for sentence in each.examples)
+    return Findings(
+        count=sum(each.count for each in found),
+        examples=examples[:EXAMPLES_MAX],
+        guarantee=worst_of({each.guarantee for each in found if each.guarantee is not None}),
+        exempted=sum_of_exempted(exempted for each in found for exempted in each.exempted),
+    )
 
 
 def _result(

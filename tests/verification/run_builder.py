@@ -135,6 +135,7 @@ class RunBuilder:
         metadata_in: NodeRole = NodeRole.CONTROLLER,
         driver: str | None = None,
         ending: str | None = None,
+        own: dict[int, dict[str, str]] | None = None,
     ) -> None:
         self.path = path
         self.era = era
@@ -143,8 +144,8 @@ class RunBuilder:
         self.report: str | None = None
         self.may_miss_steps = False
         self.switches = ON | (switches or {})
-        self.own: dict[int, dict[str, str]] = {}
-        self.given: dict[int, dict[str, str]] = {}
+        self.own = dict(own or {})
+        self.given = dict(own or {})
         self.files: dict[tuple[int, int], list[dict[str, object]]] = {}
         self.incarnations: dict[int, int] = {}
         self.running: set[int] = set()
@@ -1402,9 +1403,11 @@ def zookeeper_run(path: Path, *, era: str = "kafka-3.9-zk", switches: dict[str, 
     return run.start_brokers(0, 1, 2)
 
 
-def healthy(path: Path, *, switches: dict[str, str] | None = None) -> RunBuilder:
-    """Three brokers, three batches, all read once: nothing is wrong."""
-    run = RunBuilder(path, switches=switches)
+def healthy(
+    path: Path, *, switches: dict[str, str] | None = None, own: dict[int, dict[str, str]] | None = None
+) -> RunBuilder:
+    """Three brokers, three batches, all read once: nothing is wrong. Nodes may have rules of their own."""
+    run = RunBuilder(path, switches=switches, own=own)
     run.start_brokers(0, 1, 2)
     run.create_topic()
     for _ in range(3):

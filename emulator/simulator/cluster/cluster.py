@@ -25,7 +25,6 @@ from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.eras import node_rules
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import MetadataImage, PartitionState
-from laststand.emulator.core.promises import is_promised_by_all
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum.voter_set import ReplicaKey
 from laststand.emulator.core.switches import Switches
@@ -352,8 +351,11 @@ class SimulatedCluster:
 
     def promised_by_all(self, check_id: str) -> bool:
         """Returns whether every process so far promised what a check looks for."""
-        processes = self.processes
-        return is_promised_by_all(check_id, (*processes.controller_rules.values(), *processes.broker_rules.values()))
+        return self.processes.promised_by_all(check_id)
+
+    def promised_by_node(self, check_id: str, node_id: NodeId | None) -> bool:
+        """Returns whether those promised it up to now whose rules it rests on, where a node did something."""
+        return self.processes.promised_by_node(check_id, node_id)
 
     def quorum_replica(self, node_id: NodeId) -> ReplicaKey | None:
         """Returns which replica of the quorum a controller is, with the disk that it has now."""

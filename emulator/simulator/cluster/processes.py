@@ -1,11 +1,13 @@
 """Actions on processes: start, stop, kill, pause and resume them, take their power, change their clocks."""
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Protocol
 
 from laststand.emulator.core import events, inputs
 from laststand.emulator.core.eras import rule_texts
+from laststand.emulator.core.promises import PROMISES, Keeper, Member, is_promised_by_all
 from laststand.emulator.core.properties import NodeProperties, property_texts
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
@@ -45,8 +47,8 @@ class Processes:
 
     Attributes:
         own_rules: of nodes of another era, from their next processes on.
-        broker_rules: those that brokers had so far, each as text.
-        controller_rules: those of nodes with the metadata, likewise.
+        broker_rules: those of each broker's processes so far, in order.
+        controller_rules: those that nodes with the metadata had so far.
     """
 
     def __init__(
@@ -70,8 +72,10 @@ class Processes:
         self._switches = switches
         self._properties = properties
         self.own_rules: dict[NodeId, Switches] = {}
-        self.broker_rules: dict[Switches, dict[str, str]] = {}
-        self.controller_rules: dict[Switches, dict[str, str]] = {}
+        self.broker_rules: defaultdict[NodeId, list[Switches]] = defaultdict(list)
+        self.controller_rules: dict[Switches, None] = {}
+        self._role_of_metadata = NodeRole.CONTROLLER
+        self._texts: dict[Switches, dict[str, str]] = {}
         self._property_texts = property_texts(properties)
         self._queue = queue
         self._event_log = event_log
@@ -221,18 +225,54 @@ class Processes:
         """Returns the rules of a node, which its process has or its next one will have."""
         return self.own_rules.get(node_id, self._switches)
 
+    def promised_by_all(self, check_id: str) -> bool:
+        """Returns whether the processes so far promised what a check looks for."""
+        return is_promised_by_all(check_id, self._all_members())
+
+    def promised_by_node(self, check_id: str, node_id: NodeId | None) -> bool:
+        """Returns whether those promised it up to now whose rules it rests on, where a node did something."""
+        match PROMISES[check_id].keeper:
+            case Keeper.CLUSTER:
+                return False
+            case Keeper.CONTROLLERS:
+                members = self._all_members()
+            case Keeper.BROKER:
+                members = self._brokers(self._own(node_id))
+            case Keeper.PROCESS:
+                members = self._brokers(self._own(node_id)[-1:])
+        return is_promised_by_all(check_id, members)
+
+    def _own(self, node_id: NodeId | None) -> list[Switches]:
+        return [] if node_id is None else self.broker_rules[node_id]
+
+    def _all_members(self) -> list[Member]:
+        brokers = {rules for each in self.broker_rules.values() for rules in each}
+        others = [Member(self._role_of_metadata, self._text_of(each)) for each in self.controller_rules]
+        return [*others, *self._brokers(brokers)]
+
+    def _brokers(self, rules: Iterable[Switches]) -> list[Member]:
+        return [Member(NodeRole.BROKER, self._text_of(each)) for each in rules]
+
+    def _text_of(self, rules: Switches) -> dict[str, str]:
+        if rules not in self._texts:
+            self._texts[rules] = rule_texts(rules)
+        return self._texts[rules]
+
     def _begin(self, node: Node[InputT], *, role: NodeRole, incarnation_id: IncarnationId) -> None:
         rules = self.rules_of(node.node_id)
-        known = self.broker_rules if role is NodeRole.BROKER else self.controller_rules
-        if rules not in known:
-            known[rules] = rule_texts(rules)
+        if role is NodeRole.BROKER:
+            self.broker_rules[node.node_id].append(rules)
+        else:
+            self._role_of_metadata = role
+            self.controller_rules[rules] = None
+        texts = self._text_of(rules)
         self._event_log.note(
             events.IncarnationStarted(
                 cause_id=self._event_log.cause_id,
                 started_node=node.node_id,
                 started_incarnation=node.incarnation,
                 event_file=f"{node.node_id}-{node.incarnation}.jsonl",
-                switches=known[rules] if node.node_id in self.own_rules else {},
+                switches=texts if node.node_id in self.own_rules else {},
             )
         )
         self._event_log.write(
@@ -241,7 +281,7 @@ class Processes:
                 cause_id=self._event_log.cause_id,
                 role=role,
                 incarnation_id=incarnation_id,
-                switches=known[rules],
+                switches=texts,
                 properties={**self._property_texts, **node.more_properties},
                 wall_time_ns=0,
             ),

@@ -7,7 +7,7 @@ that reports it is asked.
 from collections.abc import Callable
 
 from laststand.emulator.core.promises import PROMISES, Exemption, PromiseKind
-from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.types import NodeId, TopicPartition
 from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 from laststand.emulator.simulator.oracle.truth import PartitionTruth
@@ -22,6 +22,7 @@ class AlarmLog:
         truths: by partition, for their guarantees.
         steps: returns the cluster's step.
         on_alarm: is called with each alarm.
+        promised_by: returns whether a check is promised where a node did something, whatever other nodes promise.
 
     Attributes:
         alarms: in order.
@@ -33,12 +34,14 @@ class AlarmLog:
         truths: dict[TopicPartition, PartitionTruth],
         steps: Callable[[], int],
         on_alarm: Callable[[Alarm], None] | None,
+        promised_by: Callable[[str, NodeId | None], bool],
     ) -> None:
         self.alarms: list[Alarm] = []
         self.moment = 0
         self._truths = truths
         self._steps = steps
         self._on_alarm = on_alarm
+        self._promised_by = promised_by
         self._reported: set[tuple[str, TopicPartition | None, str]] = set()
 
     def report(
@@ -52,6 +55,7 @@ class AlarmLog:
         ledger: GuaranteeLedger | None = None,
         guarantee: Guarantee | None = None,
         leaves_evidence: bool = True,
+        by: NodeId | None = None,
     ) -> None:
         """Raises an alarm.
 
@@ -64,6 +68,7 @@ class AlarmLog:
             ledger: of the topic that it is about; that of the partition's present one, if ``None``.
             guarantee: whether the promise had to hold, where no ledger has to say it.
             leaves_evidence: whether what a run leaves on disk shows it, too.
+            by: the broker that did it, if one alone did.
         """
         key = (check_id, partition, sentence)
         if key in self._reported:
@@ -86,6 +91,7 @@ class AlarmLog:
             step=self._steps(),
             leaves_evidence=leaves_evidence,
             is_exempt=exempts and ledger is not None and ledger.elected_uncleanly(min(since, end), end),
+            is_promised=self._promised_by(check_id, by),
         )
         self.alarms.append(alarm)
         if self._on_alarm is not None:

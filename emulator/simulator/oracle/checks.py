@@ -57,7 +57,12 @@ class Checks:
         self.truths: defaultdict[TopicPartition, PartitionTruth] = defaultdict(
             lambda: PartitionTruth(self.outstanding.successor())
         )
-        self.alarm_log = AlarmLog(self.truths, lambda: self.cluster.steps, on_alarm)
+        self.alarm_log = AlarmLog(
+            self.truths,
+            lambda: self.cluster.steps,
+            on_alarm,
+            lambda check_id, node_id: self.cluster.promised_by_node(check_id, node_id),
+        )
         self.tally = Tally()
         self.conjunctions = Conjunctions(self.tally.mark, lambda: self.cluster.now_ms)
         self.copies = Copies()

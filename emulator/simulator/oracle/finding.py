@@ -32,6 +32,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
         step: of the cluster, when it fired.
         leaves_evidence: whether what a run leaves on disk shows it, too.
         is_exempt: whether an unclean election was held since, and the promise leaves that out.
+        is_promised: whether those promised it on whose rules it rests, even if others of the cluster did not.
     """
 
     check_id: str
@@ -42,6 +43,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     leaves_evidence: bool = True
     is_exempt: bool = False
+    is_promised: bool = False
 
     def __str__(self) -> str:
         return f"{self.check_id} at step {self.step}: {self.sentence}"
@@ -54,4 +56,4 @@ def is_finding(alarm: Alarm, is_promised: Callable[[str], bool]) -> bool:
         alarm: what was seen.
         is_promised: whether the cluster promises what a check looks for.
     """
-    return alarm.guarantee is Guarantee.HOLDS and is_promised(alarm.check_id)
+    return alarm.guarantee is Guarantee.HOLDS and (alarm.is_promised or is_promised(alarm.check_id))

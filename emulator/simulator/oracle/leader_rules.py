@@ -98,17 +98,18 @@ class LeaderRules:
             self._alarm_log.report("M8", name, f"{name}: epoch {event.leader_epoch} has leaders {leader} and {node_id}")
         is_own = event.ends_transaction or name.topic in INTERNAL_TOPICS
         if self._is_recovering(node_id, name) and not is_own:
-            self._alarm_log.report("M18", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
+            sentence = f"{name}: leader {node_id} recovers and appended {event.describe()}"
+            self._alarm_log.report("M18", name, sentence, by=node_id)
 
     def high_watermark_advanced(
         self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
     ) -> None:
         """A leader's high watermark rose: H1, H2."""
         if len(event.committed_isr) < event.effective_min_isr:
-            self._alarm_log.report("H2", name, f"{name}: {event.describe()}")
+            self._alarm_log.report("H2", name, f"{name}: {event.describe()}", by=node_id)
         if not self._metadata.has_committed(name, event.leader_epoch, event.committed_isr):
             sentence = f"{name}: the controller never committed ISR {event.committed_isr} in that epoch"
-            self._alarm_log.report("H2", name, f"{sentence}: {event.describe()}")
+            self._alarm_log.report("H2", name, f"{sentence}: {event.describe()}", by=node_id)
         # What was learned before this broker last became leader counts no more: another leader may have had it cut.
         term_start = self._term_start.get((node_id, name), event.leader_epoch)
         ends = {
@@ -138,9 +139,8 @@ class LeaderRules:
         """A leader asks for another ISR: H5, one at a time."""
         version = (event.leader_epoch, event.partition_epoch)
         if self._proposed.get((node_id, name)) == version:
-            self._alarm_log.report(
-                "H5", name, f"{name}: proposed while the same version's proposal is out: {event.describe()}"
-            )
+            sentence = f"{name}: proposed while the same version's proposal is out: {event.describe()}"
+            self._alarm_log.report("H5", name, sentence, by=node_id)
         self._proposed[node_id, name] = version
 
     def answered(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionAnswered) -> None:
@@ -158,7 +158,7 @@ class LeaderRules:
             name = TopicPartition(part.topic, part.partition)
             if part.error is ErrorCode.NONE and self._is_recovering(node.node_id, name):
                 sentence = f"{name} recovers, and broker {node.node_id} serves it by a {type(response).__name__}"
-                self._alarm_log.report("M18", name, sentence)
+                self._alarm_log.report("M18", name, sentence, by=node.node_id)
 
     def _is_recovering(self, node_id: NodeId, name: TopicPartition) -> bool:
         """Returns whether a partition is RECOVERING by the metadata and the answers that a broker has received."""
@@ -180,14 +180,16 @@ class LeaderRules:
                 check_progress(partition, mark)
         except InvariantError as violation:
             check_id = str(violation).partition(":")[0]
-            self._alarm_log.report(check_id, partition.name, f"on broker {node.node_id}, {violation}")
+            sentence = f"on broker {node.node_id}, {violation}"
+            self._alarm_log.report(check_id, partition.name, sentence, by=node.node_id)
         node.marks[partition.name] = partition_mark(partition)
         state = partition.isr_state
         if not isinstance(state, Committed):
             both = {*state.committed, *((state.joining,) if isinstance(state, PendingExpand) else ())}
             if set(partition.maximal_isr) != both:
                 sentence = f"{partition.name}: leader {node.node_id} reckons with {partition.maximal_isr}"
-                self._alarm_log.report("H5", partition.name, f"{sentence} while {state} is under way")
+                sentence = f"{sentence} while {state} is under way"
+                self._alarm_log.report("H5", partition.name, sentence, by=node.node_id)
 
     def check_superset(self, name: TopicPartition) -> None:
         """H4: a settled leader whose ISR is large enough reckons with every candidate of the controller's."""

@@ -80,7 +80,7 @@ class LogChecks:
         known = self._logs.get((node_id, name))
         if known is not None and known.topic_id != event.topic_id and event.log_end_offset:
             sentence = f"{name} on broker {node_id} goes on as topic {event.topic_id} with data of {known.topic_id}"
-            self._alarm_log.report("M15", name, sentence)
+            self._alarm_log.report("M15", name, sentence, by=node_id)
         # A process may cut a log in the very step that opens it: what the disk holds by now is not what was found.
         fresh = self._found.pop((node_id, name), None)
         if fresh is None or fresh.topic_id != event.topic_id:
@@ -126,7 +126,8 @@ class LogChecks:
             sentence = (
                 f"broker {node_id} deleted a stray of {name} {self._cluster.now_ms - since_ms} ms after it found it"
             )
-            self._alarm_log.report("L7", name, f"{sentence}, before stray.delete.delay.ms, which is {delay_ms}")
+            sentence = f"{sentence}, before stray.delete.delay.ms, which is {delay_ms}"
+            self._alarm_log.report("L7", name, sentence, by=node_id)
 
     def overdue_strays(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
         """Yields strays that lie there longer than their grace: L7."""
@@ -269,7 +270,7 @@ class LogChecks:
         state = self._known(node_id, name)
         if state is None or state.topic_id != topic_id:
             sentence = f"{name} on broker {node_id} is of topic {topic_id}, its metadata says"
-            self._alarm_log.report("M15", name, f"{sentence} {None if state is None else state.topic_id}")
+            self._alarm_log.report("M15", name, f"{sentence} {None if state is None else state.topic_id}", by=node_id)
 
     def check_ends(self, node: BrokerNode, partition: Partition) -> None:
         """D9, M15 on one replica: its core, its disk and what is known of it are the same log."""
@@ -281,7 +282,7 @@ class LogChecks:
             self._alarm_log.report("D9", name, sentence)
         elif stored.topic_id != log.topic_id:
             sentence = f"{name} on broker {node.node_id} is of topic {log.topic_id} and lies in that of"
-            self._alarm_log.report("M15", name, f"{sentence} {stored.topic_id}")
+            self._alarm_log.report("M15", name, f"{sentence} {stored.topic_id}", by=node.node_id)
 
     def check_epochs(self, node: BrokerNode, partition: Partition) -> None:
         """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before.

@@ -118,7 +118,7 @@ class MetadataChecks:
         state = self.reference.partition_at(name, node.broker.image.next_offset)
         if state is not None and state.topic_id == event.topic_id and node.broker_id in state.replicas:
             sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is a replica: {state}"
-            self._alarm_log.report("L7", name, sentence)
+            self._alarm_log.report("L7", name, sentence, by=node.node_id)
 
     def znode_written(self, event: events.ZnodeWritten) -> None:
         """ZooKeeper was written: not in a KRaft cluster."""

@@ -110,4 +110,4 @@ def _counts(alarm: Alarm, is_promised: Callable[[str], bool]) -> bool:
     is_shared = PROMISES[alarm.check_id].judged_by is JudgedBy.BOTH and alarm.check_id not in _OF_MOMENTS
     if not is_shared or not alarm.leaves_evidence or alarm.is_exempt:
         return False
-    return is_promised(alarm.check_id)
+    return alarm.is_promised or is_promised(alarm.check_id)

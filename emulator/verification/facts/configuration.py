@@ -31,7 +31,7 @@ class Configuration:
         started = next((each for each in timeline.of(events.NodeStarted) if each.role.has_metadata), None)
         self._static: Mapping[str, str] = {} if started is None else started.properties
         # Of a mixed cluster the least that one of its nodes asks for.
-        self._is_capped = not timeline.members or any(rules.get(_CAP) != "off" for rules in timeline.members)
+        self._is_capped = not timeline.members or any(each.switches.get(_CAP) != "off" for each in timeline.members)
         self._controller = next(
             (
                 str(collected.node)

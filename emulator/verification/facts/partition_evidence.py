@@ -32,7 +32,7 @@ from laststand.emulator.verification.tables.integers import Ints
 from laststand.emulator.verification.tables.late_topic_ids import id_by_name
 from laststand.emulator.verification.tables.matching import groups_of
 from laststand.emulator.verification.tables.rows import PartitionRows
-from laststand.emulator.verification.tables.timeline import CollectedEvent
+from laststand.emulator.verification.tables.timeline import CollectedEvent, ProcessName
 
 NO_ERROR: Final = "NONE"
 UNCLEAN: Final = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
@@ -47,12 +47,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         new: the state after it.
         old: the state before it; ``None`` where the partition was created.
+        told_by: the process of a controller that told of it, which one before may have written.
         has_elr: whether the cluster had eligible leader replicas then.
         has_recovery_state: whether the metadata version knew partitions that are RECOVERING.
     """
 
     new: events.PartitionChanged
     old: events.PartitionChanged | None
+    told_by: ProcessName
     has_elr: bool
     has_recovery_state: bool
 
@@ -166,6 +168,7 @@ class PartitionEvidence:
                 Change(
                     new=new,
                     old=old,
+                    told_by=ProcessName(collected.node, collected.incarnation),
                     has_elr=self.cluster.has_elr(new.metadata_offset),
                     has_recovery_state=self.cluster.has_recovery_state(new.metadata_offset),
                 )

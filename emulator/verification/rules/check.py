@@ -14,6 +14,7 @@ from laststand.emulator.core.promises import Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.tables.timeline import ProcessName
 
 
 class Evidence(Enum):
@@ -117,6 +118,7 @@ class Finding(NamedTuple):
         lost: the committed records that are lost, if they are.
         guarantee: which kind of violation it is, where that needs no judgement of a loss.
         exempted_by: the case that the promise leaves out, if this is one: then it is no violation, but is reported.
+        by: the process that did it, or told of it, if one alone did.
     """
 
     position: int
@@ -124,6 +126,7 @@ class Finding(NamedTuple):
     lost: LostCommit | None = None
     guarantee: Guarantee | None = None
     exempted_by: Exemption | None = None
+    by: ProcessName | None = None
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

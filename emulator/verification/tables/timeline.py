@@ -4,9 +4,9 @@ Elections, registrations, fencings, ends of processes, faults, steps and truncat
 told, and by these the guarantee is judged. Batches, acknowledgements and high watermarks are in ``facts.partition``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -38,6 +38,7 @@ from laststand.emulator.core.events import (
     TopicCreated,
     TopicDeleted,
 )
+from laststand.emulator.core.promises import Keeper, Member
 from laststand.emulator.core.types import NodeRole
 
 COLLECTED: Final[tuple[type[Event], ...]] = (
@@ -99,6 +100,13 @@ class EventPlace(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
 
 
+class ProcessName(NamedTuple):
+    """One process of a node."""
+
+    node: int
+    incarnation: int
+
+
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The collected events of one run, ordered by node, incarnation and sequence: never across nodes.
 
@@ -126,14 +134,23 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     @cached_property
-    def members(self) -> tuple[Mapping[str, str], ...]:
-        """The rules of every process of a node, each once: those of a mixed cluster are several."""
-        known = {
-            tuple(sorted(started.switches.items())): started.switches
-            for started in self.of(NodeStarted)
-            if started.role is not NodeRole.HARNESS
-        }
-        return tuple(known.values())
+    def members(self) -> tuple[Member, ...]:
+        """The rules of the processes of nodes, each once for a role: those of a mixed cluster are several."""
+        return _each_once(started for _, started in self._started)
+
+    def members_behind(self, process: ProcessName, keeper: Keeper) -> tuple[Member, ...]:
+        """Returns those on whose rules a promise rests, where this process did something, or told of it."""
+        return _each_once(
+            started for other, started in self._started if _is_behind(other, started.role, process, keeper)
+        )
+
+    @cached_property
+    def _started(self) -> tuple[tuple[ProcessName, NodeStarted], ...]:
+        return tuple(
+            (ProcessName(each.node, each.incarnation), each.event)
+            for each in self.events
+            if isinstance(each.event, NodeStarted) and each.event.role is not NodeRole.HARNESS
+        )
 
     def incarnation_of(self, incarnation_id: str) -> int | None:
         """The number of the incarnation that registered under this id; ``None`` if its first line is missing."""
@@ -165,3 +182,21 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                     if id_on_disk != role.topic_id:
                         taken[collected.node, role.topic, role.partition, id_on_disk] = role.topic_id
         return taken
+
+
+def _each_once(started: Iterable[NodeStarted]) -> tuple[Member, ...]:
+    known = {(each.role, *sorted(each.switches.items())): Member(each.role, each.switches) for each in started}
+    return tuple(known.values())
+
+
+def _is_behind(other: ProcessName, role: NodeRole, process: ProcessName, keeper: Keeper) -> bool:
+    is_before = other.node == process.node and other.incarnation <= process.incarnation
+    match keeper:
+        case Keeper.CLUSTER:
+            return True
+        case Keeper.CONTROLLERS:  # nothing says what another node of them had written by then
+            return is_before or (other.node != process.node and role.has_metadata)
+        case Keeper.BROKER:
+            return is_before
+        case Keeper.PROCESS:
+            return other == process

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.promises import Exemption, is_promised_by_all
+from laststand.emulator.core.promises import PROMISES, Exemption, Keeper, is_promised_by_all
 from laststand.emulator.verification.doubts.accounts import unseen_records
 from laststand.emulator.verification.doubts.evidence import Readings, readings_of
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -108,16 +108,11 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         timeline: of its run.
         doubtful: evidence that is not whole.
     """
-    members = timeline.members
     findings = {}
     is_clear = not facts.has_unclear_id
     for check in CHECKS if is_clear else ():
-        if (
-            isinstance(check, PartitionCheck)
-            and is_promised_by_all(check.check_id, members)
-            and not check.needs & doubtful
-        ):
-            found = list(check.find(facts))
+        if isinstance(check, PartitionCheck) and not check.needs & doubtful:
+            found = _find(check, facts, timeline)
             if found:
                 findings[check.check_id] = msgspec.structs.replace(
                     first_of(found),
@@ -142,6 +137,20 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         availability=partition_availability(facts),
         readers=readers_of_partition(facts) if is_clear else (),
     )
+
+
+def _find(check: PartitionCheck, facts: PartitionFacts, timeline: Timeline) -> list[Finding]:
+    """Returns what a check finds of what was promised: by all, or by those behind the process that did it."""
+    check_id, keeper = check.check_id, PROMISES[check.check_id].keeper
+    if is_promised_by_all(check_id, timeline.members):
+        return list(check.find(facts))
+    if keeper is Keeper.CLUSTER or not any(is_promised_by_all(check_id, [each]) for each in timeline.members):
+        return []
+    return [
+        finding
+        for finding in check.find(facts)
+        if finding.by is not None and is_promised_by_all(check_id, timeline.members_behind(finding.by, keeper))
+    ]
 
 
 def _worst(facts: PartitionFacts, timeline: Timeline, found: Sequence[Finding]) -> Guarantee | None:

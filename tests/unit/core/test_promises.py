@@ -1,5 +1,8 @@
 """The table of promises: its switches exist, its outcomes hold in every era, and both oracles judge what it says."""
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from laststand.emulator.core.eras import ALL_ERAS, ZooKeeperSwitches, era_rules, rule_texts, with_rule
@@ -8,12 +11,15 @@ from laststand.emulator.core.promises import (
     OUTCOME_CHECKS,
     PROMISES,
     JudgedBy,
+    Keeper,
+    Member,
     PromiseKind,
     is_promised,
+    is_promised_by_all,
     rules_named_beside,
 )
 from laststand.emulator.core.switches import ERAS, Switches, switch_texts, with_switch
-from laststand.emulator.core.types import ClusterKind
+from laststand.emulator.core.types import ClusterKind, NodeRole
 from laststand.emulator.verification.rules.checks import CHECKS
 
 BOUND = [check_id for check_id, promise in PROMISES.items() if promise.switches]
@@ -72,6 +78,54 @@ def test_a_promise_is_kept_by_each_of_several_values() -> None:
     rules = switch_texts(Switches())
     assert is_promised("M15", rules | {"stray_cleanup": "rename"})
     assert not is_promised("M15", rules | {"stray_cleanup": "off"})
+
+
+@pytest.mark.parametrize(
+    ("check_id", "role", "rule", "is_kept"),
+    [
+        ("H2", NodeRole.BROKER, "hw_requires_min_isr", False),
+        ("H2", NodeRole.CONTROLLER, "hw_requires_min_isr", True),
+        ("M15", NodeRole.BROKER, "stray_cleanup", False),
+        ("M15", NodeRole.CONTROLLER, "stray_cleanup", True),
+        ("M19", NodeRole.BROKER, "cancel_requires_min_isr", True),
+        ("M19", NodeRole.CONTROLLER, "cancel_requires_min_isr", False),
+        ("M5", NodeRole.BROKER, "unclean_detection", False),
+        ("M5", NodeRole.CONTROLLER, "unclean_detection", False),
+    ],
+)
+def test_a_mixed_cluster_promises_what_those_do_whose_rule_it_is(
+    check_id: str, role: NodeRole, rule: str, *, is_kept: bool
+) -> None:
+    has = switch_texts(Switches())
+    others = [Member(NodeRole.BROKER, has), Member(NodeRole.CONTROLLER, has)]
+    assert is_promised_by_all(check_id, [*others, Member(role, has | {rule: "off"})]) is is_kept
+
+
+def test_in_a_zookeeper_cluster_a_broker_is_the_controller() -> None:
+    has = rule_texts(era_rules("kip-550-zk"))
+    members = [Member(NodeRole.ZOOKEEPER, has), Member(NodeRole.BROKER, has | {"cancel_requires_min_isr": "off"})]
+    assert not is_promised_by_all("M11", members)
+
+
+_CORE: Final = Path(__file__).parents[3] / "emulator" / "core"
+_OF_BROKERS: Final = {
+    name
+    for promise in PROMISES.values()
+    if promise.keeper in (Keeper.BROKER, Keeper.PROCESS)
+    for name in promise.switches
+}
+_OF_CONTROLLERS: Final = {
+    name for promise in PROMISES.values() if promise.keeper is Keeper.CONTROLLERS for name in promise.switches
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "others"), [(_OF_BROKERS, "controller"), (_OF_CONTROLLERS, "broker")], ids=["brokers", "controllers"]
+)
+def test_the_other_side_does_not_read_the_rules_of_a_keeper(names: set[str], others: str) -> None:
+    assert names
+    read = "".join(file.read_text(encoding="utf-8") for file in sorted((_CORE / others).rglob("*.py")))
+    assert {name for name in names if f"switches.{name}" in read} == set()
 
 
 @pytest.mark.parametrize("era", ALL_ERAS)

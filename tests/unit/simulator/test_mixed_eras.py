@@ -55,13 +55,34 @@ def test_what_a_node_was_given_is_on_record_and_what_it_followed() -> None:
     assert given[0] in said
 
 
-def test_promises_are_those_of_every_process_so_far() -> None:
+def promises(simulation: Simulation, check_id: str) -> tuple[bool, ...]:
+    """Returns whether the cluster promises something, and each broker."""
+    cluster = simulation.cluster
+    return cluster.promised_by_all(check_id), *(cluster.promised_by_node(check_id, NodeId(node)) for node in range(3))
+
+
+def test_promises_are_those_of_every_process_so_far_on_whose_rules_they_rest() -> None:
     simulation = begun()
-    assert simulation.cluster.promised_by_all("M18")
-    for line in (*restarted("kafka-4.2"), *restarted("kip-966")):
+    assert promises(simulation, "M18") == (True, True, True, True)
+    for line in restarted("kip-966,recovering_gate=off,stray_cleanup=off,unclean_detection=off"):
         perform(simulation.cluster, parse_action(line, names()))
-    assert not simulation.cluster.promised_by_all("M18")
-    assert simulation.cluster.promised_by_all("M3")
+    assert promises(simulation, "M18") == (False, True, False, True)
+    assert promises(simulation, "M15") == (False, True, False, True)
+    for line in restarted("kip-966"):
+        perform(simulation.cluster, parse_action(line, names()))
+    assert promises(simulation, "M18") == (False, True, True, True)  # its own process recovers first
+    assert promises(simulation, "M15") == (False, True, False, True)  # its disk has what the one before left
+    assert promises(simulation, "M5") == (False, False, False, False)
+    assert promises(simulation, "M3") == (True, True, True, True)
+
+
+def test_what_controllers_promise_ends_with_the_first_of_them_that_does_not() -> None:
+    simulation = begun()
+    assert simulation.cluster.promised_by_node("M21", None)
+    for era in ("kip-966,min_isr_per_partition=off", "kip-966"):
+        for line in ("stop 100", f"start 100 era={era}", "wait 2000"):
+            perform(simulation.cluster, parse_action(line, names()))
+        assert not simulation.cluster.promised_by_node("M21", None)
 
 
 def test_a_broker_that_lacks_a_finalized_feature_is_not_let_in() -> None:

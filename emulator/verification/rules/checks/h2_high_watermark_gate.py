@@ -7,6 +7,7 @@ from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import listed
 from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.timeline import ProcessName
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
@@ -29,6 +30,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 event.new,
                 f"{facts}: broker {advanced.node} moved its high watermark from {event.old} to {event.new} in epoch "
                 f"{event.leader_epoch} with ISR {listed(isr)}, {problem}",
+                by=ProcessName(advanced.node, advanced.incarnation),
             )
 
 

@@ -9,6 +9,7 @@ from laststand.emulator.core.types import StrayCleanup
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import words
+from laststand.emulator.verification.tables.timeline import ProcessName
 
 _DEFAULT_DELAY_MS: Final = NodeProperties().stray_delete_delay_ms
 _LEAST_PART: Final = 2
@@ -38,6 +39,7 @@ def _removed_own(facts: PartitionFacts) -> Iterator[Finding]:
                 log_end_offset,
                 f"{facts}: broker {removal.node} removed its log, which ended at {log_end_offset} ({why}), though it "
                 "was a replica all the time",
+                by=ProcessName(removal.node, removal.incarnation),
             )
 
 
@@ -79,6 +81,7 @@ def _deleted_early(facts: PartitionFacts) -> Iterator[Finding]:
                 deleted.sequence,
                 f"{facts}: broker {deleted.node} deleted a stray of topic id {topic_id} {waited_ms} ms after it knew "
                 f"of it, before stray.delete.delay.ms, which is {delay_ms}",
+                by=ProcessName(deleted.node, deleted.incarnation),
             )
 
 

@@ -6,15 +6,16 @@ from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.timeline import ProcessName
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    for position, node, what, topic_id in (*_first_logs(facts), *_never_opened(facts), *_unknown_topics(facts)):
-        yield Finding(position, f"{facts}: broker {node} {what} topic id {topic_id}")
+    for position, process, what, topic_id in (*_first_logs(facts), *_never_opened(facts), *_unknown_topics(facts)):
+        yield Finding(position, f"{facts}: broker {process.node} {what} topic id {topic_id}", by=process)
 
 
-_Misuse = tuple[int, int, str, str]
-"""Offset, node, what it did, and the topic id."""
+_Misuse = tuple[int, ProcessName, str, str]
+"""Offset, process, what it did, and the topic id."""
 
 
 def _first_logs(facts: PartitionFacts) -> Iterator[_Misuse]:
@@ -22,7 +23,8 @@ def _first_logs(facts: PartitionFacts) -> Iterator[_Misuse]:
     for opened in facts.events.of(events.LogOpened):
         key, end = (opened.node, opened.event.topic_id), opened.event.log_end_offset
         if key not in seen and end > 0:
-            yield end, opened.node, f"found {end} records where none can be, in its first log of", opened.event.topic_id
+            process = ProcessName(opened.node, opened.incarnation)
+            yield end, process, f"found {end} records where none can be, in its first log of", opened.event.topic_id
         seen.add(key)
 
 
@@ -35,7 +37,8 @@ def _never_opened(facts: PartitionFacts) -> Iterator[_Misuse]:
     for role, end in (*led, *followed):
         topic_id = role.event.topic_id
         if end > 0 and opened.get((role.node, role.incarnation, topic_id), role.sequence) >= role.sequence:
-            yield end, role.node, f"used a log of {end} records that it never opened as one of", topic_id
+            process = ProcessName(role.node, role.incarnation)
+            yield end, process, f"used a log of {end} records that it never opened as one of", topic_id
 
 
 def _unknown_topics(facts: PartitionFacts) -> Iterator[_Misuse]:
@@ -43,7 +46,8 @@ def _unknown_topics(facts: PartitionFacts) -> Iterator[_Misuse]:
     for places in groups_of(batches["node"], batches["topic_id"]):
         node, topic_id = int(batches["node"][places[0]]), batches.words("topic_id")[batches["topic_id"][places[0]]]
         if topic_id not in facts.states:
-            yield int(batches["base_offset"][places].min()), node, "appended to a log of", topic_id
+            process = ProcessName(node, int(batches["incarnation"][places].max()))
+            yield int(batches["base_offset"][places].min()), process, "appended to a log of", topic_id
 
 
 CHECK = PartitionCheck(

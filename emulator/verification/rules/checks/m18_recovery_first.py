@@ -9,6 +9,7 @@ from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.columns import Table
+from laststand.emulator.verification.tables.timeline import ProcessName
 
 _Term = tuple[int, int, str, int | None]
 """Node, incarnation, topic id and leader epoch."""
@@ -33,6 +34,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                     base_offset,
                     f"{facts}: broker {start.node} {what} offset {base_offset} while it still recovered in epoch "
                     f"{start.event.leader_epoch}",
+                    by=ProcessName(start.node, start.incarnation),
                 )
 
 

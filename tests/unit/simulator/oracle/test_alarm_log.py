@@ -2,7 +2,7 @@
 
 import pytest
 
-from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.types import NodeId, TopicPartition
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
@@ -19,7 +19,12 @@ class Interrupted(GuaranteeLedger):
 
 
 def alarm_log(heard: list[Alarm]) -> AlarmLog:
-    made = AlarmLog({NAME: PartitionTruth(Interrupted())}, lambda: 7, heard.append)
+    made = AlarmLog(
+        {NAME: PartitionTruth(Interrupted())},
+        lambda: 7,
+        heard.append,
+        lambda check_id, node: check_id == "H2" and node == 1,
+    )
     made.moment = 9
     return made
 
@@ -32,6 +37,13 @@ def test_the_same_alarm_rings_once() -> None:
     assert [alarm.sentence for alarm in heard] == ["gone", "gone too"]
     assert made.alarms == heard
     assert heard[0].step == 7
+
+
+def test_an_alarm_says_whether_who_caused_it_had_promised() -> None:
+    made = alarm_log([])
+    for check_id, node in (("H2", 1), ("H2", 2), ("H2", None), ("D1", 1)):
+        made.report(check_id, NAME, f"by {node}", by=None if node is None else NodeId(node))
+    assert [alarm.is_promised for alarm in made.alarms] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ For those that it alone judges there is one in which no other check fires: docs/
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from laststand.emulator.core.promises import PROMISES, JudgedBy, is_promised_by_all
+from laststand.emulator.core.promises import PROMISES, JudgedBy, Member, is_promised_by_all
 from laststand.emulator.core.switches import MaximalIsr, Switches, switch_texts
-from laststand.emulator.core.types import StrayCleanup
+from laststand.emulator.core.types import NodeRole, StrayCleanup
 from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee, is_finding
 from tests.unit.simulator.oracle import (
     test_clients,
@@ -103,8 +103,9 @@ def test_each_check_of_the_simulator_alone_has_a_test_in_which_no_other_fires() 
 def counts(check_id: str, guarantee: Guarantee, *members: Switches) -> bool:
     kind = PROMISES[check_id].kind
     alarm = Alarm(check_id=check_id, kind=kind, partition=None, guarantee=guarantee, sentence="", step=1)
-    texts = [switch_texts(switches) for switches in members]
-    return is_finding(alarm, lambda each: is_promised_by_all(each, texts))
+    both = (NodeRole.BROKER, NodeRole.CONTROLLER)
+    processes = [Member(role, switch_texts(switches)) for switches in members for role in both]
+    return is_finding(alarm, lambda each: is_promised_by_all(each, processes))
 
 
 def test_an_outcome_counts_within_the_guarantee() -> None:
