@@ -8,7 +8,7 @@ Bytes that arrive while several acks=all appends wait on the partition are answe
 round of fetches serves them all.
 """
 
-from itertools import count
+from itertools import chain, count
 from typing import Final
 
 from laststand.emulator.core import effects, messages
@@ -74,7 +74,9 @@ class FetchHandler:
         )
         self._numbers = count()
         self._parked: dict[int, _Parked] = {}
-        self._by_partition: dict[TopicPartition, dict[int, _Parked]] = {}
+        self._by_partition: dict[TopicPartition, dict[int, tuple[_Parked, messages.FetchPartition]]] = {}
+        self._turn: Turn | None = None
+        self._still_waiting: set[int] = set()
         self._deadlines: TimerQueue[int] = TimerQueue()
         self._lingering: TimerQueue[int] = TimerQueue()
         self._releases: TimerQueue[BrokerId] = TimerQueue()
@@ -173,7 +175,7 @@ class FetchHandler:
         self._parked[parked.number] = parked
         self._deadlines.set(parked.number, at_ms=turn.now_ms + parked.request.max_wait_ms)
         for asked in parked.request.partitions:
-            self._by_partition.setdefault(asked.topic_partition, {})[parked.number] = parked
+            self._by_partition.setdefault(asked.topic_partition, {})[parked.number] = (parked, asked)
 
     def _complete(self, turn: Turn, parked: _Parked) -> None:
         """Reads again and answers, without touching what is known of the follower."""
@@ -211,8 +213,8 @@ class FetchHandler:
 
     def check_growth(self, turn: Turn, name: TopicPartition) -> None:
         """Records arrived: answers followers that now have enough bytes, at once or after the linger."""
-        for parked in self._waiting_on(name):
-            if parked.reader.replica_id is None or not self._is_answerable(turn, parked):
+        for parked, asked in self._waiting_on(name):
+            if parked.reader.replica_id is None or not self._is_answerable(turn, parked, asked):
                 continue
             if self._produces.waiting_on(name) > 1:
                 if not self._lingering.is_set(parked.number):
@@ -223,14 +225,14 @@ class FetchHandler:
 
     def check_high_watermark(self, turn: Turn, name: TopicPartition) -> None:
         """The high watermark rose: answers consumers that now have enough bytes."""
-        for parked in self._waiting_on(name):
-            if parked.reader.replica_id is None and self._is_answerable(turn, parked):
+        for parked, asked in self._waiting_on(name):
+            if parked.reader.replica_id is None and self._is_answerable(turn, parked, asked):
                 self._complete(turn, parked)
 
     def check_role(self, turn: Turn, name: TopicPartition) -> None:
         """The partition's role or epoch changed: answers requests that cannot be served as asked any more."""
-        for parked in self._waiting_on(name):
-            if self._is_answerable(turn, parked):
+        for parked, asked in self._waiting_on(name):
+            if self._is_answerable(turn, parked, asked):
                 self._complete(turn, parked)
 
     def release_followers(self, turn: Turn, partition: Partition) -> None:
@@ -260,13 +262,20 @@ class FetchHandler:
         for broker_id in self._releases.pop_due(now_ms=turn.now_ms):
             self._release(turn, broker_id)
 
-    def _waiting_on(self, name: TopicPartition) -> list[_Parked]:
+    def _waiting_on(self, name: TopicPartition) -> list[tuple[_Parked, messages.FetchPartition]]:
         waiting = self._by_partition.get(name)
         return list(waiting.values()) if waiting else []
 
-    def _is_answerable(self, turn: Turn, parked: _Parked) -> bool:
-        size = 0
-        for asked in parked.request.partitions:
+    def _is_answerable(self, turn: Turn, parked: _Parked, changed: messages.FetchPartition) -> bool:
+        """Returns whether there is enough to answer with; the partition that changed mostly says so alone."""
+        if self._turn is not turn:  # what a turn has changed it changed before the first of these questions
+            self._turn = turn
+            self._still_waiting.clear()
+        if parked.number in self._still_waiting:
+            return False
+        others = (asked for asked in parked.request.partitions if asked is not changed)
+        size, enough = 0, max(parked.request.min_bytes, 1)
+        for asked in chain((changed,), others):
             partition = find_readable(self._hosted, asked, parked.reader)
             if not isinstance(partition, Partition) or find_divergence(partition, asked) is not ErrorCode.NONE:
                 return True
@@ -276,4 +285,7 @@ class FetchHandler:
             if end_offset > asked.fetch_offset and not self._is_throttled(turn, partition, parked.reader):
                 available = partition.log.size_between(asked.fetch_offset, end_offset)
                 size += min(available, asked.partition_max_bytes)
-        return size >= max(parked.request.min_bytes, 1)
+                if size >= enough:
+                    return True
+        self._still_waiting.add(parked.number)
+        return False

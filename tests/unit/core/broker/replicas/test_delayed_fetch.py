@@ -6,6 +6,9 @@ from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas import delayed_fetch
 from laststand.emulator.core.broker.replicas.delayed_fetch import LINGER_MS, RELEASE_AGAIN_MS, FetchHandler
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.replicas.fetch import Reader, find_readable
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.switches import Switches
@@ -204,6 +207,27 @@ def test_a_fetch_from_who_leads_no_longer_is_answered() -> None:
     waiting.handler.check_role(turn, NAME)
     (part,) = parts(answers_of(turn))
     assert part.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_what_wakes_a_fetch_looks_at_its_other_partitions_once_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = Waiting()
+    names = (NAME, OTHER, THIRD)
+    waiting.ask(*names, min_bytes=2 * BATCH_BYTES)
+    looked_at: list[TopicPartition] = []
+
+    def look(hosted: HostedPartitions, asked: messages.FetchPartition, reader: Reader) -> Partition | ErrorCode:
+        looked_at.append(asked.topic_partition)
+        return find_readable(hosted, asked, reader)
+
+    monkeypatch.setattr(delayed_fetch, "find_readable", look)
+    turn = waiting.hosting.turn()
+    for name in names:  # as if a stopping broker left three ISRs at once
+        waiting.handler.check_role(turn, name)
+    assert looked_at == list(names)
+    assert waiting.grow(OTHER) == {}
+    assert looked_at[3:] == [OTHER, NAME, THIRD]
+    assert list(waiting.grow(THIRD)) == [1]
+    assert looked_at[6:8] == [THIRD, NAME]
 
 
 def test_a_fetch_that_names_a_partition_twice_is_answered_beside_another() -> None:
