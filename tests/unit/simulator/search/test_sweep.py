@@ -49,3 +49,9 @@ def test_a_long_sweep_tells_which_conjunctions_it_lacks(monkeypatch: pytest.Monk
     report = sweep(iter(range(1, 4)), SweepOptions())
     assert set(MUST_OCCUR) & set(report.too_little)
     assert set(report.too_little) & set(MUST_OCCUR) <= set(report.gaps) <= set(CONJUNCTIONS)
+
+
+def test_schedules_of_segments_roll_logs_delete_old_records_and_leave_holes() -> None:
+    report = sweep(iter(range(1, 21)), SweepOptions(profiles=("segments",)))
+    happened = ("segment:rolled", "segment:expired", "power_loss:segment", "power_loss:hole")
+    assert [name for name in happened if not report.marks.get(name)] == []
