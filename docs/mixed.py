@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from docs.rule_tables import table
+from laststand.emulator.core.metadata_version import LEVELS
+from laststand.emulator.core.release import latest_metadata_version
 from laststand.emulator.core.types import ClusterKind, NodeId
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.plan import Plan, parse_plan
@@ -157,7 +159,13 @@ def findings_of(loss: Lacking, amended: Iterable[int]) -> str:
     plan = loss.plan
     if CONTROLLER in known:
         switches = tuple(each.split("=") for each in loss.amended.split(",")[1:])
-        plan = msgspec.structs.replace(plan, era="kip-966", switches=tuple((name, value) for name, value in switches))
+        level = ("metadata.version", LEVELS[latest_metadata_version(plan.rules())])  # else its brokers are not let in
+        plan = msgspec.structs.replace(
+            plan,
+            era="kip-966",
+            switches=tuple((name, value) for name, value in switches),
+            properties=(*plan.properties, level),
+        )
     simulation = Simulation(plan)
     for broker_id in simulation.cluster.nodes:
         simulation.cluster.set_era(NodeId(broker_id), loss.amended if broker_id in known else loss.rules)

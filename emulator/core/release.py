@@ -3,9 +3,15 @@
 A node says what its release says, so that others answer it as they answer that release.
 """
 
+from typing import Final
+
+import msgspec
+
 from laststand.emulator.core import messages
-from laststand.emulator.core.metadata_version import BROKER_FEATURES, ELR_VERSION
-from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.metadata_version import BROKER_FEATURES, ELR_VERSION, LATEST, LEVELS, METADATA_VERSION
+from laststand.emulator.core.switches import Switches, is_of_3_9_or_before
+
+_LATEST_OF_3_9: Final = LEVELS.index("3.9-IV0")
 
 
 def supported_elr_level(switches: Switches) -> int:
@@ -13,10 +19,18 @@ def supported_elr_level(switches: Switches) -> int:
     return 1 if switches.elr else 0
 
 
+def latest_metadata_version(switches: Switches) -> int:
+    """Returns the highest ``metadata.version`` that a release has: rules without any that 4.0 brought are of 3.9."""
+    return _LATEST_OF_3_9 if is_of_3_9_or_before(switches) else LATEST
+
+
 def features_of(switches: Switches) -> tuple[messages.FeatureRange, ...]:
     """Returns the features that a broker names when it registers; one that its release does not have is not named."""
+    highest = {ELR_VERSION: supported_elr_level(switches), METADATA_VERSION: latest_metadata_version(switches)}
     return tuple(
-        feature for feature in BROKER_FEATURES if feature.name != ELR_VERSION or supported_elr_level(switches) > 0
+        msgspec.structs.replace(feature, max_supported_version=highest[feature.name])
+        for feature in BROKER_FEATURES
+        if highest[feature.name] > 0
     )
 
 

@@ -513,6 +513,12 @@ def era_switches(era: str) -> Switches:
     raise ConfigError(key="era", value=era, expected=expected)
 
 
+def is_of_3_9_or_before(switches: Switches) -> bool:
+    """Returns whether rules are those of a release before 4.0: none of them is one that Kafka has since then."""
+    brought = (name for name in Switches.__struct_fields__ if getattr(_KAFKA_3_9, name) != getattr(_KAFKA_4_2, name))
+    return not any(getattr(switches, name) == getattr(_KAFKA_4_2, name) for name in brought)
+
+
 def switch_texts(switches: Switches) -> dict[str, str]:
     """Returns every switch by name as text: ``on``, ``off``, or the name of a rule."""
     return {

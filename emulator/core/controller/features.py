@@ -16,7 +16,7 @@ from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.release import supported_elr_level
+from laststand.emulator.core.release import latest_metadata_version, supported_elr_level
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import ChangeReason, ConfigResource, FeatureUpgradeType
 
@@ -35,12 +35,12 @@ def is_elr_enabled(image: MetadataImage, switches: Switches) -> bool:
 
 
 def bootstrap(properties: NodeProperties, switches: Switches) -> tuple[Decision, ...]:
-    """Returns the first records of a new cluster.
+    """Returns the first records of a new cluster, whose ``metadata.version`` is one that the controller's release has.
 
     Raises:
         ConfigError: ``metadata.version`` does not exist, or is too old for the switch ``elr``.
     """
-    level = metadata_version.level_of(properties.metadata_version)
+    level = min(metadata_version.level_of(properties.metadata_version), latest_metadata_version(switches))
     elr_level = supported_elr_level(switches)
     if elr_level > 0 and level < metadata_version.ELR:
         raise ConfigError(
@@ -92,15 +92,13 @@ def update_features(
 
 
 def describe_features(image: MetadataImage, switches: Switches) -> tuple[admin_messages.DescribedFeature, ...]:
-    """Returns every feature of this program, by name."""
+    """Returns every feature of this program, by name, with the levels that the controller's release has."""
     ranges = sorted(metadata_version.BROKER_FEATURES, key=lambda feature: feature.name)
     return tuple(
         admin_messages.DescribedFeature(
             name=feature.name,
             min_supported_version=feature.min_supported_version,
-            max_supported_version=(
-                supported_elr_level(switches) if feature.name == ELR_VERSION else feature.max_supported_version
-            ),
+            max_supported_version=_highest_level(switches, feature.name),
             finalized_version=image.feature_level(feature.name),
         )
         for feature in ranges
@@ -113,7 +111,7 @@ def _update_problem(
     name, level, current = update.feature, update.max_version_level, image.feature_level(update.feature)
     if name == ELR_VERSION and level == 1 and level > supported_elr_level(switches):
         return FeatureOutcome(error=ErrorCode.UNSUPPORTED_VERSION, message=f"{name} {level} needs switch elr on")
-    if not _is_known_level(name, level):
+    if not _is_known_level(switches, name, level):
         message = f"there is no level {level} of feature {name!r}"
         return FeatureOutcome(error=ErrorCode.INVALID_UPDATE_VERSION, message=message)
     if not _is_direction_allowed(current, level, update.upgrade_type):
@@ -134,11 +132,15 @@ def _dependency_problem(levels: Mapping[str, int], update: admin_messages.Featur
     return None
 
 
-def _is_known_level(name: str, level: int) -> bool:
+def _is_known_level(switches: Switches, name: str, level: int) -> bool:
     return any(
-        feature.name == name and feature.min_supported_version <= level <= feature.max_supported_version
+        feature.name == name and feature.min_supported_version <= level <= _highest_level(switches, name)
         for feature in metadata_version.BROKER_FEATURES
     )
+
+
+def _highest_level(switches: Switches, name: str) -> int:
+    return supported_elr_level(switches) if name == ELR_VERSION else latest_metadata_version(switches)
 
 
 def _is_direction_allowed(current: int, level: int, upgrade_type: FeatureUpgradeType) -> bool:

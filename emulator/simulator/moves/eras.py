@@ -1,6 +1,6 @@
 """Moves of rolling upgrades and downgrades: nodes are started again with the rules of another era.
 
-A broker gets an era that knows the features which are on: others would not let it in. So does a controller, which would
+A broker gets an era that knows the levels of features: others would not let it in. So does a controller, which would
 ignore them.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.metadata_version import ELR_VERSION, LATEST, METADATA_VERSION, level_of
 from laststand.emulator.core.types import FeatureUpgradeType
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import FeatureLevel
@@ -16,11 +16,12 @@ from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView
 
 _WITH_ELR: Final = ("kafka-4.2", "kafka-4.2,reassignment_needs_all=off", "kip-966-text", "kip-966")
 _WITHOUT_ELR: Final = (*_WITH_ELR, "kafka-3.9")
+_LATEST_OF_3_9: Final = level_of("3.9")
 
 
 def _draw_era(view: ClusterView) -> str:
-    has_elr = view.cluster.image.feature_level(ELR_VERSION) > 0
-    return view.schedule.choice(_WITH_ELR if has_elr else _WITHOUT_ELR)
+    is_new = view.cluster.image.feature_level(METADATA_VERSION) > _LATEST_OF_3_9
+    return view.schedule.choice(_WITH_ELR if is_new else _WITHOUT_ELR)
 
 
 def _roll(view: ClusterView) -> Actions:
@@ -58,10 +59,14 @@ def _roll_controller(view: ClusterView) -> Actions:
 
 
 def _turn_elr(view: ClusterView) -> Actions:
-    """The feature of ELR is turned off or on; with a broker that lacks it, it stays off."""
-    is_on = view.cluster.image.feature_level(ELR_VERSION) > 0
-    upgrade_type = FeatureUpgradeType.SAFE_DOWNGRADE if is_on else FeatureUpgradeType.UPGRADE
-    return [actions.UpdateFeature(target=FeatureLevel(ELR_VERSION, 0 if is_on else 1), upgrade_type=upgrade_type)]
+    """ELR and the metadata version beneath it go down or up again; with a broker that lacks them, they stay down."""
+    if view.cluster.image.feature_level(ELR_VERSION) > 0:
+        levels = (FeatureLevel(ELR_VERSION, 0), FeatureLevel(METADATA_VERSION, _LATEST_OF_3_9))
+        upgrade_type = FeatureUpgradeType.SAFE_DOWNGRADE
+    else:
+        levels = (FeatureLevel(METADATA_VERSION, LATEST), FeatureLevel(ELR_VERSION, 1))
+        upgrade_type = FeatureUpgradeType.UPGRADE
+    return [actions.UpdateFeature(target=level, upgrade_type=upgrade_type) for level in levels]
 
 
 ERA_MOVES: Final[Mapping[str, Move]] = MappingProxyType(

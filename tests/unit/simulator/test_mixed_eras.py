@@ -91,10 +91,15 @@ def test_a_broker_that_lacks_a_finalized_feature_is_not_let_in() -> None:
     assert is_active(begun(*restarted("kafka-4.2")), ONE)
 
 
-def test_a_broker_comes_in_once_the_feature_that_it_lacks_is_gone() -> None:
-    downgrade = "update_feature: {feature: eligible.leader.replicas.version, level: 0, upgrade_type: SAFE_DOWNGRADE}"
-    simulation = begun(downgrade, "wait 100", *restarted("kafka-3.9"))
-    assert is_active(simulation, ONE)
+def downgrade(feature: str, level: str) -> str:
+    return f"update_feature: {{feature: {feature}, level: {level}, upgrade_type: SAFE_DOWNGRADE}}"
+
+
+def test_a_broker_comes_in_once_the_levels_that_it_lacks_are_gone() -> None:
+    without_elr = (downgrade("eligible.leader.replicas.version", "0"), "wait 100")
+    assert not is_active(begun(*without_elr, *restarted("kafka-3.9")), ONE)
+    lowered = (*without_elr, downgrade("metadata.version", "3.9-IV0"), "wait 100")
+    assert is_active(begun(*lowered, *restarted("kafka-3.9")), ONE)
 
 
 @pytest.mark.parametrize(("era", "is_led"), [("kip-966", True), ("kafka-3.9", False)])

@@ -9,12 +9,14 @@ from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT, sweep_
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.effective_config import effective_topic_properties
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
+from laststand.emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION, level_of
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.release import features_of
-from laststand.emulator.core.switches import ERAS, ClearElr, Switches
+from laststand.emulator.core.release import features_of, latest_metadata_version
+from laststand.emulator.core.switches import ERAS, ClearElr, Switches, with_switch
 from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, NodeId, TopicId, TopicPartition
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
+
+OF_3_9 = level_of("3.9")
 
 MIN_ISR = "min.insync.replicas"
 
@@ -434,16 +436,57 @@ def test_the_level_at_hand_leaves_the_elr_alone() -> None:
 
 def test_a_feature_that_a_registered_broker_lacks_stays_off() -> None:
     made = driver()
-    off, on = ((ELR_VERSION, level) for level in (0, 1))
-    made.ask(update(off, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE), admin_messages.UpdateFeaturesResponse)
+    down = update((ELR_VERSION, 0), (METADATA_VERSION, OF_3_9), upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE)
+    ups = [
+        update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE),
+        update((METADATA_VERSION, LATEST), upgrade_type=FeatureUpgradeType.UPGRADE),
+    ]
+    assert made.ask(down, admin_messages.UpdateFeaturesResponse).error is ErrorCode.NONE
     made.now_ms += 20_000  # the sessions are over
-    made.register(2, "of 3.9", features=features_of(ERAS["kafka-3.9"]))
-    refused = made.ask(update(on, upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse)
+    assert made.register(2, "of 3.9", features=features_of(ERAS["kafka-3.9"])).error is ErrorCode.NONE
+    refused = [made.ask(each, admin_messages.UpdateFeaturesResponse).error for each in ups]
     made.now_ms += 20_000
     made.register(2, "of 4.2", features=features_of(ERAS["kafka-4.2"]))
-    accepted = made.ask(update(on, upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse)
+    accepted = [made.ask(each, admin_messages.UpdateFeaturesResponse).error for each in reversed(ups)]
 
-    assert (refused.error, accepted.error) == (ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.NONE)
+    assert refused == [ErrorCode.INVALID_UPDATE_VERSION] * 2
+    assert accepted == [ErrorCode.NONE] * 2
+
+
+def test_a_broker_whose_release_lacks_the_metadata_version_is_not_let_in() -> None:
+    made = driver()
+    off = update((ELR_VERSION, 0), upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE)
+    made.ask(off, admin_messages.UpdateFeaturesResponse)
+    answer = made.register(9, "of 3.9", features=features_of(ERAS["kafka-3.9"]))
+    assert answer.error is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_controller_of_3_9_begins_with_its_own_metadata_version_and_raises_it_no_further() -> None:
+    made = driver(switches=ERAS["kafka-3.9"])
+    assert made.image.feature_level(METADATA_VERSION) == OF_3_9
+    raised = made.ask(
+        update((METADATA_VERSION, OF_3_9 + 1), upgrade_type=FeatureUpgradeType.UPGRADE),
+        admin_messages.UpdateFeaturesResponse,
+    )
+    assert raised.error is ErrorCode.INVALID_UPDATE_VERSION
+    described = made.ask(admin_messages.DescribeFeaturesRequest(), admin_messages.DescribeFeaturesResponse)
+    assert {each.name: each.max_supported_version for each in described.features} == {
+        ELR_VERSION: 0,
+        METADATA_VERSION: OF_3_9,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rules", "level"),
+    [
+        (ERAS["kafka-0.11"], OF_3_9),
+        (with_switch(ERAS["kafka-3.9"], "partition_verification", "off"), OF_3_9),
+        (ERAS["kafka-4.2"], LATEST),
+        (with_switch(ERAS["kip-966"], "elr", "off"), LATEST),
+    ],
+)
+def test_the_metadata_versions_of_a_release_follow_from_its_rules(rules: Switches, level: int) -> None:
+    assert latest_metadata_version(rules) == level
 
 
 def test_a_feature_that_the_switch_forbids_is_not_supported() -> None:
