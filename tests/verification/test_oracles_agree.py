@@ -23,12 +23,21 @@ SEEDS: Final = range(1, 51)
 
 BATCH: Final = 25
 
+OF_TRANSACTIONS: Final = ("transactions", "transactions-restarts", "groups", "members")
+"""Profiles with coordinators, which are drawn only where they are named."""
+
 
 @pytest.mark.parametrize("seeds", [SEEDS[first : first + BATCH] for first in range(0, len(SEEDS), BATCH)], ids=str)
 def test_both_oracles_answer_alike_about_schedules(seeds: range) -> None:
     compared = [compare(seed, SweepOptions(era=tuple(ERAS)[seed % len(ERAS)])) for seed in seeds]
     assert [(each.seed, each.disagreements) for each in compared if each.disagreements] == []
     assert {each.verdict for each in compared} >= {"valid", "violation"}
+
+
+@pytest.mark.parametrize("era", ["kafka-0.11", "kafka-3.9", "kafka-4.2", "kip-966"])
+def test_both_oracles_answer_alike_about_schedules_with_coordinators(era: str) -> None:
+    compared = [compare(seed, SweepOptions(era=era, profiles=OF_TRANSACTIONS)) for seed in (1, 2)]
+    assert [(each.seed, each.disagreements) for each in compared if each.disagreements] == []
 
 
 def test_a_difference_is_found(tmp_path: Path) -> None:
