@@ -1,6 +1,7 @@
 """Checks of what a leader does, each in a cluster in which it must fire."""
 
 import msgspec
+import pytest
 
 from laststand.emulator.core import events, messages
 from laststand.emulator.core.broker.replicas.isr import PendingExpand, PendingShrink
@@ -9,10 +10,12 @@ from laststand.emulator.core.switches import MaximalIsr
 from laststand.emulator.core.types import BrokerId, IsrAnswer, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
 from tests.unit.simulator.oracle.world import (
     CAUSE,
+    CLUSTER,
     FOLLOWER,
     LEADER,
     NAME,
     OTHER,
+    PLAN,
     TOPIC,
     Doctor,
     World,
@@ -197,3 +200,16 @@ CASES = (
 @firing(CASES)
 def test_it_fires(check_id: str, doctor: Doctor) -> None:
     assert_fires(check_id, doctor)
+
+
+@pytest.mark.parametrize(("lacking", "is_finding"), [(FOLLOWER, True), (LEADER, False)])
+def test_a_high_watermark_beside_the_rule_counts_of_a_broker_that_has_it(
+    lacking: BrokerId, *, is_finding: bool
+) -> None:
+    rolled = f"stop {lacking}\nwait 20000\nstart {lacking} era=kip-966,hw_requires_min_isr=off\nwait 20000\n"
+    led = "elect_leaders: {type: preferred, partition: orders-0}\nwait 5000\n"
+    world = World(f"{CLUSTER}{rolled}{led}{PLAN.removeprefix(CLUSTER)}")
+    assert world.cluster.image.partitions[NAME].leader == LEADER
+    isr_too_small(world)
+    assert "H2" in world.fired
+    assert ("H2" in {found.check_id for found in world.simulation.findings()}) is is_finding
