@@ -30,6 +30,7 @@ from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.module_command import module_command
 from laststand.emulator.plan import actions
+from laststand.emulator.plan.fields import transactional_name
 from laststand.emulator.rpc.run_token import LINE_LENGTH, RunToken
 
 _REPORT_LENGTH_MAX: Final = 1 << 24
@@ -107,13 +108,16 @@ class ClientLink:
         )
 
     def transact(self, action: actions.Transact) -> None:
-        """Has the transactional producer carry out a transaction.
+        """Has a transactional producer carry out a transaction.
 
         Raises:
             ClientLostError: the process is gone.
         """
         is_commit = action.end is actions.End.COMMIT
-        self._send(Transact(partitions=action.partitions, records=action.records, is_commit=is_commit))
+        producer = transactional_name(action.number)
+        self._send(
+            Transact(producer=producer, partitions=action.partitions, records=action.records, is_commit=is_commit)
+        )
 
     def consume(self, action: actions.Consume) -> None:
         """Has the transactional producer read for a group.

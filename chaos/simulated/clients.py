@@ -64,14 +64,12 @@ class SimulatedClients:
         self._producers: list[tuple[ProducerNode, Pace]] = []
         self._consumers: list[ConsumerNode] = []
         self._transactions = transactions_of(scenario, cluster.switches)
-        self._transactional: TransactionalProducerNode | None = None
         self._is_working = False
 
     @property
     def acks(self) -> dict[str, Acks]:
         """The acks of each producer, by name."""
-        acks = {config.name: config.settings.acks for config in producers_of(self._scenario)}
-        return acks if self._transactions is None else {**acks, self._transactions.name: Acks.ALL}
+        return self._cluster.clients.producer_acks
 
     @property
     def version(self) -> int:
@@ -97,12 +95,11 @@ class SimulatedClients:
         consumers = consumers_of(self._scenario)
         transactions = self._transactions
         if transactions is not None:
-            self._transactional = self._cluster.clients.add_transactional(
+            transactional = self._cluster.clients.add_transactional(
                 transactions.name, transactions.settings, transactions.topics
             )
             consumers = (*consumers, transactions.reader)
             if transactions.pace is not None:
-                transactional = self._transactional
                 own = TransactionPace(transactions.pace, maker=transactional.maker, producer=transactional.producer)
                 self._tick_transactions(transactional, own)
         for consumer in consumers:
@@ -146,14 +143,14 @@ class SimulatedClients:
         self._cluster.run_until(
             lambda: (
                 not any(node.producer.unfinished_records for node in nodes)
-                and not (self._transactional is not None and self._transactional.producer.unfinished)
+                and not any(each.producer.unfinished for each in self._cluster.clients.transactional.values())
             ),
             within_ms=timeout_ms,
         )
         for node in nodes:
             self._cluster.clients.abandon(node)
-        if self._transactional is not None:
-            self._cluster.clients.abandon(self._transactional)
+        for transactional in self._cluster.clients.transactional.values():
+            self._cluster.clients.abandon(transactional)
         for consumer in self._consumers:
             self._cluster.clients.abandon(consumer)
         for member in self._cluster.clients.members.values():

@@ -35,8 +35,9 @@ class ProduceBatch(_Line, frozen=True, kw_only=True):
 
 
 class Transact(_Line, frozen=True, kw_only=True):
-    """Have the transactional producer carry out a transaction: a batch of ``records`` records for each partition."""
+    """Have a transactional producer carry out a transaction: a batch of ``records`` records for each partition."""
 
+    producer: str
     partitions: tuple[TopicPartition, ...]
     records: int
     is_commit: bool

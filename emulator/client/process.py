@@ -6,7 +6,7 @@ import signal
 from typing import Final, assert_never
 
 from laststand.emulator.client.belonging import RunningMember
-from laststand.emulator.client.config import ClientConfig, ConsumerConfig, final_consumer
+from laststand.emulator.client.config import ClientConfig, ConsumerConfig, TransactionsConfig, final_consumer
 from laststand.emulator.client.consuming import RunningConsumer
 from laststand.emulator.client.control import (
     AllRead,
@@ -91,13 +91,14 @@ class ClientProcess:
             case ProduceBatch(producer=name, topic=topic, partition=partition, record_count=record_count):
                 producer = next(each for each in self._producers if each.name == name)
                 producer.send(TopicPartition(topic, partition), record_count)
-            case Transact(partitions=partitions, records=records, is_commit=is_commit):
+            case Transact(producer=name, partitions=partitions, records=records, is_commit=is_commit):
                 result = TransactionResult.COMMIT if is_commit else TransactionResult.ABORT
-                for transactional in self._transactional:
+                transactional = self._transactional_named(name)
+                if transactional is not None:
                     transactional.transact(partitions, records=records, result=result)
             case Consume(source=source, into=into, is_commit=is_commit):
                 result = TransactionResult.COMMIT if is_commit else TransactionResult.ABORT
-                for transactional in self._transactional:
+                for transactional in self._transactional[:1]:
                     transactional.consume(source, into=into, result=result)
             case DoAsMember():
                 await self._do_as_member(command)
@@ -139,15 +140,8 @@ class ClientProcess:
             self._work.append(tasks.create_task(producer.produce(), name=producer_config.name))
         consumers = self._config.consumers
         if self._config.transactions is not None:
-            transactional = RunningTransactionalProducer(
-                config=self._config.transactions,
-                brokers=self._config.brokers,
-                links=links,
-                history=self._history,
-                counters=self._counters,
-            )
-            transactional.start()
-            self._transactional.append(transactional)
+            transactions = self._config.transactions
+            transactional = self._begin_transactions(transactions.name, transactions, links)
             if self._config.transactions.pace is not None:
                 self._work.append(tasks.create_task(transactional.produce(self._config.transactions.pace)))
             consumers = (*consumers, self._config.transactions.reader)
@@ -158,6 +152,27 @@ class ClientProcess:
         for group in () if self._config.members is None else self._config.members.groups:
             for number in range(group.members):
                 self._join(group.name, number, is_static=group.is_static)
+
+    def _begin_transactions(self, name: str, config: TransactionsConfig, links: Links) -> RunningTransactionalProducer:
+        transactional = RunningTransactionalProducer(
+            name,
+            config=config,
+            brokers=self._config.brokers,
+            links=links,
+            history=self._history,
+            counters=self._counters,
+        )
+        transactional.start()
+        self._transactional.append(transactional)
+        return transactional
+
+    def _transactional_named(self, name: str) -> RunningTransactionalProducer | None:
+        """Returns a transactional producer, which starts now unless it has; ``None`` in a run without transactions."""
+        found = next((each for each in self._transactional if each.name == name), None)
+        config, links = self._config.transactions, self._links_at_work
+        if found is None and config is not None and links is not None:
+            return self._begin_transactions(name, config, links)
+        return found
 
     def _join(self, group_id: str, number: int, *, is_static: bool) -> None:
         members, links = self._config.members, self._links_at_work

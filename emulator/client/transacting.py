@@ -33,10 +33,20 @@ from laststand.emulator.rpc.data_codec import Attachment
 
 
 class RunningTransactionalProducer:
-    """A transactional producer at work."""
+    """A transactional producer at work.
+
+    Args:
+        name: of the producer in the history; other ones have its transactional id, which is the name in ``config``.
+        config: of all of them.
+        brokers: any of them is asked for metadata.
+        links: to them.
+        history: takes what it does and is told.
+        counters: count that.
+    """
 
     def __init__(
         self,
+        name: str,
         *,
         config: TransactionsConfig,
         brokers: tuple[BrokerId, ...],
@@ -44,15 +54,17 @@ class RunningTransactionalProducer:
         history: History,
         counters: Counters,
     ) -> None:
+        self.name = name
         self._config = config
         self._history = history
         self._counters = counters
-        self._maker = TransactionMaker(config.name)
+        self._maker = TransactionMaker(name)
         self._payloads: dict[CauseId, bytes] = {}
         self._is_idle = asyncio.Event()
         self._is_idle.set()
         self._core = TransactionalProducer(
             transactional_id=config.name,
+            name=name,
             settings=config.settings,
             bootstrap=brokers,
             topics=config.topics,
@@ -71,7 +83,7 @@ class RunningTransactionalProducer:
 
     def start(self) -> None:
         """Begins a session; everything else comes after this."""
-        self._shell.step(inputs.Started(cause_id=CauseId(self._config.name)))
+        self._shell.step(inputs.Started(cause_id=CauseId(self.name)))
 
     def transact(self, partitions: tuple[TopicPartition, ...], *, records: int, result: TransactionResult) -> None:
         """Carries out a transaction, after those before it."""
@@ -105,12 +117,12 @@ class RunningTransactionalProducer:
                 await self._is_idle.wait()
         except TimeoutError:
             pass
-        self._shell.step(Abandoned(cause_id=CauseId(self._config.name)))
+        self._shell.step(Abandoned(cause_id=CauseId(self.name)))
         await self._shell.close()
 
     def _encode(self, content: BatchContent) -> BatchDescriptor:
-        payload, descriptor = encode_batch(self._config.name, content, record_size=self._config.record_size)
-        self._payloads[operation_id(self._config.name, content.first_record_id)] = payload
+        payload, descriptor = encode_batch(self.name, content, record_size=self._config.record_size)
+        self._payloads[operation_id(self.name, content.first_record_id)] = payload
         return descriptor
 
     def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
@@ -121,18 +133,18 @@ class RunningTransactionalProducer:
     def _record(self, recorded: TransactionalProducerRecord) -> None:
         match recorded:
             case SendRecorded():
-                self._history.add_send(recorded, process=self._config.name, acks=Acks.ALL)
+                self._history.add_send(recorded, process=self.name, acks=Acks.ALL)
                 self._counters.add_send(recorded, Acks.ALL)
                 if recorded.type is not OperationType.INVOKE:
                     self._payloads.pop(recorded.operation_id, None)
             case TransactionRecorded():
-                self._history.add_transaction(recorded, process=self._config.name)
+                self._history.add_transaction(recorded, process=self.name)
             case SessionRecorded():
-                self._history.add_session(recorded, process=self._config.name)
+                self._history.add_session(recorded, process=self.name)
             case GroupReadRecorded():
-                self._history.add_group_read(recorded, process=self._config.name)
+                self._history.add_group_read(recorded, process=self.name)
             case GroupCommitRecorded():
-                self._history.add_group_commit(recorded, process=self._config.name)
+                self._history.add_group_commit(recorded, process=self.name)
             case _:
                 assert_never(recorded)
         if not self._core.unfinished:

@@ -295,9 +295,10 @@ class End(Enum):
 
 
 @action_spec(
-    "transact orders-0,refunds-0 records=2 end=abort",
+    "transact orders-0,refunds-0 records=2 end=abort producer=1",
     "The transactional producer is offered a transaction: a batch for each of these partitions, in this order, and its "
-    "end (`commit` or `abort`).",
+    "end (`commit` or `abort`). Producers other than 0 have the same transactional id: each is a process that starts "
+    "with its first transaction.",
 )
 class Transact(OfWorkload, frozen=True, kw_only=True, tag="transact"):
     """Have the transactional producer carry out a transaction."""
@@ -307,6 +308,15 @@ class Transact(OfWorkload, frozen=True, kw_only=True, tag="transact"):
     end: Annotated[End, field.Choice("end", End, help="Which end it is meant to have.", default=End.COMMIT)] = (
         End.COMMIT
     )
+    number: Annotated[
+        int,
+        field.Whole(
+            "producer",
+            help="Which of the producers with the transactional id.",
+            high=10_000,
+            default=0,
+        ),
+    ] = 0
 
 
 @action_spec(

@@ -888,7 +888,13 @@ PRODUCER_ALL: Final = "producer-all"
 PRODUCER_LEADER: Final = "producer-leader"
 
 TRANSACTIONAL: Final = "transactional"
-"""The transactional producer of a plan that brings its own clients, and its transactional id."""
+"""The transactional id of all transactional producers, and the first of them."""
+
+
+def transactional_name(number: int) -> str:
+    """Returns the name of a transactional producer: each is a process, and all have one transactional id."""
+    return f"{TRANSACTIONAL}-{number}" if number else TRANSACTIONAL
+
 
 READERS: Final = "readers"
 PIPE: Final = "pipe"

@@ -62,6 +62,7 @@ class TransactionalProducer:
 
     Args:
         transactional_id: of the producer.
+        name: of the producer in the history; other ones may have its transactional id.
         settings: of the producer; it is idempotent, and sends one batch at a time.
         bootstrap: any of them is asked for metadata.
         topics: those that it will write to.
@@ -76,6 +77,7 @@ class TransactionalProducer:
         self,
         *,
         transactional_id: str,
+        name: str,
         settings: ProducerSettings,
         bootstrap: tuple[BrokerId, ...],
         topics: tuple[str, ...],
@@ -83,6 +85,7 @@ class TransactionalProducer:
         encode: BatchEncoder,
     ) -> None:
         self._transactional_id = transactional_id
+        self._name = name
         self._effects: list[TransactionalProducerEffect] = []
         self._network = NetworkClient(
             bootstrap=bootstrap,
@@ -206,7 +209,7 @@ class TransactionalProducer:
             self._next_record_id += count
             transaction.unsent.append(
                 RecordsOffered(
-                    cause_id=operation_id(self._transactional_id, first),
+                    cause_id=operation_id(self._name, first),
                     partition=partition,
                     first_record_id=first,
                     record_count=count,

@@ -12,7 +12,7 @@ from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
-from laststand.emulator.plan.fields import TRANSACTIONAL
+from laststand.emulator.plan.fields import TRANSACTIONAL, transactional_name
 from laststand.emulator.plan.machines import on_machines
 from laststand.emulator.simulator.actions import on_links, on_nodes
 from laststand.emulator.simulator.actions.administration import administer, change_permissions, change_voters
@@ -187,7 +187,7 @@ _NO_PRODUCER: Final = actions.no_op("there is no transactional producer, as ther
 
 
 def _transact(cluster: SimulatedCluster, action: actions.Transact) -> actions.Outcome:
-    producer = cluster.clients.transactional.get(TRANSACTIONAL)
+    producer = cluster.clients.transactional_named(transactional_name(action.number))
     if producer is None:
         return _NO_PRODUCER
     missing = [name for name in action.partitions if cluster.state(name) is None]

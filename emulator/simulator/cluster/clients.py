@@ -18,6 +18,7 @@ from laststand.emulator.core.client.steps import (
 from laststand.emulator.core.client.transactional_producer import TransactionalProducer
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
+from laststand.emulator.plan.fields import TRANSACTIONAL
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.simulator.network.wire import Wire
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
@@ -63,6 +64,7 @@ class ClientSet:
     ) -> None:
         self.producers: dict[str, ProducerNode] = {}
         self.transactional: dict[str, TransactionalProducerNode] = {}
+        self._transactional_as: tuple[ProducerSettings, tuple[str, ...]] | None = None
         self.producer_acks: dict[str, Acks] = {}
         self.consumers: list[ConsumerNode] = []
         self.members: dict[tuple[str, int], MemberNode] = {}
@@ -160,9 +162,10 @@ class ClientSet:
     def add_transactional(
         self, name: str, settings: ProducerSettings, topics: tuple[str, ...]
     ) -> TransactionalProducerNode:
-        """Starts a transactional producer, whose id is its name."""
+        """Starts a transactional producer; all of them have one transactional id."""
         core = TransactionalProducer(
-            transactional_id=name,
+            transactional_id=TRANSACTIONAL,
+            name=name,
             settings=settings,
             bootstrap=self._bootstrap,
             topics=topics,
@@ -171,8 +174,15 @@ class ClientSet:
         )
         node = self.transactional[name] = TransactionalProducerNode(name, core, self._batches)
         self.producer_acks[name] = Acks.ALL
+        self._transactional_as = (settings, topics)
         self._step(node, inputs.Started(cause_id=CauseId(name)))
         return node
+
+    def transactional_named(self, name: str) -> TransactionalProducerNode | None:
+        """Returns a transactional producer, which starts now if only others have; ``None`` if there is none at all."""
+        if name not in self.transactional and self._transactional_as is not None:
+            self.add_transactional(name, *self._transactional_as)
+        return self.transactional.get(name)
 
     def transact(
         self,

@@ -11,7 +11,7 @@ import yaml
 
 from laststand.emulator.core.eras import changes, era_rules, rule_texts
 from laststand.emulator.core.types import Acks
-from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER, TRANSACTIONAL
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.plan_yaml import format_plan_yaml
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
@@ -19,7 +19,15 @@ from laststand.emulator.simulator.run.evidence import BatchBytes, write_evidence
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
 
-PRODUCERS: Final = {PRODUCER_ALL: Acks.ALL, PRODUCER_LEADER: Acks.LEADER, TRANSACTIONAL: Acks.ALL}
+
+class _ProducerAcks(dict[str, Acks]):
+    """The acks of producers, by name; transactional ones, of which there may be any number, wait for all."""
+
+    def __missing__(self, name: str) -> Acks:
+        return Acks.ALL
+
+
+PRODUCERS: Final = _ProducerAcks({PRODUCER_ALL: Acks.ALL, PRODUCER_LEADER: Acks.LEADER})
 """Producers of a simulated run, and their acks."""
 
 

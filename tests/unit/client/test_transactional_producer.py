@@ -85,6 +85,7 @@ class World:
         settings = ProducerSettings(request_timeout_ms=300, delivery_timeout_ms=1000, retry_backoff_ms=20)
         self.producer = TransactionalProducer(
             transactional_id="payments",
+            name="payments",
             settings=settings,
             bootstrap=(BrokerId(NodeId(0)),),
             topics=("orders",),

@@ -106,6 +106,20 @@ def test_a_producer_whose_transaction_was_forgotten_goes_on_unless_its_id_is_tak
         assert (last.type, len(sessions)) == (OperationType.OK, 1)
 
 
+@pytest.mark.parametrize(("recovery", "found"), [("bump_all", set()), ("abort_ongoing", {"X6"}), ("off", {"X6"})])
+def test_a_producer_that_was_fenced_is_current_again_unless_its_id_is_taken_away(
+    recovery: str, found: set[str]
+) -> None:
+    simulation, _ = story("t11-a-fenced-producer-is-current-again", ("txn_recovery", recovery))
+    assert {alarm.check_id for alarm in simulation.outcome().alarms if alarm.check_id[0] == "X"} == found
+
+
+def test_a_late_request_for_an_epoch_aborts_the_transaction_of_a_successor() -> None:
+    _, journal = story("t33-a-fenced-producer-stops-its-successor", ("epoch_per_transaction", "off"))
+    last = [entry.record for entry in journal.history if isinstance(entry.record, TransactionRecorded)][-1]
+    assert (last.operation_id, last.error) == ("transactional-1:transaction:0", "PRODUCER_FENCED")
+
+
 def test_an_id_that_was_taken_away_stays_so_when_another_coordinator_loads_it() -> None:
     plan = (REGRESSIONS / f"{BEGINNING_LOST}.txt").read_text(encoding="utf-8")
     plan = plan.replace("era=kip-966", "era=kip-966 txn_recovery=bump_all")
