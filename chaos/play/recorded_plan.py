@@ -23,6 +23,7 @@ from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import plain
 from laststand.emulator.plan.steps import action_text, flow_text
 from laststand.emulator.user_files import read_text
+from laststand.emulator.user_yaml import load_yaml
 
 _STEPS: Final = "steps:\n"
 
@@ -86,7 +87,7 @@ def write_plan(
         seed: of random choices.
         earlier: steps that stand before them, by ``recorded_steps``.
     """
-    document = yaml.safe_load(scenario_text)
+    document = load_yaml(scenario_text)
     document.pop("steps", None)
     document["cluster"]["properties"] = {name: plain(value) for name, value in properties}
     document["era"] = era

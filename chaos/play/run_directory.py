@@ -21,6 +21,7 @@ from laststand.emulator.core.switches import Switches
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.path_words import LATEST
 from laststand.emulator.user_files import read_text
+from laststand.emulator.user_yaml import load_yaml
 
 DIRECTORY_MODE: Final = 0o700
 """The mode of a run's directory."""
@@ -185,7 +186,7 @@ def read_cluster_file(path: Path) -> ClusterRules:
         ConfigError: it is no such file, or names rules that do not exist.
     """
     try:
-        document = yaml.safe_load(read_text(path))
+        document = load_yaml(read_text(path))
         era, rules, properties = document["era"], document["switches"], document.get("properties", {})
         switches = era_rules(str(era))
         for name, rule in rules.items():

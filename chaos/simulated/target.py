@@ -137,23 +137,18 @@ class SimulatedTarget:
 
     async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
         """Lets virtual time pass, and looks whenever metadata, a count or a disk changed."""
+        cluster = self._cluster
         seen: Observation | None = None
-        looked_at: tuple[int, ...] | None = None
+        looked_at: tuple[object, ...] | None = None
+        steps = -1
+        disks = (0, 0)
 
         def is_reached() -> bool:
-            nonlocal seen, looked_at
-            disks = [node.disk for node in self._cluster.nodes.values()]
-            names = sum(len(disk.logs) << 16 | len(disk.strays) for disk in disks)
-            ends = sum(log.log_end_offset for disk in disks for log in disk.logs.values())
-            touched = self._cluster.network.intercepted.total()
-            now = (
-                self._cluster.image.next_offset,
-                self._clients.version,
-                names,
-                ends,
-                touched,
-                self.now_ms // _LOOK_MS,
-            )
+            nonlocal seen, looked_at, steps, disks
+            if cluster.steps != steps:
+                steps, disks = cluster.steps, self._disks()
+            touched = cluster.network.intercepted.total()
+            now = (cluster.image.next_offset, self._clients.version, disks, touched, cluster.now_ms // _LOOK_MS)
             if now != looked_at:
                 seen, looked_at = see(), now
             return seen is not None and seen.reached
@@ -164,6 +159,16 @@ class SimulatedTarget:
         if not seen.reached:
             raise StepError(f"not reached within {timeout_s:g} s; seen: {seen.text}")
         return seen
+
+    def _disks(self) -> tuple[int, int]:
+        """Returns two numbers that differ once a log is there or gone, or ends elsewhere."""
+        names = ends = 0
+        for node in self._cluster.nodes.values():
+            disk = node.disk
+            names += len(disk.logs) << 16 | len(disk.strays)
+            for log in disk.logs.values():
+                ends += log.log_end_offset
+        return names, ends
 
     async def pause(self, *, duration_ms: int) -> None:
         """Lets virtual time pass."""

@@ -47,6 +47,7 @@ _MODULES: Final = (
     "chaos/__init__.py",
     "emulator/__init__.py",
     "emulator/user_files.py",
+    "emulator/user_yaml.py",
     *(
         f"emulator/client/{name}.py"
         for name in ("__init__", "admin", "admin_error", "config", "control", "counters", "members", "pace")

@@ -19,6 +19,7 @@ class Counters:
         self._unknown = 0
         self._consumed = 0
         self._errors: Counter[str] = Counter()
+        self._counted: tuple[int, ClientCounts] | None = None
 
     def add_send(self, recorded: SendRecorded, acks: Acks) -> None:
         """Counts an operation's outcome, and what each of its attempts was answered."""
@@ -45,6 +46,11 @@ class Counters:
 
     def counts(self) -> ClientCounts:
         """Returns all counts."""
+        if self._counted is None or self._counted[0] != self.version:
+            self._counted = (self.version, self._count())
+        return self._counted[1]
+
+    def _count(self) -> ClientCounts:
         return ClientCounts(
             acked=tuple(
                 AckedCount(acks=int(acks), topic=partition.topic, partition=partition.partition, records=records)

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 import yaml
 
 from laststand.emulator.core.errors import EmulatorError, shown, suggestion
+from laststand.emulator.user_yaml import compose_yaml
 
 _DEPTH_MAX: Final = 50
 _TOO_DEEP: Final = f"nested more than {_DEPTH_MAX} deep"
@@ -232,7 +233,7 @@ def open_document(path: Path, text: str) -> Cursor:
         ScenarioError: no YAML, or nothing in it.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = compose_yaml(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
         raise ScenarioError(path=path, line=line, key=None, reason=f"no YAML: {error.problem}") from None

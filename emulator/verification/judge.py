@@ -146,12 +146,13 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
             return _result(check, CheckStatus.VIOLATED if found.count else CheckStatus.NOT_PROMISED, findings=found)
         if check.needs & doubtful:
             return _result(check, CheckStatus.UNKNOWN, doubtful=check.needs & doubtful)
-        if Premise.OWN_WORD in check.premises - premises:
+        lacking = check.premises - premises
+        if Premise.OWN_WORD in lacking:
             return _result(check, CheckStatus.NOT_ASKED, missing=Premise.OWN_WORD)
         findings = _findings(check, cluster, judged)
         if findings.count or findings.exempted:
             return _result(check, CheckStatus.VIOLATED if findings.count else CheckStatus.EXEMPT, findings=findings)
-        missing = next((premise for premise in Premise if premise in check.premises - premises), None)
+        missing = next((premise for premise in Premise if premise in lacking), None) if lacking else None
         return _result(check, CheckStatus.OK if missing is None else CheckStatus.NOT_ASKED, missing=missing)
 
     checks = tuple(map(ask, CHECKS))

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.mutants.__main__ import within
 from tests.mutants.survivors import Change, ExplanationError, read_explained
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +112,8 @@ def test_files_are_tried_until_they_were_judged_as_they_are(project: Path) -> No
 
 
 def test_small_files_come_first_where_the_lines_are_few(tmp_path: Path) -> None:
+    from tests.mutants.__main__ import within  # mutmut takes a third of a second to import, in each worker
+
     large, small, middle = (tmp_path / name for name in ("large", "small", "middle"))
     for path, lines in ((large, 9), (small, 2), (middle, 3)):
         path.write_text("line\n" * lines)

@@ -499,6 +499,12 @@ class SimulatedCluster:
                         self.on_response(node, effect)
                     effect = with_batches(node.disk, effect)
                 self.wire.respond(effect)
+            case effects.CloseConnection(request_id=request_id):
+                self.wire.close(request_id)
+            case _ if isinstance(node, BrokerNode):
+                self._broker_effects.execute(node, effect)
+            case _ if isinstance(node, MetadataNode):
+                self._execute_on_metadata(node, effect)
             case (
                 SendRecorded()
                 | PollRecorded()
@@ -512,11 +518,5 @@ class SimulatedCluster:
             ):
                 assert isinstance(node, ProducerNode | TransactionalProducerNode | ConsumerNode | MemberNode)
                 self._observer.recorded(node.name, effect, now_ms=self.queue.now_ms)
-            case effects.CloseConnection(request_id=request_id):
-                self.wire.close(request_id)
-            case _ if isinstance(node, BrokerNode):
-                self._broker_effects.execute(node, effect)
-            case _ if isinstance(node, MetadataNode):
-                self._execute_on_metadata(node, effect)
             case _:
                 raise InvariantError(f"a client has no effect {effect}")

@@ -25,6 +25,7 @@ import yaml
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.user_files import read_text
+from laststand.emulator.user_yaml import load_yaml
 
 IMPORTED: Final = "imported"
 """The driver of a run that was made of the logs of a real cluster."""
@@ -174,7 +175,7 @@ def _texts(cluster: Mapping[str, object], key: str, *, on: str, off: str) -> Ite
 
 def _entries(path: Path) -> Mapping[str, object]:
     try:
-        document = yaml.safe_load(read_text(path))
+        document = load_yaml(read_text(path))
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return {}
     return document if isinstance(document, dict) else {}

@@ -8,6 +8,7 @@ again only for what a check reports.
 
 import itertools
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self, TypeVar, cast
 
@@ -61,6 +62,37 @@ class Columns(NamedTuple):
     elements: dict[str, "Columns"]
 
 
+class _Shape(NamedTuple):
+    """The columns that all tables of a kind have: a run of many slices makes thousands of tables.
+
+    Attributes:
+        fields: of a row.
+        ids: the fields that are ids.
+        words: the fields whose columns have numbers of words.
+        elements: the fields that are tuples of structs, with those.
+        names: of all columns.
+    """
+
+    fields: tuple[Field, ...]
+    ids: frozenset[str]
+    words: tuple[str, ...]
+    elements: tuple[tuple[str, type[msgspec.Struct]], ...]
+    names: tuple[str, ...]
+
+
+@cache
+def _shape_of(kind: type[msgspec.Struct], more: tuple[str, ...]) -> _Shape:
+    fields = (*fields_of(kind), *(Field(name, Form.INT) for name in more))
+    elements = tuple((field.name, field.element) for field in fields if field.element)
+    return _Shape(
+        fields=fields,
+        ids=frozenset(field.name for field in fields if field.form is Form.ID),
+        words=tuple(field.name for field in fields if field.form in (Form.WORD, Form.ID)),
+        elements=elements,
+        names=(*(field.name for field in fields), *(count_of(name) for name, _ in elements)),
+    )
+
+
 class Table(Collection[_Row]):
     """Rows of one kind, in the order in which they were added.
 
@@ -72,14 +104,14 @@ class Table(Collection[_Row]):
     def __init__(self, kind: type[msgspec.Struct], more: Iterable[str] = ()) -> None:
         self._kind = kind
         self._constants: dict[str, Any] = {}
-        self._fields = (*fields_of(kind), *(Field(name, Form.INT) for name in more))
-        self._ids = frozenset(field.name for field in self._fields if field.form is Form.ID)
-        self._words: dict[str, list[Any]] = {f.name: [] for f in self._fields if f.form in (Form.WORD, Form.ID)}
-        self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in self._words}
-        self._elements: dict[str, Table[Any]] = {f.name: Table(f.element) for f in self._fields if f.element}
+        shape = _shape_of(kind, tuple(more))
+        self._fields, self._ids = shape.fields, shape.ids
+        self._words: dict[str, list[Any]] = {name: [] for name in shape.words}
+        self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in shape.words}
+        self._elements: dict[str, Table[Any]] = {name: Table(element) for name, element in shape.elements}
         self._pending: list[Any] = []
         self._count = 0
-        self._pieces: dict[str, list[Piece]] = {name: [] for name in self._names()}
+        self._pieces: dict[str, list[Piece]] = {name: [] for name in shape.names}
         self._chosen: tuple[Table[Any], Ints] | None = None
 
     @classmethod

@@ -6,6 +6,7 @@ Paths of the product begin at ``emulator`` or at the repository, paths of tests 
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +23,7 @@ def place_problems(where: str) -> Iterator[str]:
         path = next((path for path in paths if path.is_file()), None)
         if path is None:
             yield f"no file {reference['path']}"
-        elif reference["name"] not in set(_defined(ast.parse(path.read_text(encoding="utf-8")).body)):
+        elif reference["name"] not in _names_in(path):
             yield f"no {reference['name']} in {reference['path']}"
 
 
@@ -34,11 +35,16 @@ def named_test_problem(test: str) -> str | None:
     path = ROOT / "tests" / reference["path"]
     if not path.is_file():
         return f"no file tests/{reference['path']}"
-    if reference["name"] not in set(_defined(ast.parse(path.read_text(encoding="utf-8")).body)):
+    if reference["name"] not in _names_in(path):
         return f"no {reference['name']} in tests/{reference['path']}"
     if reference["name"] == "test_script" and not (path.parent / "testdata" / f"{reference['case']}.txt").is_file():
         return f"no script {reference['case']}"
     return None
+
+
+@cache
+def _names_in(path: Path) -> frozenset[str]:
+    return frozenset(_defined(ast.parse(path.read_text(encoding="utf-8")).body))
 
 
 def _defined(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:

@@ -22,7 +22,8 @@ def test_what_changed_nothing_and_what_was_not_seen_to_take_effect_are_told_apar
 def test_no_other_place_words_a_no_op() -> None:
     for folder in ("emulator", "chaos", "laststand/cli"):
         for path in (_ROOT / folder).rglob("*.py"):
-            if path == _ACTIONS:
+            text = path.read_text(encoding="utf-8")
+            if path == _ACTIONS or "no-op" not in text:
                 continue
-            literals = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
-            assert not [text for text in literals if isinstance(text, str) and text.startswith("no-op")], path
+            literals = [node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
+            assert not [each for each in literals if isinstance(each, str) and each.startswith("no-op")], path
