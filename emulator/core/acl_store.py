@@ -46,6 +46,17 @@ class AclStore:
         if not table[place]:
             del table[place]
 
+    def entries(self) -> dict[int, AccessControlEntry]:
+        """Returns a copy of all entries by their ids."""
+        return dict(self._entries)
+
+    def restore(self, entries: dict[int, AccessControlEntry]) -> None:
+        """Goes back to what ``entries`` once returned."""
+        for acl_id in self._entries.keys() - entries.keys():
+            self.remove(acl_id)
+        for acl_id in entries.keys() - self._entries.keys():
+            self.add(acl_id, entries[acl_id])
+
     def _table(self, entry: AccessControlEntry) -> dict[Resource, dict[int, AccessControlEntry]]:
         return self._prefixed if entry.pattern_type is PatternType.PREFIXED else self._literal
 

@@ -84,6 +84,14 @@ class ClientQuotaStore:
         if not quotas:
             self._quotas.pop(entity, None)
 
+    def quotas(self) -> dict[QuotaEntity, dict[str, float]]:
+        """Returns a copy of all quotas by entity and key."""
+        return {entity: dict(quotas) for entity, quotas in self._quotas.items()}
+
+    def restore(self, quotas: dict[QuotaEntity, dict[str, float]]) -> None:
+        """Goes back to what ``quotas`` once returned."""
+        self._quotas = {entity: dict(of_entity) for entity, of_entity in quotas.items()}
+
     def of(self, entity: QuotaEntity) -> Mapping[str, float]:
         """Returns the quotas that are set for an entity."""
         return self._quotas.get(entity, {})

@@ -9,9 +9,11 @@ from msgspec import UNSET, UnsetType
 
 from laststand.emulator.core import records
 from laststand.emulator.core.acl_store import AclStore
-from laststand.emulator.core.client_quotas import ClientQuotaStore
+from laststand.emulator.core.acls import AccessControlEntry
+from laststand.emulator.core.client_quotas import ClientQuotaStore, QuotaEntity
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.messages import FeatureRange
+from laststand.emulator.core.metadata_transactions import open_after
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -132,10 +134,32 @@ class ImageDelta(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
+class _Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a metadata transaction may change, as it was before."""
+
+    brokers: dict[BrokerId, BrokerRegistration]
+    topics: dict[str, TopicId]
+    topic_names: dict[TopicId, str]
+    partitions: dict[TopicPartition, PartitionState]
+    partition_counts: dict[str, int]
+    features: dict[str, int]
+    next_producer_id: ProducerId
+    acls: dict[int, AccessControlEntry]
+    client_quotas: dict[QuotaEntity, dict[str, float]]
+    configs: dict[tuple[ConfigResource, str], dict[str, str]]
+    touched_partitions: dict[TopicPartition, PartitionState | None]
+    touched_brokers: set[BrokerId]
+    touched_configs: set[tuple[ConfigResource, str]]
+
+
 class MetadataImage:
     """The fold of a prefix of the metadata log.
 
     Readers may look at every mapping; only ``replay`` changes them. ``skip`` moves ``next_offset`` alone.
+
+    Records of a metadata transaction are applied at once, and undone if it is aborted. A difference that was returned
+    while it was open has them, the next one does not undo them: nobody but the active controller, which alone writes
+    them, may look at an image in between.
 
     Attributes:
         next_offset: end of the prefix; the offset that the next record must have.
@@ -149,6 +173,7 @@ class MetadataImage:
         client_quotas: quotas of clients.
         controller_id: the active one of several controllers, by the last election of theirs that is committed.
         voters: those of several controllers that are voters, ascending; empty until a record names them.
+        transaction_start: where the open metadata transaction began; ``None`` if none is open.
     """
 
     def __init__(self) -> None:
@@ -164,6 +189,8 @@ class MetadataImage:
         self.client_quotas = ClientQuotaStore()
         self.controller_id: NodeId | None = None
         self.voters: tuple[NodeId, ...] = ()
+        self.transaction_start: MetadataOffset | None = None
+        self._before_transaction: _Contents | None = None
         self._configs: dict[tuple[ConfigResource, str], dict[str, str]] = {}
         self._touched_partitions: dict[TopicPartition, PartitionState | None] = {}
         self._touched_brokers: set[BrokerId] = set()
@@ -272,6 +299,8 @@ class MetadataImage:
             case records.ControlRecord(leader_id=leader_id, voters=voters):
                 self.controller_id = self.controller_id if leader_id is None else leader_id
                 self.voters = voters or self.voters
+            case records.BeginTransactionRecord() | records.EndTransactionRecord() | records.AbortTransactionRecord():
+                self._replay_transaction(record, offset)
         self.next_offset = MetadataOffset(offset + 1)
 
     def skip(self, *, offset: MetadataOffset) -> None:
@@ -283,6 +312,50 @@ class MetadataImage:
         if offset != self.next_offset:
             raise InvariantError(f"record at {offset} skipped on an image that ends at {self.next_offset}")
         self.next_offset = MetadataOffset(offset + 1)
+
+    def _replay_transaction(
+        self,
+        record: records.BeginTransactionRecord | records.EndTransactionRecord | records.AbortTransactionRecord,
+        offset: MetadataOffset,
+    ) -> None:
+        self.transaction_start = open_after(self.transaction_start, record, offset=offset)
+        if isinstance(record, records.AbortTransactionRecord) and self._before_transaction is not None:
+            self._restore(self._before_transaction)
+        self._before_transaction = None if self.transaction_start is None else self._contents()
+
+    def _contents(self) -> _Contents:
+        return _Contents(
+            brokers=dict(self.brokers),
+            topics=dict(self.topics),
+            topic_names=dict(self.topic_names),
+            partitions=dict(self.partitions),
+            partition_counts=dict(self.partition_counts),
+            features=dict(self.features),
+            next_producer_id=self.next_producer_id,
+            acls=self.acls.entries(),
+            client_quotas=self.client_quotas.quotas(),
+            configs={resource: dict(values) for resource, values in self._configs.items()},
+            touched_partitions=dict(self._touched_partitions),
+            touched_brokers=set(self._touched_brokers),
+            touched_configs=set(self._touched_configs),
+        )
+
+    def _restore(self, before: _Contents) -> None:
+        self.brokers = before.brokers
+        self.topics = before.topics
+        self.topic_names = before.topic_names
+        self.partitions = before.partitions
+        self.partition_counts = before.partition_counts
+        self.features = before.features
+        self.next_producer_id = before.next_producer_id
+        self.acls.restore(before.acls)  # who decides by them holds this very store
+        self.client_quotas.restore(before.client_quotas)
+        self._configs = before.configs
+        # Changes from before the transaction are still to be returned, unless they have been meanwhile.
+        touched = self._touched_partitions.keys() & before.touched_partitions.keys()
+        self._touched_partitions = {partition: before.touched_partitions[partition] for partition in touched}
+        self._touched_brokers &= before.touched_brokers
+        self._touched_configs &= before.touched_configs
 
     def _set_partition(self, partition: TopicPartition, state: PartitionState | None) -> None:
         self._touched_partitions.setdefault(partition, self.partitions.get(partition))

@@ -1,8 +1,9 @@
 """``metadata.version``: which record fields and rules a cluster has finalized.
 
 A level is Kafka's own feature level: the index into ``LEVELS`` (``MetadataVersion.java``). The controller looks at
-three of them: RECOVERING exists from 3.2-IV0 on (KIP-704), a shrinking ISR stops bumping the leader epoch at 3.6-IV0
-(KAFKA-15021), and from 4.0-IV1 on eligible leader replicas can be enabled and clean shutdowns be proved (KIP-966).
+four of them: RECOVERING exists from 3.2-IV0 on (KIP-704), a shrinking ISR stops bumping the leader epoch at 3.6-IV0
+(KAFKA-15021), metadata transactions exist from 3.6-IV1 on (KIP-868), and from 4.0-IV1 on eligible leader replicas can
+be enabled and clean shutdowns be proved (KIP-966).
 """
 
 from typing import Final
@@ -58,6 +59,9 @@ LEADER_RECOVERY: Final = LEVELS.index("3.2-IV0")
 
 NO_BUMP_ON_SHRINK: Final = LEVELS.index("3.6-IV0")
 """From this level on a shrinking ISR leaves the leader epoch alone (KAFKA-15021)."""
+
+TRANSACTIONS: Final = LEVELS.index("3.6-IV1")
+"""From this level on there are metadata transactions (KIP-868)."""
 
 ELR: Final = LEVELS.index("4.0-IV1")
 """From this level on ``eligible.leader.replicas.version`` may be 1 (KIP-966)."""

@@ -178,6 +178,22 @@ class ControlRecord(MetadataRecord, frozen=True, kw_only=True):
     voters: tuple[NodeId, ...] = ()
 
 
+class BeginTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Begins a metadata transaction: what follows counts once it has ended, or never (KIP-868)."""
+
+    name: str | None = None
+
+
+class EndTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Ends the open metadata transaction: its records count."""
+
+
+class AbortTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Undoes the records of the open metadata transaction."""
+
+    reason: str | None = None
+
+
 Record: TypeAlias = (
     FeatureLevelRecord
     | RegisterBrokerRecord
@@ -194,6 +210,9 @@ Record: TypeAlias = (
     | RemoveAccessControlEntryRecord
     | ClientQuotaRecord
     | ControlRecord
+    | BeginTransactionRecord
+    | EndTransactionRecord
+    | AbortTransactionRecord
 )
 
 

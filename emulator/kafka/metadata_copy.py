@@ -202,16 +202,16 @@ def _read_file(path: Path, decoder: MetadataRecordDecoder) -> tuple[list[DatedRe
     return records, end_offset, last_epoch, problem
 
 
-def _resolve_transactions(records: list[DatedRecord]) -> Iterator[DatedRecord]:
+def _resolve_transactions(dated_records: list[DatedRecord]) -> Iterator[DatedRecord]:
     pending: list[DatedRecord] | None = None
-    for dated in records:
+    for dated in dated_records:
         match dated.record:
-            case OtherRecord("BeginTransactionRecord"):
+            case records.BeginTransactionRecord():
                 pending = []
-            case OtherRecord("EndTransactionRecord"):
+            case records.EndTransactionRecord():
                 yield from pending or ()
                 pending = None
-            case OtherRecord("AbortTransactionRecord"):
+            case records.AbortTransactionRecord():
                 pending = None
             case _ if pending is not None:
                 pending.append(dated)

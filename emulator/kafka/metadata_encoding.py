@@ -194,8 +194,28 @@ def _encode(record: records.Record, offset: MetadataOffset, topics: Mapping[Topi
             fields = _Fields()
             fields.parts += (_BROKER.pack(record.broker_id, record.broker_epoch), INT64.pack(record.next_producer_id))
             return 15, fields
+        case records.BeginTransactionRecord() | records.EndTransactionRecord() | records.AbortTransactionRecord():
+            return _transaction(record)
         case _:
             return _encode_beside_kafka(record, offset, topics)
+
+
+def _transaction(
+    record: records.BeginTransactionRecord | records.EndTransactionRecord | records.AbortTransactionRecord,
+) -> tuple[int, _Fields]:
+    fields = _Fields()
+    match record:
+        case records.BeginTransactionRecord(name=text):
+            api_key = 23
+        case records.AbortTransactionRecord(reason=text):
+            api_key = 25
+        case records.EndTransactionRecord():
+            return 24, fields
+        case _:
+            assert_never(record)
+    if text is not None:
+        fields.tagged[0] = compact_text(text)
+    return api_key, fields
 
 
 def _encode_beside_kafka(

@@ -51,9 +51,6 @@ _OTHERS: Final = {
     20: "NoOpRecord",
     21: "ZkMigrationStateRecord",
     22: "RemoveUserScramCredentialRecord",
-    23: "BeginTransactionRecord",
-    24: "EndTransactionRecord",
-    25: "AbortTransactionRecord",
     26: "RemoveDelegationTokenRecord",
     27: "RegisterControllerRecord",
 }
@@ -247,6 +244,24 @@ def _unfence_broker(reader: FieldReader, _: int) -> records.BrokerRegistrationCh
     )
 
 
+def _begin_transaction(reader: FieldReader, _: int) -> records.BeginTransactionRecord:
+    return records.BeginTransactionRecord(name=_tagged_text(reader))
+
+
+def _end_transaction(reader: FieldReader, _: int) -> records.EndTransactionRecord:
+    reader.tagged()
+    return records.EndTransactionRecord()
+
+
+def _abort_transaction(reader: FieldReader, _: int) -> records.AbortTransactionRecord:
+    return records.AbortTransactionRecord(reason=_tagged_text(reader))
+
+
+def _tagged_text(reader: FieldReader) -> str | None:
+    tagged = dict(reader.tagged())
+    return tagged[0].string() if 0 in tagged else None
+
+
 def _registration_change(reader: FieldReader, _: int) -> records.BrokerRegistrationChangeRecord:
     broker_id, broker_epoch = _broker(reader), BrokerEpoch(reader.int64())
     tagged = dict(reader.tagged())
@@ -277,6 +292,9 @@ _READERS: Final[dict[int, Callable[[FieldReader, int], records.Record | OtherRec
     12: _feature_level,
     15: _producer_ids,
     17: _registration_change,
+    23: _begin_transaction,
+    24: _end_transaction,
+    25: _abort_transaction,
 }
 """The readers by API key."""
 

@@ -20,7 +20,12 @@ from laststand.emulator.core.quorum.batches import KRaftVersion, QuorumBatch
 from laststand.emulator.core.quorum.inputs import LoadedQuorum, LogSynced
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted, initial_directory_id, settings_of
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
-from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
+from laststand.emulator.core.quorum_controller.effects import (
+    QuorumControllerEffect,
+    RecordFacts,
+    ReportFault,
+    ServeMetadata,
+)
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka.metadata_values import KafkaValues
@@ -137,6 +142,8 @@ class QuorumTurns:
                 _log.debug("%s", event)
             case effects.RecordEvent(event=event):
                 events.append(event)
+            case ReportFault(operation=operation, error=error):
+                _log.error("%s failed, and the controller resigns", operation, exc_info=error)
             case RecordFacts(events=facts):
                 self._facts += facts
             case (

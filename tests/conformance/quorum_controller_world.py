@@ -1,6 +1,7 @@
 """A controller among three, played against two voters that this module plays by hand."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core import effects as node_effects
@@ -11,9 +12,10 @@ from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum import effects as quorum_effects
 from laststand.emulator.core.quorum import inputs as quorum_inputs
 from laststand.emulator.core.quorum import messages as quorum_messages
-from laststand.emulator.core.quorum.batches import QuorumBatch
+from laststand.emulator.core.quorum.batches import LeaderChange, QuorumBatch
 from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.voter_set import ReplicaKey, Voter, VoterSet
+from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES
 from laststand.emulator.core.switches import Switches
@@ -37,6 +39,18 @@ BROKER_EPOCH: Final = BrokerEpoch(100)
 _CLUSTER: Final = "cluster"
 
 
+class _Writer(QuorumController):
+    """The node under test, which can be told what to write."""
+
+    def write(self, batch: records.MetadataBatch) -> list[QuorumControllerEffect]:
+        """Applies and appends a batch, as the active controller does with what it decides."""
+        assert self.active is not None
+        self.active.fold(batch)
+        self._take_active(node_effects.AppendMetadata(batch=batch, events=()))
+        taken, self._effects = self._effects, []
+        return taken
+
+
 class QuorumControllerWorld:
     """Node 1 of the voters 1, 2 and 3, with static voters, so that an epoch begins with one record.
 
@@ -46,17 +60,17 @@ class QuorumControllerWorld:
         answers: by request.
     """
 
-    def __init__(self, properties: NodeProperties | None = None) -> None:
+    def __init__(self, properties: NodeProperties | None = None, switches: Switches | None = None) -> None:
         voters = VoterSet.of(Voter(key=ReplicaKey(NodeId(number))) for number in (1, 2, 3))
         self.now_ms = 0
         self.answers: dict[RequestId, messages.Response] = {}
         self._sent: list[node_effects.SendRequest] = []
         self._last_request = 0
-        self.core = QuorumController(
+        self.core = _Writer(
             QuorumSettings(key=_OWN, cluster_id=_CLUSTER, bootstrap_voters=voters, kraft_version=0, append_linger_ms=0),
             quorum_inputs.LoadedQuorum(),
             NodeProperties() if properties is None else properties,
-            Switches(),
+            Switches() if switches is None else switches,
             now_ms=0,
         )
         self.step(inputs.Started(cause_id=CAUSE))
@@ -68,7 +82,10 @@ class QuorumControllerWorld:
 
     def step(self, incoming: QuorumControllerInput) -> None:
         """Hands it an input; its disk syncs at once."""
-        for effect in self.core.step(incoming, now_ms=self.now_ms):
+        self._execute(self.core.step(incoming, now_ms=self.now_ms))
+
+    def _execute(self, effects: Sequence[QuorumControllerEffect]) -> None:
+        for effect in effects:
             match effect:
                 case node_effects.SendRequest():
                     self._sent.append(effect)
@@ -88,8 +105,22 @@ class QuorumControllerWorld:
 
     # --- What the other voters do -----------------------------------------------------------------------------------
 
-    def follow(self, *, end_offset: int, committed: int, first: Sequence[records.Record] = ()) -> None:
-        """Node 2 leads the next epoch; node 1 gets its log up to an offset, of which a part is committed."""
+    def follow(
+        self,
+        *,
+        end_offset: int,
+        committed: int,
+        first: Sequence[records.Record] = (),
+        at: Mapping[int, records.Record] = MappingProxyType({}),
+    ) -> None:
+        """Node 2 leads the next epoch; node 1 gets its log up to an offset, of which a part is committed.
+
+        Args:
+            end_offset: of the log.
+            committed: end of what of it is committed.
+            first: the first records, in one batch.
+            at: some of the others, by their offsets.
+        """
         epoch = LeaderEpoch(self.core.quorum.replica.leader_epoch + 1)
         self.ask_quorum(
             quorum_messages.BeginQuorumEpochRequest(
@@ -99,9 +130,13 @@ class QuorumControllerWorld:
         batches = []
         start, taken = self.end_offset, tuple(first)
         while start < end_offset:
-            batch = records.MetadataBatch(base_offset=start, records=taken or (_filler(start),))
-            values = PLAIN_VALUES.encode(batch, ())
-            batches.append(QuorumBatch(base_offset=start, leader_epoch=epoch, values=values))
+            if start >= committed:  # records of the quorum itself
+                change = LeaderChange(leader_id=_PEER.node_id, voters=(), granting_voters=())
+                batch = QuorumBatch(base_offset=start, leader_epoch=epoch, control=(change,))
+            else:
+                of = records.MetadataBatch(base_offset=start, records=taken or (at.get(start) or _filler(start),))
+                batch = QuorumBatch(base_offset=start, leader_epoch=epoch, values=PLAIN_VALUES.encode(of, ()))
+            batches.append(batch)
             start, taken = batch.end_offset, ()
         fetch = self._pop_sent(quorum_messages.FetchMetadataRequest)
         response = quorum_messages.FetchMetadataResponse(
@@ -146,7 +181,7 @@ class QuorumControllerWorld:
 
     def depose(self) -> None:
         """Node 2 leads the next epoch."""
-        self.follow(end_offset=self.end_offset, committed=self.core.published_end_offset)
+        self.follow(end_offset=self.end_offset, committed=self.core.offsets.committed_end)
 
     def ask_quorum(self, request: quorum_messages.QuorumRequest) -> None:
         """Another voter asks."""
@@ -168,6 +203,13 @@ class QuorumControllerWorld:
 
     # --- Operations -------------------------------------------------------------------------------------------------
 
+    def write_up_to(self, last_offset: int, at: Mapping[int, records.Record]) -> None:
+        """A batch that ends at an offset, with some records by their offsets."""
+        assert self.core.active is not None
+        base_offset = self.core.active.image.next_offset
+        of = tuple(at.get(offset) or _filler(offset) for offset in range(base_offset, last_offset + 1))
+        self._execute(self.core.write(records.MetadataBatch(base_offset=base_offset, records=of)))
+
     def write(self) -> RequestId:
         """An operation of one record."""
         return self.ask(messages.AllocateProducerIdsRequest(broker_id=BROKER, broker_epoch=BROKER_EPOCH))
@@ -177,7 +219,7 @@ class QuorumControllerWorld:
         return self.ask(messages.DescribeTopicPartitionsRequest(topics=("absent",)))
 
 
-def new_cluster(*, is_fenced: bool = False) -> tuple[records.Record, ...]:
+def new_cluster(*, is_fenced: bool = False, level: int = 1) -> tuple[records.Record, ...]:
     """Returns the first records: a metadata version, and broker 1 with epoch 100."""
     broker = records.RegisterBrokerRecord(
         broker_id=BROKER,
@@ -186,7 +228,7 @@ def new_cluster(*, is_fenced: bool = False) -> tuple[records.Record, ...]:
         log_dirs=("directory",),
         fenced=is_fenced,
     )
-    return records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=1), broker
+    return records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), broker
 
 
 def _filler(offset: int) -> records.Record:

@@ -16,8 +16,9 @@ from functools import partial
 import msgspec
 
 from laststand.emulator.core.quorum_rules import QuorumRules
+from laststand.emulator.simulator.quorum.oracle import QuorumCheck
 from laststand.emulator.simulator.quorum.schedule import QuorumOutcome, QuorumSchedule
-from tests.simulation.quorum_mutants import QUORUM_MUTANTS, Harmless, without
+from tests.simulation.quorum_mutants import QUORUM_MUTANTS, Harmless, Lethal, without
 
 _CHUNK = 100
 """Seeds that a process takes at a time."""
@@ -58,9 +59,13 @@ class Hunt(msgspec.Struct, frozen=True, kw_only=True):
 
 def hunt(rule: str, *, limit_s: float) -> Hunt:
     """Plays schedules without a rule until a check fires, or the time is over."""
-    rules, started = without(rule), time.process_time()
+    row = QUORUM_MUTANTS[rule]
+    beside = row.beside if isinstance(row, Lethal) else None
+    rules = without(rule) if beside is None else without(rule, beside)
+    asked = row.checks if isinstance(row, Lethal) and beside is not None else frozenset[QuorumCheck]()
+    started = time.process_time()
     for seed in itertools.count():
-        outcome = QuorumSchedule(seed, rules).play()
+        outcome = QuorumSchedule(seed, rules, asked=asked).play()
         seconds = time.process_time() - started
         if outcome.findings or seconds >= limit_s:
             found = outcome if outcome.findings else None

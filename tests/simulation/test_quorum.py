@@ -8,7 +8,7 @@ import pytest
 from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.simulator.quorum.schedule import QuorumSchedule
 from tests.simulation import test_quorum_stories
-from tests.simulation.quorum_mutants import QUORUM_MUTANTS, Harmless, Lethal
+from tests.simulation.quorum_mutants import QUORUM_MUTANTS, Harmless, Lethal, without
 from tests.simulation.quorum_soak import hunt, play_all
 
 
@@ -34,6 +34,17 @@ def test_what_schedules_cannot_find_has_a_story() -> None:
     stories = {row.test for row in QUORUM_MUTANTS.values() if isinstance(row, Harmless)}
 
     assert [story for story in stories if not hasattr(test_quorum_stories, story)] == []
+
+
+def test_a_rule_that_is_needed_beside_another_alone_holds_where_only_the_other_is_missing() -> None:
+    """Else the hunt would find what the other rule prevents."""
+    (row,) = [row for row in QUORUM_MUTANTS.values() if isinstance(row, Lethal) and row.beside is not None]
+    assert row.beside is not None
+    rules = without(row.beside)
+
+    outcomes = [QuorumSchedule(seed, rules, asked=row.checks).play() for seed in range(60)]
+
+    assert [outcome for outcome in outcomes if outcome.findings] == []
 
 
 @pytest.mark.parametrize("rule", ["commit_own_epoch", "leader_syncs_first", "follower_syncs_first", "vote_is_durable"])

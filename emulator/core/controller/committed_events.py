@@ -122,6 +122,9 @@ def committed_events(
             | records.RemoveAccessControlEntryRecord()
             | records.ClientQuotaRecord()
             | records.ControlRecord()
+            | records.BeginTransactionRecord()
+            | records.EndTransactionRecord()
+            | records.AbortTransactionRecord()
         ) as record:
             return [OtherRecordCommitted(cause_id=cause_id, metadata_offset=offset, record=type(record).__name__)]
 

@@ -31,11 +31,11 @@ from laststand.emulator.core import (
 )
 from laststand.emulator.core.authorizer.authorizer import authorizer_of
 from laststand.emulator.core.authorizer.request_guard import Refused, RequestGuard
+from laststand.emulator.core.controller.activation import activation
 from laststand.emulator.core.controller.admin_handler import AdminHandler
 from laststand.emulator.core.controller.broker_handler import BrokerHandler
 from laststand.emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
 from laststand.emulator.core.controller.election_handler import ElectionHandler
-from laststand.emulator.core.controller.features import bootstrap
 from laststand.emulator.core.controller.health import ControllerHealth, controller_health
 from laststand.emulator.core.controller.producer_ids import allocate_producer_ids
 from laststand.emulator.core.controller.sessions import SessionKey, SessionTracker
@@ -54,7 +54,6 @@ from laststand.emulator.core.effects import (
 )
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.metadata_version import METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
@@ -78,17 +77,33 @@ class _Held(msgspec.Struct, frozen=True, kw_only=True):
 class Controller:
     """One controller. Feed it every committed batch with ``replay``, then ``Started``, then whatever happens.
 
+    Args:
+        properties: of its node.
+        switches: which rules hold.
+        cluster_id: of the cluster.
+        node_id: of its node.
+        has_transactions: whether it writes the first records of a cluster in a metadata transaction.
+
     Attributes:
         image: the fold of all records, committed or not yet; readers only.
         recoveries: which leaderless partitions are being recovered; readers only.
         committed_end_offset: end of the committed records: what a metadata stream may serve, and names when it opens.
     """
 
-    def __init__(self, properties: NodeProperties, switches: Switches, cluster_id: str, node_id: NodeId) -> None:
+    def __init__(
+        self,
+        properties: NodeProperties,
+        switches: Switches,
+        cluster_id: str,
+        node_id: NodeId,
+        *,
+        has_transactions: bool = False,
+    ) -> None:
         self.image = MetadataImage()
         self._view = ClusterView(image=self.image, properties=properties, switches=switches, node_id=node_id)
         self._properties = properties
         self._switches = switches
+        self._has_transactions = has_transactions
         self.recoveries = UncleanRecoveries(self._view)
         self._elections = ElectionHandler(self._view, self.recoveries)
         self._timers: TimerQueue[SessionKey | _Sweep] = TimerQueue()
@@ -223,8 +238,10 @@ class Controller:
     def _start(self, turn: ControllerTurn) -> None:
         turn.wants_draw = self._view.picks_at_random
         self.image.pop_delta()
-        if METADATA_VERSION not in self.image.features:
-            turn.commit(bootstrap(self._properties, self._switches))
+        for decisions in activation(
+            self.image, self._properties, self._switches, has_transactions=self._has_transactions
+        ):
+            turn.commit(decisions)
         # The last contact of these is unknown, so each gets a full session; a fenced broker has none.
         for broker in self.image.brokers.values():
             if not broker.fenced:

@@ -105,6 +105,8 @@ def answer_parked(replica: Replica) -> None:
 def expire_parked(replica: Replica) -> None:
     """Answers fetches that have waited long enough with nothing new."""
     due = [fetch for fetch in replica.parked if fetch.deadline_ms <= replica.now_ms]
+    if not due:
+        return
     replica.parked = [fetch for fetch in replica.parked if fetch.deadline_ms > replica.now_ms]
     for fetch in due:
         replica.respond(fetch.request_id, fetch.response, cause_id=fetch.cause_id)

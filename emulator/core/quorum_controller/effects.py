@@ -35,6 +35,18 @@ class RecordFacts(Effect, frozen=True, kw_only=True):
     events: tuple[ControllerEvent, ...]
 
 
+class ReportFault(Effect, frozen=True, kw_only=True):
+    """Report a bug: an operation of the active controller failed, which cost the leadership.
+
+    Attributes:
+        operation: the kind of the input.
+        error: the exception.
+    """
+
+    operation: str
+    error: Exception
+
+
 QuorumControllerEffect: TypeAlias = (
     SendRequest
     | SendResponse
@@ -47,6 +59,7 @@ QuorumControllerEffect: TypeAlias = (
     | RecordFacts
     | PublishMetadata
     | ServeMetadata
+    | ReportFault
     | DrawNumber
     | StopNode
 )

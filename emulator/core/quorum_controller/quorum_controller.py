@@ -26,8 +26,8 @@ from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.authorizer.authorizer import authorizer_of
 from laststand.emulator.core.authorizer.request_guard import refusal
 from laststand.emulator.core.controller.controller import Controller
-from laststand.emulator.core.errors import ErrorCode, InvariantError
-from laststand.emulator.core.events import ControllerActivated, ControllerDeposed
+from laststand.emulator.core.errors import EmulatorError, ErrorCode, InvariantError
+from laststand.emulator.core.events import ControllerActivated, ControllerDeposed, Event
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum import effects as quorum_effects
@@ -37,10 +37,18 @@ from laststand.emulator.core.quorum.messages import QuorumRequest
 from laststand.emulator.core.quorum.node import QuorumNode
 from laststand.emulator.core.quorum.settings import QuorumSettings
 from laststand.emulator.core.quorum.states import Leader
-from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
+from laststand.emulator.core.quorum_controller.effects import (
+    QuorumControllerEffect,
+    RecordFacts,
+    ReportFault,
+    ServeMetadata,
+)
 from laststand.emulator.core.quorum_controller.evidence import event_of
+from laststand.emulator.core.quorum_controller.failures import OperationFailure, outcome_of
+from laststand.emulator.core.quorum_controller.offsets import ControllerOffsets
 from laststand.emulator.core.quorum_controller.quorum_guard import QuorumGuard
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, CommittedBatch, ValueCodec, decode_batch
+from laststand.emulator.core.quorum_controller.whole_batches import WholeBatches
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, RequestId
 
@@ -49,9 +57,9 @@ _QUORUM_REQUESTS = get_args(QuorumRequest)
 _CONTROL = CauseId("quorum")
 
 
-def _offset_of(effect: node_effects.RecordEvent) -> int:
+def _offset_of(event: Event) -> int:
     """Returns the metadata offset of what an event says was committed; 0 for other events."""
-    return getattr(effect.event, "metadata_offset", 0)
+    return getattr(event, "metadata_offset", 0)
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -79,7 +87,7 @@ class QuorumController:
         quorum: the node of the quorum; for reading only.
         active: the controller while this node leads; for reading only.
         controller_epoch: of the last claim; 0 before the first.
-        published_end_offset: end of what this node knows to be committed.
+        offsets: what is committed, and what of that counts; for reading only.
     """
 
     def __init__(
@@ -95,7 +103,8 @@ class QuorumController:
         self.quorum = QuorumNode(settings, loaded, now_ms=now_ms)
         self.active: Controller | None = None
         self.controller_epoch = LeaderEpoch(0)
-        self.published_end_offset = MetadataOffset(0)
+        self.offsets = ControllerOffsets()
+        self._whole = WholeBatches()
         image = MetadataImage()
         authorizer = authorizer_of(properties, image.acls)
         self._guard = None if authorizer is None else QuorumGuard(image, authorizer)
@@ -135,9 +144,9 @@ class QuorumController:
                 self._conclude(incoming)
             case inputs.TimerFired():
                 self._step_quorum(incoming)
-                self._step_active(incoming)
+                self._operate(incoming)
             case inputs.NumberDrawn():
-                self._step_active(incoming)
+                self._operate(incoming)
             case inputs.Started() | inputs.ShutdownRequested() | quorum_inputs.LogSynced():
                 self._step_quorum(incoming)
             case inputs.MetadataCommitted():
@@ -200,7 +209,7 @@ class QuorumController:
                         f"records up to {self.active.image.next_offset} were appended up to {last_offset + 1}"
                     )
             case quorum_effects.RefuseProposal():
-                self._depose()
+                self._fail(OperationFailure.NOT_LEADER, None)
             case quorum_effects.LoadSnapshot() | quorum_effects.StoreSnapshot() | quorum_effects.RestartMetadata():
                 raise InvariantError(f"no controller takes snapshots, and the quorum asks for {effect}")
             case quorum_effects.AnnounceLeader() | quorum_effects.Commit():
@@ -211,21 +220,26 @@ class QuorumController:
     def _pass_control(self, active: Controller, batches: Sequence[QuorumBatch]) -> None:
         for batch in batches:
             if batch.control:
-                active.fold(self._read(batch, _CONTROL).batch)
+                control = self._read(batch, _CONTROL).batch
+                active.fold(control)
+                self.offsets.append(control)
 
     def _commit(self, end_offset: MetadataOffset, cause_id: CauseId, *, led: bool) -> None:
         """Publishes what is committed, and lets out what has waited for that.
 
-        The leader writes the facts down, by offset, those of earlier epochs, too: their leader may have been killed
-        before. One that commits its own removal resigns with that, and led when the turn began.
+        Nobody hears of a metadata transaction before it is over; what an aborted one decided never was. The leader
+        writes the facts down, by offset, those of earlier epochs, too: their leader may have been killed before. One
+        that commits its own removal resigns with that, and led when the turn began.
         """
         writes_facts = led or isinstance(self.quorum.replica.state, Leader)
         log = self.quorum.replica.log
-        unpublished = log.read(self.published_end_offset, batches_max=len(log.batches))
-        self.published_end_offset = end_offset
+        unread = log.read(self.offsets.committed_end, batches_max=len(log.batches))
+        batches = [self._read(each, cause_id) for each in unread if each.end_offset <= end_offset]
+        for batch in batches:
+            self.offsets.commit(batch.batch)
         released: list[node_effects.ControllerEffect] = []
         if self.active is not None:
-            committed = inputs.MetadataCommitted(cause_id=cause_id, end_offset=end_offset)
+            committed = inputs.MetadataCommitted(cause_id=cause_id, end_offset=self.offsets.stable_end)
             released = self.active.step(committed, now_ms=self._now_ms)
         # The quorum may have put several batches of the controller into one, which brokers read as one.
         causes = {
@@ -234,18 +248,22 @@ class QuorumController:
             if isinstance(effect, node_effects.PublishMetadata)
         }
         recorded = deque(effect for effect in released if isinstance(effect, node_effects.RecordEvent))
-        for each in unpublished:
-            if each.end_offset > end_offset:
-                break
-            read = self._read(each, cause_id)
+        for each, stored in zip(unread, batches, strict=False):
+            read = self._whole.add(stored)
+            if read is None:
+                continue
             if self._guard is not None:
                 self._guard.fold(read.batch)
             is_own = self.active is not None and each.leader_epoch == self.controller_epoch
-            while is_own and recorded and _offset_of(recorded[0]) < each.end_offset:
+            while is_own and recorded and _offset_of(recorded[0].event) < each.end_offset:
                 self._effects.append(recorded.popleft())
-            if writes_facts and not (is_own and each.values):
-                self._effects.append(RecordFacts(base_offset=each.base_offset, events=read.events))
-            cause = causes.get(each.base_offset, cause_id)
+            if writes_facts:
+                facts = read.events
+                if is_own and each.values:  # written by the controller itself, but for what it has found open
+                    facts = tuple(event for event in facts if 0 < _offset_of(event) < each.base_offset)
+                if facts:
+                    self._effects.append(RecordFacts(base_offset=read.batch.base_offset, events=facts))
+            cause = causes.get(read.batch.base_offset, cause_id)
             self._effects.append(node_effects.PublishMetadata(batch=read.batch, cause_id=cause))
         self._effects += recorded
         for effect in released:
@@ -260,13 +278,19 @@ class QuorumController:
     def _claim(self, leader_epoch: LeaderEpoch, cause_id: CauseId) -> None:
         self.controller_epoch = leader_epoch
         self.active = Controller(
-            self._properties, self._switches, self._settings.cluster_id, self._settings.key.node_id
+            self._properties,
+            self._switches,
+            self._settings.cluster_id,
+            self._settings.key.node_id,
+            has_transactions=True,
         )
-        for batch in self.quorum.replica.log.batches:
-            if batch.end_offset <= self.published_end_offset:
+        log, committed_end = self.quorum.replica.log, self.offsets.committed_end
+        for batch in log.batches:
+            if batch.end_offset <= committed_end:
                 self.active.replay(self._read(batch, cause_id).batch)
+        self.offsets.activate(self.active.image.next_offset)
         activated = ControllerActivated(
-            cause_id=cause_id, controller_epoch=leader_epoch, metadata_end_offset=self.published_end_offset
+            cause_id=cause_id, controller_epoch=leader_epoch, metadata_end_offset=committed_end
         )
         self._effects += [node_effects.RecordEvent(event=activated), ServeMetadata(controller_epoch=leader_epoch)]
         self._step_active(inputs.Started(cause_id=cause_id))
@@ -276,6 +300,7 @@ class QuorumController:
         if self.active is None:
             return
         self.active = None
+        self.offsets.deactivate()
         waiting, self._waiting = self._waiting, {}
         for received in waiting.values():
             self._refuse(received)
@@ -290,9 +315,34 @@ class QuorumController:
             if self.active is active:
                 self._take_active(effect)
 
+    def _operate(self, incoming: inputs.ControllerInput) -> None:
+        """Steps the active controller, of which not even a bug may end the process, but for one in its records."""
+        try:
+            self._step_active(incoming)
+        except (InvariantError, EmulatorError):
+            raise
+        except Exception as error:  # whatever it is, the state in memory may be half of something
+            asked = incoming if isinstance(incoming, inputs.RequestReceived) else None
+            kind = type(incoming if asked is None else asked.request).__name__
+            self._effects.append(ReportFault(operation=kind, error=error))
+            self._fail(OperationFailure.UNFORESEEN, asked)
+
+    def _fail(self, failure: OperationFailure, received: inputs.RequestReceived | None) -> None:
+        """Answers an operation that failed, if somebody asked for it, and resigns where it takes that."""
+        outcome = outcome_of(failure)
+        if received is not None and self._waiting.pop(received.request_id, None) is not None:
+            self._refuse(received, outcome.error)
+        if not outcome.resigns:
+            return
+        self._depose()
+        if self._leads(self.controller_epoch):
+            resigned = quorum_inputs.ResignRequested(cause_id=self._cause_id, leader_epoch=self.controller_epoch)
+            self._step_quorum(resigned)
+
     def _take_active(self, effect: node_effects.ControllerEffect) -> None:
         match effect:
             case node_effects.AppendMetadata():
+                self.offsets.append(effect.batch)
                 proposed = quorum_inputs.Proposed(
                     cause_id=_CONTROL,
                     proposal_id=0,
@@ -324,7 +374,7 @@ class QuorumController:
             self._refuse(received)
         else:
             self._waiting[received.request_id] = received
-            self._step_active(received)
+            self._operate(received)
 
     def _admits(self, received: inputs.RequestReceived, guard: QuorumGuard) -> bool:
         """Returns whether a request of the quorum may be handled, and answers it if not."""
@@ -337,11 +387,11 @@ class QuorumController:
         )
         return False
 
-    def _refuse(self, received: inputs.RequestReceived) -> None:
+    def _refuse(self, received: inputs.RequestReceived, error: ErrorCode = ErrorCode.NOT_CONTROLLER) -> None:
         self._effects.append(
             node_effects.SendResponse(
                 request_id=received.request_id,
-                response=refusal(received.request, ErrorCode.NOT_CONTROLLER),
+                response=refusal(received.request, error),
                 cause_id=received.cause_id,
             )
         )
@@ -359,4 +409,4 @@ class QuorumController:
         if asked.controller_epoch is None:
             self._step_quorum(outcome)
         elif asked.controller_epoch == self.controller_epoch:
-            self._step_active(outcome)
+            self._operate(outcome)

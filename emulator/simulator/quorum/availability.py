@@ -75,6 +75,7 @@ class QuorumAvailability:
         self._resign_ms = resign_ms
         self._voters = voters
         self._report = report
+        self._links = {node_id: [Link(node_id, other) for other in nodes] for node_id in nodes}
         self._looked_at_ms = -1
         self._disturbed_ms: dict[NodeId | Link[NodeId], int] = {}
         self._alone_since_ms: dict[NodeId, int] = {}
@@ -88,24 +89,23 @@ class QuorumAvailability:
         if now_ms == self._looked_at_ms:
             return
         self._looked_at_ms = now_ms
-        network, ids = self._network, tuple(self._nodes)
+        network = self._network
         touched = {(each.source, each.target) for each in (*network.held, *network.interferences)}
-        for node_id in ids:
+        for node_id, links in self._links.items():
             process = self._nodes[node_id].incarnation
             is_new = self._processes.get(node_id) != process
             if is_new or not self._faults.is_sound(node_id) or (node_id, node_id) in touched:
                 self._processes[node_id] = process
                 self._disturbed_ms[node_id] = now_ms
-            for other in ids:
-                link = Link(node_id, other)
-                if network.is_blocked(link) or link in network.latencies or (node_id, other) in touched:
+            for link in links:
+                if network.is_blocked(link) or link in network.latencies or link in touched:
                     self._disturbed_ms[link] = now_ms
         voters = self._voters()
         if voters != self._known_voters:
             self._known_voters = voters
-            self._disturbed_ms.update(dict.fromkeys(ids, now_ms))
+            self._disturbed_ms.update(dict.fromkeys(self._nodes, now_ms))
         for node_id, node in self._nodes.items():
-            if self._may_be_heard(node_id, touched) or not self._faults.is_sound(node_id) or not node.leads:
+            if not node.leads or not self._faults.is_sound(node_id) or self._may_be_heard(node_id, touched):
                 self._alone_since_ms.pop(node_id, None)
             elif now_ms - self._alone_since_ms.setdefault(node_id, now_ms) > self._resign_ms + SLACK_MS:
                 text = f"{node_id} leads on in {node.leader_epoch}, though no majority could reach it since "

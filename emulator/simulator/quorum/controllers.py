@@ -18,7 +18,7 @@ from laststand.emulator.core.quorum import inputs as quorum_inputs
 from laststand.emulator.core.quorum.settings import formatted, settings_of
 from laststand.emulator.core.quorum.states import IllegalQuorumState
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
-from laststand.emulator.core.quorum_controller.effects import RecordFacts, ServeMetadata
+from laststand.emulator.core.quorum_controller.effects import RecordFacts, ReportFault, ServeMetadata
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, decode_batch
 from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.plan.channels import Link
@@ -237,6 +237,8 @@ class ControllersCluster(SimulatedCluster):
                     self._reported_end_offset = MetadataOffset(base_offset + 1)
                     for event in facts:
                         self.event_log.write(node, event)
+            case ReportFault(error=error):
+                raise error
             case ServeMetadata(controller_epoch=controller_epoch):
                 self._serve(node, controller_epoch)
             case effects.DrawNumber():

@@ -5,6 +5,7 @@ shares the vocabulary of events and of batches with the core, and nothing else.
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -139,6 +140,7 @@ class QuorumOracle:
         members: all nodes; set by whoever makes the cluster.
         formatted: the voters before any record names them.
         first_disks: of all voters; empty where it does not matter whose disk was replaced.
+        asked: the checks that are asked; all of them, unless a rule is known to be missing.
         findings: so far.
         lost_state: nodes whose ``quorum-state`` was taken from them: to refuse to start is right.
         committed_end_offset: the highest high watermark of a leader.
@@ -149,6 +151,7 @@ class QuorumOracle:
         self.members: Mapping[NodeId, JudgedMember] = {}
         self.formatted: tuple[ReplicaKey, ...] = ()
         self.first_disks: dict[NodeId, DirectoryId] = {}
+        self.asked: AbstractSet[QuorumCheck] = frozenset(QuorumCheck)
         self.findings: list[QuorumFinding] = []
         self.lost_state: set[NodeId] = set()
         self.now_ms = 0
@@ -194,7 +197,7 @@ class QuorumOracle:
 
     def find(self, check: QuorumCheck, text: str) -> None:
         """Notes that a check fired; the first one of a kind is enough."""
-        if check in _OF_WHAT_WAS_COMMITTED and self.lost_a_majority:
+        if check not in self.asked or (check in _OF_WHAT_WAS_COMMITTED and self.lost_a_majority):
             return
         if all(finding.check is not check for finding in self.findings):
             self.findings.append(QuorumFinding(check=check, at_ms=self.now_ms, text=text))

@@ -4,6 +4,7 @@ Safety first, under any number of faults; then everything is mended, and a leade
 """
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from random import Random
 from typing import Final
 
@@ -50,12 +51,14 @@ class QuorumSchedule:
     Args:
         seed: everything follows from it, and from the rules.
         rules: of all nodes.
+        asked: the checks that are asked; all of them if none is named.
     """
 
-    def __init__(self, seed: int, rules: QuorumRules) -> None:
+    def __init__(self, seed: int, rules: QuorumRules, *, asked: AbstractSet[QuorumCheck] = frozenset()) -> None:
         self.seed = seed
         self.steps: list[str] = []
         self.oracle = QuorumOracle()
+        self.oracle.asked = asked or self.oracle.asked
         self._chance = Random(seed)
         self._rules = rules
         voters = self._chance.choice((3, 3, 3, 4, 5, 1))

@@ -1,7 +1,10 @@
 """Facts about a quorum of controllers: by what they report, and by their logs on disk."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -25,6 +28,7 @@ class _VoterOrder(msgspec.Struct):
     voter: tuple[int, str | None]
 
 
+_VOTERS: Final = "KRaftVoters"
 _VOTER: Final = msgspec.json.Decoder(_VoterOrder)
 _NO_CAUSE: Final = CauseId("")
 _FIRST_PLACE: Final = (-1, -1, -1)
@@ -50,12 +54,14 @@ class MetadataLog(NamedTuple):
         events: of its records.
         end_offset: of the log.
         problem: why reading ended early, if it did.
+        voters: nodes of each set of voters in it, by offset.
     """
 
     batches: tuple[LoggedBatch, ...]
     events: tuple[events.Event, ...]
     end_offset: int
     problem: str | None
+    voters: Mapping[int, frozenset[int]] = MappingProxyType({})
 
 
 class Forgotten(NamedTuple):
@@ -102,31 +108,40 @@ class Quorum:
         """So many disks of controllers were lost at one time that what was committed need not be left.
 
         The harness asks for a controller to be added only once its log has what is committed: from then on a disk that
-        was replaced counts again. Where nobody asks, as with static voters, it never does. Who was removed from the
-        voters, or not added yet, counts neither way.
+        was replaced counts again. Where nobody asks, as with static voters, it never does. Who is no voter counts
+        neither way, once that was committed: an order to remove somebody may be refused, or lost.
         """
         by_harness: list[CollectedEvent[events.FaultInjected | events.OrderGiven]] = [
             *self._table.of(events.FaultInjected),
             *self._table.of(events.OrderGiven),
         ]
         lost: set[int] = set()
-        removed: set[int] = set()
-        for started in self._table.of(events.NodeStarted):
-            removed.update(started.event.standby_controllers)
+        standby = {node for each in self._table.of(events.NodeStarted) for node in each.event.standby_controllers}
+        voters, later = self.controllers - standby, deque(self._voter_sets)
         for each in sorted(by_harness, key=place_of):
             match each.event:
-                case events.FaultInjected(fault=fault, nodes=nodes) if fault == NEW_DISK:
+                case events.FaultInjected(fault=fault, nodes=nodes, metadata_offset=known_end) if fault == NEW_DISK:
+                    while later and known_end is not None and later[0][0] < known_end:
+                        _, voters = later.popleft()
+                        if _is_majority(lost, voters):
+                            return True
                     lost.update(self.controllers.intersection(nodes))
-                case events.OrderGiven(api="RemoveRaftVoter", order=order):
-                    removed.add(_voter_of(order))
+                    unsure = (others for _, others in later) if known_end is None else ()
+                    if any(_is_majority(lost, possible) for possible in (voters, *unsure)):
+                        return True
                 case events.OrderGiven(api="AddRaftVoter", order=order):
-                    removed.discard(_voter_of(order))
                     lost.discard(_voter_of(order))
                 case _:
                     pass
-            if 2 * len(lost - removed) > len(self.controllers - removed):
-                return True
-        return False
+        return any(_is_majority(lost, others) for _, others in later)
+
+    @property
+    def _voter_sets(self) -> list[tuple[int, frozenset[int]]]:
+        """The sets of voters that were committed, by the offsets of their records."""
+        of_quorum = (each.event for each in self._table.of(events.OtherRecordCommitted))
+        committed = {event.metadata_offset for event in of_quorum if event.record == _VOTERS}
+        sets = {offset: voters for log in self.logs.values() for offset, voters in log.voters.items()}
+        return sorted((offset, voters) for offset, voters in sets.items() if offset in committed)
 
     @cached_property
     def forgotten(self) -> tuple[Forgotten, ...]:
@@ -207,8 +222,12 @@ class Quorum:
             yield from self._table.of(kind)
 
 
+def _is_majority(lost: AbstractSet[int], voters: AbstractSet[int]) -> bool:
+    return 2 * len(lost & voters) > len(voters)
+
+
 def _voter_of(order: str) -> int:
-    """Returns the node that AddRaftVoter or RemoveRaftVoter is about."""
+    """Returns the node that AddRaftVoter is about."""
     node_id, _ = _VOTER.decode(order).voter
     return node_id
 

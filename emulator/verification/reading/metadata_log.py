@@ -50,6 +50,14 @@ _CONTROL_KEY: Final = struct.Struct(">hh")
 _CONTROL_RECORDS: Final = {2: "LeaderChange", 5: "KRaftVersion", 6: "KRaftVoters"}
 """Names of control records by Kafka's ``ControlRecordType``."""
 
+_VOTERS: Final = "KRaftVoters"
+_VERSION: Final = struct.Struct(">h")
+_VOTER: Final = struct.Struct(">i16s")
+"""A voter's id and the id of its disk."""
+
+_PORT: Final = struct.Struct(">H")
+_LEVELS: Final = struct.Struct(">hh")
+
 _NO_CAUSE: Final = CauseId("")
 
 
@@ -57,6 +65,7 @@ def read_metadata_log(content: bytes) -> MetadataLog:
     """Returns the content of a controller's log file."""
     events: list[Event] = []
     batches: list[LoggedBatch] = []
+    voters: dict[int, frozenset[int]] = {}
     view, position, end_offset = memoryview(content), 0, 0
     problem: str | None = None
     while position < len(content):
@@ -65,7 +74,9 @@ def read_metadata_log(content: bytes) -> MetadataLog:
             header = HEADER.unpack_from(content, position)
             length = AFTER_LENGTH + header[_LENGTH]
             try:
-                events += _events(view[position : position + length])
+                batch = view[position : position + length]
+                events += _events(batch)
+                voters.update(_voters(batch))
             except (msgspec.DecodeError, IndexError, KeyError, struct.error):
                 problem = "no records of a controller"
             end_offset = header[_BASE_OFFSET] + header[_RECORD_COUNT]
@@ -74,7 +85,7 @@ def read_metadata_log(content: bytes) -> MetadataLog:
         if problem is not None:
             problem = f"{problem} at byte {position}"
             break
-    return MetadataLog(tuple(batches), tuple(events), end_offset, problem)
+    return MetadataLog(tuple(batches), tuple(events), end_offset, problem, voters)
 
 
 def _events(batch: memoryview) -> Iterator[Event]:
@@ -86,6 +97,42 @@ def _events(batch: memoryview) -> Iterator[Event]:
             yield OtherRecordCommitted(cause_id=_NO_CAUSE, metadata_offset=MetadataOffset(offset), record=record)
         else:
             yield from _events_of(value)
+
+
+def _voters(batch: memoryview) -> Iterator[tuple[int, frozenset[int]]]:
+    """Yields the sets of voters of a batch by their offsets.
+
+    Raises:
+        IndexError: a record of that kind is none.
+    """
+    header = HEADER.unpack_from(batch, 0)
+    if not header[_ATTRIBUTES] & CONTROL_BIT:
+        return
+    for offset, (key, value) in enumerate(_records(batch, header[_RECORD_COUNT]), header[_BASE_OFFSET]):
+        _, kind = _CONTROL_KEY.unpack(key)
+        if _CONTROL_RECORDS[kind] == _VOTERS:
+            yield offset, frozenset(_voter_ids(value))
+
+
+def _voter_ids(value: memoryview) -> Iterator[int]:
+    count, at = _unsigned(value, _VERSION.size)
+    for _ in range(count - 1):
+        yield _VOTER.unpack_from(value, at)[0]
+        listeners, at = _unsigned(value, at + _VOTER.size)
+        for _ in range(listeners - 1):
+            name_size, at = _unsigned(value, at)
+            host_size, at = _unsigned(value, at + name_size - 1)
+            at = _after_tags(value, at + host_size - 1 + _PORT.size)
+        at = _after_tags(value, _after_tags(value, at + _LEVELS.size))
+
+
+def _after_tags(value: memoryview, at: int) -> int:
+    count, at = _unsigned(value, at)
+    for _ in range(count):
+        _, at = _unsigned(value, at)
+        size, at = _unsigned(value, at)
+        at += size
+    return at
 
 
 def _events_of(value: memoryview) -> Sequence[ControllerEvent]:
@@ -123,13 +170,19 @@ def _records(batch: memoryview, record_count: int) -> Iterator[tuple[memoryview,
 
 def _varint(content: memoryview, at: int) -> tuple[int, int]:
     """Returns a zig-zag number, and where it ends; 0 for the -1 of what is null."""
+    value, at = _unsigned(content, at)
+    return value >> 1, at
+
+
+def _unsigned(content: memoryview, at: int) -> tuple[int, int]:
+    """Returns a number of variable length, and where it ends."""
     value = shift = 0
     while True:
         byte = content[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value >> 1, at
+            return value, at
         shift += 7
 
 

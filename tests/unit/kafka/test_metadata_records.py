@@ -5,7 +5,7 @@ import pytest
 from laststand.emulator.core import records
 from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, IncarnationId, NodeId, TopicId
-from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
+from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder
 from laststand.emulator.storage.fields import FieldError
 
 _FEATURES = (
@@ -66,8 +66,8 @@ def _decode(text: str) -> object:
                 broker_id=BrokerId(NodeId(1)), broker_epoch=BrokerEpoch(11), fenced=False
             ),
         ),
-        ("01170001001212426f6f747374726170207265636f726473", OtherRecord("BeginTransactionRecord")),
-        ("01180000", OtherRecord("EndTransactionRecord")),
+        ("01170001001212426f6f747374726170207265636f726473", records.BeginTransactionRecord(name="Bootstrap records")),
+        ("01180000", records.EndTransactionRecord()),
     ],
 )
 def test_a_record_is_decoded(text: str, record: object) -> None:

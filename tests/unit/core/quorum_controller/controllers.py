@@ -14,7 +14,12 @@ from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum.effects import Election
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
-from laststand.emulator.core.quorum_controller.effects import QuorumControllerEffect, RecordFacts, ServeMetadata
+from laststand.emulator.core.quorum_controller.effects import (
+    QuorumControllerEffect,
+    RecordFacts,
+    ReportFault,
+    ServeMetadata,
+)
 from laststand.emulator.core.quorum_controller.quorum_controller import QuorumController, QuorumControllerInput
 from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.requester import Requester
@@ -47,6 +52,7 @@ class Controllers:
         facts: events written by node.
         served: epoch in which a node serves metadata streams now.
         cut: nodes that hear and reach nobody.
+        faults: bugs that were reported.
     """
 
     def __init__(self, properties: NodeProperties | None = None) -> None:
@@ -59,6 +65,7 @@ class Controllers:
         self.facts: dict[NodeId, list[events.Event]] = {node_id: [] for node_id in NODES}
         self.served: dict[NodeId, int | None] = dict.fromkeys(NODES)
         self.cut: set[NodeId] = set()
+        self.faults: list[ReportFault] = []
         self._elections: dict[NodeId, Election | None] = dict.fromkeys(NODES)
         self._batches: dict[NodeId, list[QuorumBatch]] = {node_id: [] for node_id in NODES}
         self._waiting: deque[tuple[NodeId, QuorumControllerInput]] = deque()
@@ -138,6 +145,15 @@ class Controllers:
             ),
         )
 
+    def write(self, node_id: NodeId, of: tuple[records.Record, ...]) -> None:
+        """Has the active controller of a node write records, as it does with what it decides."""
+        core = self.core[node_id]
+        assert core.active is not None
+        batch = records.MetadataBatch(base_offset=core.active.image.next_offset, records=of)
+        core.active.fold(batch)
+        core._take_active(node_effects.AppendMetadata(batch=batch, events=()))
+        self.step(node_id, inputs.TimerFired(cause_id=CAUSE))
+
     def error(self, request_id: int) -> ErrorCode | None:
         """Returns the error that a request was answered with; ``None`` before."""
         answer = self.answers.get(request_id)
@@ -196,5 +212,7 @@ class Controllers:
                 self.facts[node_id] += facts
             case ServeMetadata(controller_epoch=controller_epoch):
                 self.served[node_id] = controller_epoch
+            case ReportFault():
+                self.faults.append(effect)
             case node_effects.DrawNumber() | node_effects.StopNode() | effects.RecordQuorumEvent():
                 pass

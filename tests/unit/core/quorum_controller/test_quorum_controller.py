@@ -2,13 +2,22 @@
 
 from typing import cast
 
+import pytest
+
 from laststand.emulator.core import messages
-from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.events import OtherRecordCommitted
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.quorum.messages import RemoveRaftVoterRequest
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
-from laststand.emulator.core.records import ControlRecord, MetadataBatch
+from laststand.emulator.core.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ControlRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataBatch,
+)
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, NodeId
 from tests.unit.core.quorum_controller.controllers import NODES, Controllers
 
@@ -144,9 +153,10 @@ def test_a_change_of_voters_takes_an_offset_of_the_metadata_log() -> None:
     published = controllers.published[active]
     names = [record.name for batch in published for record in batch.records if isinstance(record, ControlRecord)]
     assert names == ["LeaderChange", "KRaftVersion", "KRaftVoters", "KRaftVoters"]
+    transaction = ["BeginTransactionRecord", "EndTransactionRecord"]
     assert set(fold(published).brokers) == {1, 2}
     control = [event for event in controllers.facts[active] if isinstance(event, OtherRecordCommitted)]
-    assert [event.record for event in control] == names
+    assert [event.record for event in control] == [*names[:3], *transaction, *names[3:]]
 
 
 def test_a_leader_that_commits_its_own_removal_writes_that_down() -> None:
@@ -163,7 +173,77 @@ def test_a_leader_that_commits_its_own_removal_writes_that_down() -> None:
         batch.base_offset + place
         for batch in controllers.published[controllers.active]
         for place, record in enumerate(batch.records)
-        if isinstance(record, ControlRecord)
+        if isinstance(record, ControlRecord | BeginTransactionRecord | EndTransactionRecord)
     ]
-    assert len(published) == 5, "the last ones are the removal, and the successor's first record"
+    assert len(published) == 7, "the last ones are the removal, and the successor's first record"
     assert noted == set(published)
+
+
+def test_a_controller_aborts_the_transaction_that_its_predecessor_left_open() -> None:
+    controllers = Controllers()
+    old = controllers.elect()
+    controllers.register(old, 1)
+    controllers.run(500)
+    controller = controllers.core[old].active
+    assert controller is not None
+    start = controller.image.next_offset
+    left_open = (BeginTransactionRecord(), FeatureLevelRecord(name="metadata.version", feature_level=20))
+    controllers.write(old, left_open)
+    read_in_between = controllers.register(old, 2)
+    controllers.run(500)
+    assert controllers.core[old].offsets.committed_end == controllers.core[old].offsets.write_end
+    assert controllers.core[old].offsets.stable_end == start, "what is committed does not count yet"
+    assert controllers.error(read_in_between) is None
+    assert all(batch.end_offset <= start for batch in controllers.published[old]), "nor does anybody hear of it"
+    controllers.cut.add(old)
+    controllers.run(6000)
+    new = controllers.active
+    assert controllers.error(read_in_between) is ErrorCode.NOT_CONTROLLER
+    image = fold(controllers.published[new])
+    assert image.features["metadata.version"] > 20
+    assert set(image.brokers) == {1}, "the transaction was aborted with all that lay in it"
+    aborted = [record for batch in controllers.published[new] for record in batch.records][-1]
+    assert aborted == AbortTransactionRecord(reason="Controller failover")
+    facts = [
+        event for event in controllers.facts[new] if type(event).__name__ in ("FeatureChanged", "BrokerRegistered")
+    ]
+    assert facts == []
+    controllers.cut.clear()
+    controllers.run(3000)
+    assert fold(controllers.published[old]).features == image.features
+
+
+def test_a_bug_in_an_operation_costs_the_leadership_and_not_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    controllers = Controllers()
+    old = controllers.elect()
+    controllers.run(500)
+    epoch = controllers.core[old].controller_epoch
+
+    def stumble(*_: object, **__: object) -> list[object]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(controllers.core[old].active, "step", stumble)
+    request = controllers.register(old, 1)
+    assert controllers.error(request) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert controllers.core[old].active is None
+    assert [(fault.operation, type(fault.error)) for fault in controllers.faults] == [
+        ("BrokerRegistrationRequest", ZeroDivisionError)
+    ]
+    controllers.run(6000)
+    assert controllers.core[controllers.active].controller_epoch > epoch
+    again = controllers.register(controllers.active, 1)
+    controllers.run(100)
+    assert controllers.error(again) is ErrorCode.NONE
+
+
+def test_a_record_that_cannot_be_applied_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    controllers = Controllers()
+    active = controllers.elect()
+    controllers.run(500)
+
+    def break_a_rule(*_: object, **__: object) -> list[object]:
+        raise InvariantError("M1")
+
+    monkeypatch.setattr(controllers.core[active].active, "step", break_a_rule)
+    with pytest.raises(InvariantError, match="M1"):
+        controllers.register(active, 1)
