@@ -58,9 +58,11 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def found_by(oracle: Oracle) -> dict[str, frozenset[Guarantee]]:
-    """Returns by check whether what an oracle found was within the guarantee."""
+    """Returns by check whether what an oracle found, and a run shows, was within the guarantee."""
     return {
-        check_id: frozenset(alarm.guarantee for alarm in oracle.alarms if alarm.check_id == check_id)
+        check_id: frozenset(
+            alarm.guarantee for alarm in oracle.alarms if alarm.check_id == check_id and alarm.leaves_evidence
+        )
         for check_id in {alarm.check_id for alarm in oracle.alarms}
     }
 
@@ -96,9 +98,8 @@ def is_beyond_comparison(check_id: str, played: Played, report: VerdictReport) -
     # the final logs are no copies (D6, L6).
     if "D7" in played.found and check_id in {"D6", "D7", "D12", "L6"}:
         return True
-    # Where controllers have forgotten metadata, an offset stands for two records. The simulator's oracle says so (M14),
-    # begins anew, and sees which change follows which (M9); verification says nothing of that there.
-    if "Q3" in played.found and check_id in {"M9", "M14"}:
+    # Where controllers have forgotten metadata, an offset stands for two records, which is what M14 says of others.
+    if "Q3" in played.found and check_id == "M14":
         return True
     # Where a log is used for another topic than its own (S27), whose records it holds is a matter of definition.
     return "M15" in played.found and (PROMISES[check_id].kind is PromiseKind.OUTCOME or check_id == "L6")

@@ -43,6 +43,11 @@ class AlarmLog:
         self._on_alarm = on_alarm
         self._promised_by = promised_by
         self._reported: set[tuple[str, TopicPartition | None, str]] = set()
+        self._without_evidence: set[str] = set()
+
+    def hide(self, *check_ids: str) -> None:
+        """Notes that what these checks find from now on leaves no evidence on disk."""
+        self._without_evidence.update(check_ids)
 
     def report(
         self,
@@ -89,7 +94,7 @@ class AlarmLog:
             guarantee=guarantee,
             sentence=sentence,
             step=self._steps(),
-            leaves_evidence=leaves_evidence,
+            leaves_evidence=leaves_evidence and check_id not in self._without_evidence,
             is_exempt=exempts and ledger is not None and ledger.elected_uncleanly(min(since, end), end),
             is_promised=self._promised_by(check_id, by),
         )

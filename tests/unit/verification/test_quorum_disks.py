@@ -64,8 +64,7 @@ def replaced(node: int, *, known_end: int | None) -> events.FaultInjected:
         fault="replace_disk",
         target=str(node),
         nodes=(NodeId(node),),
-        links=(),
-        bit="probe timed out",
+        effect="the disk is empty",
         metadata_offset=None if known_end is None else MetadataOffset(known_end),
     )
 

@@ -46,6 +46,15 @@ def test_an_alarm_says_whether_who_caused_it_had_promised() -> None:
     assert [alarm.is_promised for alarm in made.alarms] == [True, False, False, False]
 
 
+def test_what_a_check_finds_may_leave_no_evidence_from_some_moment_on() -> None:
+    made = alarm_log([])
+    made.report("M9", NAME, "before")
+    made.hide("M9", "M14")
+    made.report("M9", NAME, "after")
+    made.report("M1", NAME, "of another check")
+    assert [alarm.leaves_evidence for alarm in made.alarms] == [True, False, True]
+
+
 @pytest.mark.parametrize(
     ("check_id", "partition", "since", "until", "guarantee"),
     [
