@@ -120,6 +120,12 @@ def test_a_late_request_for_an_epoch_aborts_the_transaction_of_a_successor() -> 
     assert (last.operation_id, last.error) == ("transactional-1:transaction:0", "PRODUCER_FENCED")
 
 
+def test_a_producer_that_asks_the_next_coordinator_again_for_an_epoch_is_fenced() -> None:
+    _, journal = story("t18-a-healthy-producer-is-fenced", ("epoch_per_transaction", "off"))
+    sessions = [entry.record for entry in journal.history if isinstance(entry.record, SessionRecorded)]
+    assert [session.producer_epoch for session in sessions] == [0, 2], "epoch 1 was given to nobody"
+
+
 def test_an_id_that_was_taken_away_stays_so_when_another_coordinator_loads_it() -> None:
     plan = (REGRESSIONS / f"{BEGINNING_LOST}.txt").read_text(encoding="utf-8")
     plan = plan.replace("era=kip-966", "era=kip-966 txn_recovery=bump_all")
