@@ -73,6 +73,19 @@ def test_several_controllers_play_everywhere_but_on_a_cluster_of_somebody_else()
 
 
 @pytest.mark.parametrize(
+    ("key", "drivers"),
+    [
+        ("standby_controllers: 1", {DriverName.PROCESS, DriverName.DOCKER, DriverName.SIMULATOR}),
+        ("combined: true", {DriverName.PROCESS, DriverName.SIMULATOR}),
+    ],
+)
+def test_where_controllers_come_later_or_share_processes(key: str, drivers: set[DriverName]) -> None:
+    text = TEXT.format(properties="", topic="", step="kill: {node: active-controller}")
+    scenario = read_scenario(Path("quorum.yaml"), text.replace("brokers: 2,", f"brokers: 3, controllers: 3, {key},"))
+    assert {driver for driver in DriverName if not not_expressible(scenario, scenario.properties, driver)} == drivers
+
+
+@pytest.mark.parametrize(
     ("properties", "topic", "step"),
     [
         ("unclean.recovery.manager.enabled: true", "", "start: {node: 1}"),
