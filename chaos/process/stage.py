@@ -107,7 +107,9 @@ def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
     registration = target.image.brokers.get(BrokerId(node))
     is_fenced = is_broker and registration is not None and registration.fenced
     state = "paused" if cluster.is_paused(node) else "running"
-    if not cluster.is_running(node):
+    if cluster.is_awaited(node):
+        state = "not started yet"
+    elif not cluster.is_running(node):
         state = f"down ({target.downed.get(node, 'by itself').replace('_', ' ')})"
     return NodeRow(
         name=f"broker {node}" if is_broker else _NAMES[cluster.layout.role_of(node)],

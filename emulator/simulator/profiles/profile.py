@@ -39,6 +39,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         moves: how many of them, at most.
         brokers: to choose from.
         controllers: how many.
+        combined: whether each controller shares a process with a broker.
         min_isr: to choose from, at most the replication factor.
         partitions: at most.
         budget: whether moves may break more than the guarantee covers.
@@ -53,6 +54,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     moves: int = 48
     brokers: tuple[int, ...] = (3, 3, 4)
     controllers: int = 1
+    combined: bool = False
     min_isr: tuple[int, ...] = (2,)
     partitions: int = 1
     budget: Budget = Budget.WITHIN

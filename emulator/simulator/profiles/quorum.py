@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from laststand.emulator.simulator.profiles.profile import COMMON, Profile
 
 QUORUM: Final = Profile(
@@ -71,5 +73,8 @@ QUORUM_VOTERS: Final = Profile(
 )
 """Voters are removed and added, the leader and one with another disk among them."""
 
-QUORUMS: Final = (QUORUM, QUORUM_DISKS, QUORUM_VOTERS)
+QUORUM_COMBINED: Final = msgspec.structs.replace(QUORUM, name="quorum-combined", combined=True)
+"""The first, with a broker and a controller in one process: each loss of one is a loss of the other."""
+
+QUORUMS: Final = (QUORUM, QUORUM_DISKS, QUORUM_VOTERS, QUORUM_COMBINED)
 """All of them."""

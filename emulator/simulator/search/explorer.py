@@ -124,7 +124,7 @@ def _draw_cluster(profile: Profile, topology: Random) -> Plan:
     topics += [
         PlannedTopic(name=name, replicas=replicas[:1], properties=properties) for name in profile.internal_topics
     ]
-    return Plan(brokers=brokers, controllers=profile.controllers, topics=tuple(topics))
+    return Plan(brokers=brokers, controllers=profile.controllers, combined=profile.combined, topics=tuple(topics))
 
 
 def _play_moves(

@@ -60,6 +60,7 @@ PROFILE_NAMES: Final = (
     "quorum",
     "quorum-disks",
     "quorum-voters",
+    "quorum-combined",
     "transactions",
     "transactions-restarts",
     "groups",

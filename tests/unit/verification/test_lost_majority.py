@@ -1,4 +1,4 @@
-"""When so many disks of controllers were lost that nothing is asked of what they had committed."""
+"""The point from which nothing is asked of what controllers had committed: a majority of their disks was lost."""
 
 from collections.abc import Sequence
 from typing import cast
