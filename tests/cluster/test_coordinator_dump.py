@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from laststand.emulator.core.broker.groups.recovery import GENERATION_JUMP, fences
-from laststand.emulator.core.broker.transactions.recovery import aborts
+from laststand.emulator.core.broker.transactions.recovery import aborts, ends_of_sessions
 from laststand.emulator.core.coordinator_records import CoordinatorRecord, LoadedRecord
 from laststand.emulator.core.group_records import GroupMetadata, OffsetCommitted
 from laststand.emulator.core.transaction_records import TransactionMetadata, TransactionState
@@ -53,7 +53,7 @@ def test_the_fences_of_groups_are_read_and_a_hold_is_passed_over(tmp_path: Path)
     assert [json.loads(value)["data"]["offset"] for _, value in (before, after)] == [7, 9]
 
 
-def test_the_aborts_of_transactions_are_read(tmp_path: Path) -> None:
+def test_the_aborts_of_transactions_are_read_and_ends_of_sessions_are_passed_over(tmp_path: Path) -> None:
     ongoing = TransactionMetadata(
         transactional_id="payments",
         producer_id=ProducerId(7),
@@ -66,7 +66,9 @@ def test_the_aborts_of_transactions_are_read(tmp_path: Path) -> None:
     )
     log = [LoadedRecord(ongoing, Offset(1))]
     written = [tuple(aborts(log, raises_epoch=raises, now_ms=2000)) for raises in (False, True)]
-    _, *found = read_by_kafka(tmp_path / f"{0:020}.log", "--transaction-log-decoder", [(ongoing,), *written])
+    batches = [(ongoing,), tuple(ends_of_sessions(log)), *written]
+    _, ended, *found = read_by_kafka(tmp_path / f"{0:020}.log", "--transaction-log-decoder", batches)
+    assert ended == ("Unknown record type 704 at offset 1, skipping.", "")
     assert [json.loads(key) for key, _ in found] == 2 * [{"type": "0", "data": {"transactionalId": "payments"}}]
     for _, value in found:
         told = json.loads(value)["data"]
