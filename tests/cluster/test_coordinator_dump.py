@@ -66,7 +66,7 @@ def test_the_aborts_of_transactions_are_read_and_ends_of_sessions_are_passed_ove
     )
     log = [LoadedRecord(ongoing, Offset(1))]
     written = [tuple(aborts(log, raises_epoch=raises, now_ms=2000)) for raises in (False, True)]
-    batches = [(ongoing,), tuple(ends_of_sessions(log)), *written]
+    batches: list[Sequence[CoordinatorRecord]] = [(ongoing,), tuple(ends_of_sessions(log)), *written]
     _, ended, *found = read_by_kafka(tmp_path / f"{0:020}.log", "--transaction-log-decoder", batches)
     assert ended == ("Unknown record type 704 at offset 1, skipping.", "")
     assert [json.loads(key) for key, _ in found] == 2 * [{"type": "0", "data": {"transactionalId": "payments"}}]
