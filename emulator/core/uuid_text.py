@@ -4,6 +4,10 @@ Nothing here draws a UUID; whoever wants a random one brings the sixteen bytes.
 """
 
 import base64
+import hashlib
+from typing import Final
+
+_SIZE: Final = 16
 
 
 def uuid_text(content: bytes) -> str:
@@ -14,3 +18,14 @@ def uuid_text(content: bytes) -> str:
 def uuid_bytes(text: str) -> bytes:
     """Returns the sixteen bytes of the UUID that Kafka prints like this; the inverse of ``uuid_text``."""
     return base64.urlsafe_b64decode(f"{text}==")
+
+
+def uuid_for(text: str) -> tuple[bytes, bool]:
+    """Returns the bytes of a UUID, and whether the text is one; of another text, a UUID that is made of it."""
+    try:
+        content = uuid_bytes(text)
+    except ValueError:
+        content = b""
+    if len(content) == _SIZE and uuid_text(content) == text:
+        return content, True
+    return hashlib.blake2b(text.encode(), digest_size=_SIZE).digest(), False

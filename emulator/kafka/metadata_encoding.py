@@ -9,7 +9,6 @@ one tagged field of our own, the last of the value, which Kafka's readers skip::
 With its length at the end, it is found without Kafka's schemas.
 """
 
-import hashlib
 import struct
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -23,7 +22,7 @@ from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.events import ControllerEvent
 from laststand.emulator.core.messages import FeatureRange
 from laststand.emulator.core.types import BrokerId, MetadataOffset, TopicId
-from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
+from laststand.emulator.core.uuid_text import uuid_for
 from laststand.emulator.kafka.numbers import RESOURCE_NUMBERS, number_of
 from laststand.emulator.storage.fields import INT8, INT16, INT32, INT64, compact_text
 from laststand.emulator.storage.varint import varint
@@ -334,15 +333,7 @@ def _registration_change(record: records.BrokerRegistrationChangeRecord) -> _Fie
     return fields
 
 
-@lru_cache(maxsize=_MEMORY)
-def _uuid(text: str) -> tuple[bytes, bool]:
-    try:
-        content = uuid_bytes(text)
-    except ValueError:
-        content = b""
-    if len(content) == 16 and uuid_text(content) == text:
-        return content, True
-    return hashlib.blake2b(text.encode(), digest_size=16).digest(), False
+_uuid = lru_cache(maxsize=_MEMORY)(uuid_for)
 
 
 @lru_cache(maxsize=_MEMORY)

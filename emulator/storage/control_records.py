@@ -20,7 +20,7 @@ from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.quorum.batches import ControlRecord, KRaftVersion, KRaftVoters, LeaderChange
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, VersionRange, Voter, VoterSet
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.core.uuid_text import uuid_bytes
+from laststand.emulator.core.uuid_text import uuid_for
 from laststand.emulator.storage.fields import INT16, INT32, UINT16, FieldError, FieldReader, compact_text
 from laststand.emulator.storage.record_batch import MARKER_KEY
 from laststand.emulator.storage.varint import varint
@@ -111,7 +111,7 @@ def _read_node(reader: FieldReader, *, has_directories: bool) -> NodeId:
 
 def _voter(voter: Voter) -> list[bytes]:
     directory_id = voter.key.directory_id
-    parts = [INT32.pack(voter.key.node_id), _NO_DIRECTORY if directory_id is None else uuid_bytes(directory_id)]
+    parts = [INT32.pack(voter.key.node_id), _NO_DIRECTORY if directory_id is None else uuid_for(directory_id)[0]]
     if voter.listener:
         host, port = host_and_port(voter.listener)
         parts += (varint(2), compact_text(_LISTENER), compact_text(host), UINT16.pack(port), _NO_TAGS)

@@ -37,11 +37,12 @@ from laststand.emulator.verification.verdict.report import CheckStatus, VerdictR
 
 SHARED: Final = tuple(check_id for check_id, promise in PROMISES.items() if promise.judged_by is JudgedBy.BOTH)
 
-TRANSIENT: Final = frozenset({"D3", "D6", "D8", "D9", "D15", "D16", "H4", "L1", "L2", "L3", "L4", "L6"})
+TRANSIENT: Final = frozenset({"D3", "D6", "D8", "D9", "D15", "D16", "H4", "L1", "L2", "L3", "L4", "L6", "Q4"})
 """Checks of what only an observer of every step sees: states between two events (D3, D8, D9, H4), a cluster that never
 settles, of which verification says nothing (L1 to L6), logs that disagree for a time (D6; verification compares final
 ones), a truncation in the very epoch of the commit (D15; nothing orders the two), and a batch that a consumer is given
-below the high watermark of a broker whose log is not what was committed (D16)."""
+below the high watermark of a broker whose log is not what was committed (D16), and what a controller knew to be
+committed before it followed another log (Q4; verification compares final ones)."""
 
 _UNAVAILABLE: Final = frozenset({LossClass.ONLY_UNELECTABLE})
 """Records of a partition that no replica may lead: lost for verification, an excuse in the simulator."""

@@ -11,6 +11,7 @@ Control records, by which several controllers agree on the rest, are told by the
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -100,18 +101,15 @@ def _events(batch: memoryview) -> Iterator[Event]:
 
 
 def _voters(batch: memoryview) -> Iterator[tuple[int, frozenset[int]]]:
-    """Yields the sets of voters of a batch by their offsets.
-
-    Raises:
-        IndexError: a record of that kind is none.
-    """
+    """Yields the sets of voters of a batch by their offsets; of a record that cannot be read, none."""
     header = HEADER.unpack_from(batch, 0)
     if not header[_ATTRIBUTES] & CONTROL_BIT:
         return
     for offset, (key, value) in enumerate(_records(batch, header[_RECORD_COUNT]), header[_BASE_OFFSET]):
         _, kind = _CONTROL_KEY.unpack(key)
         if _CONTROL_RECORDS[kind] == _VOTERS:
-            yield offset, frozenset(_voter_ids(value))
+            with suppress(IndexError, struct.error):
+                yield offset, frozenset(_voter_ids(value))
 
 
 def _voter_ids(value: memoryview) -> Iterator[int]:

@@ -23,7 +23,7 @@ def committed(end: int, *, epoch: int) -> events.MetadataCommittedUpTo:
 def findings(log: tuple[LoggedBatch, ...], *commits: events.MetadataCommittedUpTo) -> list[str]:
     quorum = SimpleNamespace(
         last_leaders_log=MetadataLog(log, (), log[-1].end_offset, None),
-        elections=(SimpleNamespace(node=102, event=SimpleNamespace(quorum_epoch=2)),),
+        elections=(SimpleNamespace(node=102, event=SimpleNamespace(quorum_epoch=2, log_end_offset=3)),),
         commits_of_leaders=lambda: commits,
     )
     cluster = cast(ClusterFacts, SimpleNamespace(quorum=quorum, is_seen_from_outside=True))

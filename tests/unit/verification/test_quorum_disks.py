@@ -1,6 +1,6 @@
 """Disks of controllers that were lost at one time: of so many, nothing is asked of what they had committed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from laststand.emulator.core import events
 from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, LeaderChange, QuorumBatch
 from laststand.emulator.core.quorum.settings import initial_directory_id
-from laststand.emulator.core.quorum.voter_set import ReplicaKey, Voter, VoterSet
+from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey, Voter, VoterSet
 from laststand.emulator.core.types import CauseId, IncarnationId, LeaderEpoch, MetadataOffset, NodeId, NodeRole
 from laststand.emulator.storage.metadata_log import log_content
 from laststand.emulator.verification.facts.quorum import MetadataLog, Quorum
@@ -113,9 +113,17 @@ def test_where_nobody_knows_what_was_committed_each_set_may_have_been_in_force()
     assert lost_a_majority(replaced(101, known_end=10), sets=alone, committed=(1, 20, 25)), "who is left lacks all"
 
 
-def test_the_sets_of_voters_are_read_from_a_log() -> None:
+def named(node: int) -> DirectoryId:
+    """Returns the name that the disks of virtual time have, which is no UUID."""
+    return DirectoryId(f"disk-{node}")
+
+
+@pytest.mark.parametrize(
+    "disk", [lambda node: initial_directory_id("some", NodeId(node)), named], ids=["process", "virtual time"]
+)
+def test_the_sets_of_voters_are_read_from_a_log(disk: Callable[[int], DirectoryId]) -> None:
     def voters(*nodes: int) -> KRaftVoters:
-        keys = [ReplicaKey(NodeId(node), initial_directory_id("some", NodeId(node))) for node in nodes]
+        keys = [ReplicaKey(NodeId(node), disk(node)) for node in nodes]
         listeners = ["localhost:9093", ""]
         return KRaftVoters(
             voters=VoterSet.of(Voter(key=key, listener=listeners[index % 2]) for index, key in enumerate(keys))

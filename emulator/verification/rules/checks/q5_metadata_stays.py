@@ -1,8 +1,8 @@
 """Q5 MetadataStays: the log of whoever leads the quorum last has every metadata record that was committed.
 
-Our controllers' logs have the events of records beside them, which are compared with those that were reported. In logs
-of Apache Kafka nothing is beside the records: there the batches that were seen to be committed are looked for, by the
-epoch of the leader that appended them and by their end.
+The batches that were seen to be committed are looked for, by the epoch of the leader that appended them and by their
+end: with another epoch it is another record. Our controllers' logs have the events of records beside them, which are
+compared with those that were reported; in logs of Apache Kafka nothing is beside the records.
 """
 
 from collections.abc import Iterator
@@ -19,16 +19,19 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     if log is None:
         return
     last = quorum.elections[-1]
+    epochs = {batch.end_offset: batch.leader_epoch for batch in log.batches}
+    begins = {elected.event.quorum_epoch: elected.event.log_end_offset for elected in quorum.elections}
+    for commit in quorum.commits_of_leaders():
+        # Where ``commit_own_epoch`` is off, a leader may commit what an earlier one appended.
+        is_own = commit.high_watermark > begins.get(commit.quorum_epoch, 0)
+        if is_own and epochs.get(commit.high_watermark) != commit.quorum_epoch:
+            offset = commit.high_watermark - 1
+            yield Finding(
+                offset,
+                f"a record of epoch {commit.quorum_epoch} was committed at metadata offset {offset}, and is not in "
+                f"the log of controller {last.node}, which leads last, in epoch {last.event.quorum_epoch}",
+            )
     if cluster.is_seen_from_outside:
-        epochs = {batch.end_offset: batch.leader_epoch for batch in log.batches}
-        for commit in quorum.commits_of_leaders():
-            if epochs.get(commit.high_watermark) != commit.quorum_epoch:
-                offset = commit.high_watermark - 1
-                yield Finding(
-                    offset,
-                    f"a record of epoch {commit.quorum_epoch} was committed at metadata offset {offset}, and is not in "
-                    f"the log of controller {last.node}, which leads last, in epoch {last.event.quorum_epoch}",
-                )
         return
     kept = {record_key(event): without_cause(event) for event in log.events if type(event) in COMPARED}
     for reported in quorum.committed_records():
