@@ -72,13 +72,19 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SliceTables:
-    """Frequent events and operations of any number of partitions, of a slice or of several."""
+    """Frequent events and operations of any number of partitions, of a slice or of several; none if none are given."""
 
-    def __init__(self) -> None:
-        self.tables = RowTables()
-        self._begun: Table[BegunSend] = Table(BegunSend)
-        self._polls: list[Poll] = []
-        self._final_reads: list[FinalReadOperation] = []
+    def __init__(
+        self,
+        tables: RowTables | None = None,
+        begun: Table[BegunSend] | None = None,
+        polls: Iterable[Poll] = (),
+        final_reads: Iterable[FinalReadOperation] = (),
+    ) -> None:
+        self.tables = RowTables() if tables is None else tables
+        self._begun: Table[BegunSend] = Table(BegunSend) if begun is None else begun
+        self._polls = list(polls)
+        self._final_reads = list(final_reads)
 
     def add_operations(self, operations: Iterable[HistoryLine], *, history: str) -> None:
         """Takes the operations of a history of that name.
@@ -141,22 +147,17 @@ class SliceTables:
         rows, begun = self.tables.shares(count), share_rows(self._begun, count)
         polls, final_reads = _shared(self._polls, count), _shared(self._final_reads, count)
         return {
-            share: _tables(
-                rows.get(share, RowTables()),
-                begun.get(share, Table(BegunSend)),
-                polls.get(share, []),
-                final_reads.get(share, []),
-            )
+            share: SliceTables(rows.get(share), begun.get(share), polls.get(share, ()), final_reads.get(share, ()))
             for share in {*rows, *begun, *polls, *final_reads}
         }
 
     def joined(self, others: Sequence["SliceTables"]) -> "SliceTables":
         """Returns these rows and those of later slices."""
-        return _tables(
+        return SliceTables(
             self.tables.joined([other.tables for other in others]),
             self._begun.joined([other._begun for other in others]),
-            list(chain(self._polls, *(other._polls for other in others))),
-            list(chain(self._final_reads, *(other._final_reads for other in others))),
+            chain(self._polls, *(other._polls for other in others)),
+            chain(self._final_reads, *(other._final_reads for other in others)),
         )
 
     def by_partition(self) -> dict[PartitionName, SliceRows]:
@@ -172,14 +173,6 @@ class SliceTables:
             )
             for name in {*rows, *begun, *polls, *final_reads}
         }
-
-
-def _tables(
-    tables: RowTables, begun: Table[BegunSend], polls: list[Poll], final_reads: list[FinalReadOperation]
-) -> SliceTables:
-    found = SliceTables()
-    found.tables, found._begun, found._polls, found._final_reads = tables, begun, polls, final_reads
-    return found
 
 
 def _name(row: Poll | FinalReadOperation) -> PartitionName:

@@ -56,12 +56,17 @@ class PartitionRows(msgspec.Struct, kw_only=True):
 
 
 class RowTables:
-    """The frequent facts of any number of partitions."""
+    """The frequent facts of any number of partitions; none where no tables are given."""
 
-    def __init__(self) -> None:
-        self.events = {kind: EventRows(kind) for kind in FREQUENT}
-        self.sent: Table[SentBatch] = Table(SentBatch)
-        self.received: Table[ReceivedBatch] = Table(ReceivedBatch)
+    def __init__(
+        self,
+        events: dict[type[PartitionEvent], EventRows[Any]] | None = None,
+        sent: Table[SentBatch] | None = None,
+        received: Table[ReceivedBatch] | None = None,
+    ) -> None:
+        self.events: dict[type[PartitionEvent], EventRows[Any]] = events or {kind: EventRows(kind) for kind in FREQUENT}
+        self.sent: Table[SentBatch] = Table(SentBatch) if sent is None else sent
+        self.received: Table[ReceivedBatch] = Table(ReceivedBatch) if received is None else received
 
     def add_lines(self, lines: Sequence[Line]) -> None:
         """Takes those lines that are of frequent events."""
@@ -77,7 +82,7 @@ class RowTables:
 
     def joined(self, others: Sequence["RowTables"]) -> "RowTables":
         """Returns these facts and those of others."""
-        return _tables(
+        return RowTables(
             {kind: rows.joined([other.events[kind] for other in others]) for kind, rows in self.events.items()},
             self.sent.joined([other.sent for other in others]),
             self.received.joined([other.received for other in others]),
@@ -88,10 +93,10 @@ class RowTables:
         events = {kind: share_rows(rows, count) for kind, rows in self.events.items()}
         sent, received = share_rows(self.sent, count), share_rows(self.received, count)
         return {
-            share: _tables(
-                {kind: found.get(share, EventRows(kind)) for kind, found in events.items()},
-                sent.get(share, Table(SentBatch)),
-                received.get(share, Table(ReceivedBatch)),
+            share: RowTables(
+                {kind: found.get(share) or EventRows(kind) for kind, found in events.items()},
+                sent.get(share),
+                received.get(share),
             )
             for share in {*chain(*events.values(), sent, received)}
         }
@@ -111,14 +116,6 @@ class RowTables:
         }
 
 
-def _tables(
-    events: dict[type[PartitionEvent], EventRows[Any]], sent: Table[SentBatch], received: Table[ReceivedBatch]
-) -> RowTables:
-    found = RowTables()
-    found.events, found.sent, found.received = events, sent, received
-    return found
-
-
 def share_of(name: PartitionName, count: int) -> int:
     """Returns the share of so many that a partition belongs to: those of a topic go to one after the other."""
     topic, partition = name
@@ -127,6 +124,8 @@ def share_of(name: PartitionName, count: int) -> int:
 
 def share_rows(table: _Table, count: int) -> dict[int, _Table]:
     """Divides the rows of a table into so many shares of whole partitions, and returns those that have any."""
+    if not len(table):
+        return {}
     topics = np.array([share_of((topic, 0), count) for topic in table.words("topic")], np.int64)
     numbers = (topics[table["topic"]] + table["partition"] % count) % count
     return {int(numbers[places[0]]): table.part(places, {}) for places in groups_of(numbers)}
@@ -145,6 +144,8 @@ def parts_of(table: Table[Any]) -> Iterator[tuple[PartitionName, Any]]:
 
 
 def _by_partition(table: Table[Any]) -> Iterator[tuple[PartitionName, Ints]]:
+    if not len(table):
+        return
     topics, partitions = table["topic"], table["partition"]
     for places in groups_of(topics, partitions):
         yield (table.words("topic")[topics[places[0]]], int(partitions[places[0]])), places
