@@ -1,5 +1,6 @@
 """Events and operations of packed files, a segment at a time: frequent ones as columns, the others one by one."""
 
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -204,15 +205,15 @@ def _received(polls: Columns) -> Columns:
 
 def _polls(polls: Columns) -> Iterator[Poll]:
     batches = polls.elements["batches"].columns
-    spans = list(zip(batches["base_offset"].tolist(), batches["last_offset"].tolist(), strict=True))
-    crcs = batches["crc"].tolist()
+    firsts, lasts, crcs = (array("q", batches[name].tobytes()) for name in ("base_offset", "last_offset", "crc"))
     fields: dict[str, list[Any]] = {}
     for name in Poll.__struct_fields__:
-        if name not in ("spans", "crcs"):
+        if name not in ("firsts", "lasts", "crcs"):
             values = polls.columns[name].tolist()
             words = polls.words.get(name)
             fields[name] = values if words is None else [words[number] for number in values]
     fields["seek"] = [value == 1 for value in fields["seek"]]
     ends = np.cumsum(polls.columns[count_of("batches")]).tolist()
     for begin, end, row in zip([0, *ends], ends, zip(*fields.values(), strict=True), strict=False):
-        yield Poll(**dict(zip(fields, row, strict=True)), spans=tuple(spans[begin:end]), crcs=tuple(crcs[begin:end]))
+        own = slice(begin, end)
+        yield Poll(**dict(zip(fields, row, strict=True)), firsts=firsts[own], lasts=lasts[own], crcs=crcs[own])

@@ -137,7 +137,7 @@ def _of_history(facts: PartitionFacts) -> Iterator[Premise]:
         if poll.phase == "live" and poll.process in given:
             yield Premise.POLLED_AGAIN
             break
-        if poll.spans:
+        if poll.crcs:
             given.add(poll.process)
     if any(before.topic_id != after.topic_id for before, after in _successive_polls(facts)):
         yield Premise.TOPIC_SUCCEEDED

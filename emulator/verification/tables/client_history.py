@@ -4,6 +4,7 @@ A send has two lines in a history and one ``SentBatch`` here; a fetch has one ``
 batch that it returned.
 """
 
+from array import array
 from typing import NamedTuple
 
 import msgspec
@@ -125,7 +126,10 @@ class ReceivedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
-    """One fetch of a consumer: where it asked, and first offset, last offset and CRC of each batch that it got."""
+    """One fetch of a consumer: where it asked, and first offset, last offset and CRC of each batch that it got.
+
+    These are arrays, as a consumer may be given a million batches.
+    """
 
     index: int
     time_ns: int
@@ -137,13 +141,14 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
     seek: bool
     phase: str
     error: str | None
-    spans: tuple[tuple[int, int], ...]
-    crcs: tuple[int, ...]
+    firsts: "array[int]"
+    lasts: "array[int]"
+    crcs: "array[int]"
 
     @property
     def read_up_to(self) -> int | None:
         """Offset after the last batch that it got; ``None`` if it got none."""
-        return self.spans[-1][1] + 1 if self.spans else None
+        return self.lasts[-1] + 1 if self.lasts else None
 
 
 class Begin(NamedTuple):
@@ -193,8 +198,9 @@ def poll(operation: PollOperation) -> Poll:
         seek=operation.seek,
         phase=operation.phase,
         error=operation.error,
-        spans=tuple((batch.base_offset, batch.last_offset) for batch in operation.batches),
-        crcs=tuple(batch.crc for batch in operation.batches),
+        firsts=array("q", [batch.base_offset for batch in operation.batches]),
+        lasts=array("q", [batch.last_offset for batch in operation.batches]),
+        crcs=array("q", [batch.crc for batch in operation.batches]),
     )
 
 

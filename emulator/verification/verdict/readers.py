@@ -109,7 +109,7 @@ class _Stream:
         """Takes a poll that gave batches; ``cause`` is that of a jump, if it is one."""
         if self.expected is not None and cause is not None:
             self.jumps.append(Jump(expected=self.expected, position=poll.position, cause=cause))
-        for (base, last), crc in zip(poll.spans, poll.crcs, strict=True):
+        for base, last, crc in zip(poll.firsts, poll.lasts, poll.crcs, strict=True):
             first, batch = max(base, poll.position), _Batch(last, crc)
             before = self.given_from.get(batch, last + 1)
             if before <= last:
@@ -157,14 +157,14 @@ class _Walk:
         if stream is not None and self._is_another(stream, client.client_id, poll):
             stream = None
         if stream is None:
-            if not poll.spans:
+            if not poll.crcs:
                 return
             stream = _Stream(client.client_id, poll)
             self._streams.append(stream)
         self._by_process[place] = stream
         if poll.error == ErrorCode.OFFSET_OUT_OF_RANGE.name:
             stream.is_out_of_range = True
-        elif poll.spans:
+        elif poll.crcs:
             has_jumped = stream.expected not in (None, poll.position)
             stream.go_on(poll, self._cause(stream, client.client_id, poll) if has_jumped else None)
             self._ends[place] = poll.read_up_to

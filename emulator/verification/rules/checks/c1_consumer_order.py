@@ -1,7 +1,8 @@
 """C1 ConsumerOrder: a consumer's offsets rise by one, without skip or repeat, until it seeks."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+
+import numpy as np
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
@@ -19,17 +20,17 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _problem(poll: Poll, expected: int | None) -> str | None:
-    position, spans = poll.position, poll.spans
+    position, firsts, lasts = poll.position, poll.firsts, poll.lasts
     if not poll.seek and expected is not None and expected < position:
         return f"skipped offsets {expected}-{position - 1}"
     if not poll.seek and expected is not None and expected > position:
         return f"went back from offset {expected} to {position} without a seek"
-    if spans and spans[0][0] > position:
-        return f"asked for offset {position} and got {spans[0][0]}"
-    if spans and spans[0][1] < position:
-        return f"asked for offset {position} and got a batch up to {spans[0][1]}"
-    if any(after[0] != before[1] + 1 for before, after in pairwise(spans)):
-        offsets = ", ".join(f"{first}-{last}" for first, last in spans)
+    if firsts and firsts[0] > position:
+        return f"asked for offset {position} and got {firsts[0]}"
+    if lasts and lasts[0] < position:
+        return f"asked for offset {position} and got a batch up to {lasts[0]}"
+    if len(firsts) > 1 and np.any(np.asarray(firsts)[1:] != np.asarray(lasts)[:-1] + 1):
+        offsets = ", ".join(f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True))
         return f"got batches from offset {position} on that do not follow each other: {offsets}"
     return None
 

@@ -38,7 +38,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"went on from {poll.position}",
             )
         before[consumer] = poll
-        received[consumer] += len(poll.spans)
+        received[consumer] += len(poll.crcs)
         if poll.read_up_to is not None and poll.read_up_to > progress.read_up_to:
             furthest[consumer] = _Progress(poll.read_up_to, received[consumer])
 

@@ -62,7 +62,7 @@ def _resumed(facts: PartitionFacts) -> list[_Resumed]:
                 resumed.pop(reading, None)
         elif last_topics.get(poll.process, topic_id) != topic_id and reading not in resumed:
             resumed[reading] = _Resumed(poll.process, topic_id, poll.position)
-        if poll.spans:
+        if poll.crcs:
             received.add(reading)
         last_topics[poll.process] = topic_id
     return list(resumed.values())
