@@ -19,12 +19,22 @@ PATIENT: Final[Mapping[str, str]] = {"broker.session.timeout.ms": "30000"}
 """For tests in which no broker fails: on a machine that stalls for some seconds none is fenced, and no leader moves."""
 
 
-def patient_copy(name: str, directory: Path) -> Path:
-    """Writes a bundled scenario with more time for its barriers, and returns where."""
+def patient_copy(name: str, directory: Path, *, slower: int = 1) -> Path:
+    """Writes a bundled scenario with more time for its barriers, and returns where.
+
+    Args:
+        name: of the scenario.
+        directory: of the copy.
+        slower: that many times fewer records are sent in a second, and waited for. Each batch costs CPU; where it does
+            not matter how many there are, they need not be many.
+    """
     document = yaml.safe_load(find_scenario(name).read_text(encoding="utf-8"))
-    for step in document["steps"]:
-        if "until" in step:
-            step["until"].setdefault("within", "90 s")
+    for producer in document["workload"]["producers"]:
+        producer["rate"] //= slower
+    for barrier in (step["until"] for step in document["steps"] if "until" in step):
+        barrier.setdefault("within", "90 s")
+        if "acked" in barrier:
+            barrier["acked"] //= slower
     path = directory / f"{Path(name).name}.yaml"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     return path

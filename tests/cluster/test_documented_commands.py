@@ -3,7 +3,7 @@
 A reader's directory has the checkout's ``.venv`` and ``tests``, and the files that the text around a command shows.
 A line that is one command and needs nothing of a shell has no process of its own: to start Python takes longer than
 most of them, and a Spark session far longer. What uses Spark is carried out in this process and in the session of the
-tests, but for one command that is left to the shell; what starts clusters has a shell, and all else is in one process.
+tests, and ``tests/packaging`` has a command with its own; what starts clusters has a shell, all else is in one process.
 """
 
 import contextlib
@@ -123,11 +123,14 @@ FIND_THE_SAME: Final = frozenset(
     {
         "laststand simulate --seeds 1..1000 --set elr=off",
         "laststand simulate --seeds 1..1000 --set elr=off --out runs/found",
+        "laststand simulate --seeds 1..20",
         "laststand simulate --set elr=off",
+        "laststand simulate kip-966/last-replica-standing --era kafka-3.9",
     }
 )
-"""They end with the finding of ``simulate --seeds 1..20 --set elr=off``, which is pasted. The run that a finding leaves
-is looked into in ``tests/unit/cli/test_simulate.py``."""
+"""Another command that is pasted explores the same schedules: ``--seeds 1..20`` with ``--set elr=off``, or with
+``--jobs 2``. The run that a finding leaves is looked into in ``tests/unit/cli/test_simulate.py``; a seed of those on a
+scenario's cluster is explored in ``tests/unit/cli/test_simulate_scenario.py``."""
 
 IN_ONE_PROCESS: Final = QUESTIONS | {"autopsy", "import", "scenarios", "show", "simulate"}
 """Verbs that start no cluster and read no stdin."""
@@ -273,7 +276,7 @@ def test_the_demo_is_the_story_that_is_played_elsewhere() -> None:
     assert demo.stdout.splitlines()[-1] == f".venv/bin/laststand run {test_story.STORY} {eras}"
 
 
-@pytest.mark.spark
+@in_one_session
 def test_a_documented_scenario_can_be_run(reader: Reader) -> None:
     (scenario,) = documented_blocks("docs/first-scenario.md", "name: paused-leader")
     (reader.directory / "paused-leader.yaml").write_text(scenario)
@@ -341,17 +344,20 @@ def test_runs_are_queried_analyzed_and_exported(reader: Reader, monkeypatch: pyt
 
 @in_one_session
 def test_schedules_are_explored_in_virtual_time(reader: Reader) -> None:
-    told = list(reader.paste_all(block("explore")).values())
-    assert "cluster brokers=" in told[1], "a finding is printed as a plan"
+    told = reader.paste_all(block("explore"))
+    assert "cluster brokers=" in told["laststand simulate --seeds 1..20 --set elr=off"], (
+        "a finding is printed as a plan"
+    )
 
 
 @in_one_session
 def test_a_standing_cluster_can_be_broken_by_hand_at_full_speed(reader: Reader) -> None:
-    told = reader.paste(f"set -e; {block('by hand')}")
-    candidates = told.partition("WOULD LOSE")[2].splitlines()
+    *by_hand, verify = commands(block("by hand"))
+    candidates = reader.paste("\n".join(("set -e", *by_hand))).partition("WOULD LOSE")[2].splitlines()
     assert "1000 of 1 (paused) from 0 on" in candidates[1]
-    assert "VALID: standing" in told
-    assert "1000 acked, 0 lost" in told
+    verdict = reader.paste(verify)
+    assert "VALID: standing" in verdict
+    assert "1000 acked, 0 lost" in verdict
 
 
 @in_one_session
@@ -389,6 +395,7 @@ def test_a_cluster_around_a_zookeeper_server_is_looked_into(reader: Reader) -> N
     assert "session" in told["laststand chaos expire-session 2"]
 
 
+@in_one_session
 def test_replicas_of_a_real_cluster_are_compared(reader: Reader) -> None:
     unpack("4.2.0", reader.directory / "copies")
     for name in ("real cluster", "autopsy"):
@@ -460,7 +467,7 @@ def _is_played_elsewhere(command: tuple[str, ...]) -> bool:
     at a cluster, on free ports.
     """
     match command:
-        case ("run", _, "--driver", "kafka", "--kafka", _):
+        case ("run", _, "--driver", "kafka", "--kafka", _, *_):
             return True  # on Apache Kafka, as those of kafka-hazards.md
         case ("replay", _, "--driver", "process", "--own-waits"):
             return True  # tests/tla/test_plans.py plays such plans on processes

@@ -177,7 +177,7 @@ def test_a_cluster_is_found_to_lose_the_records_that_it_knows_itself_to_have_los
         hooks.write_text(HOOKS.format(laststand=program, cluster=cluster.directory))
         arguments = [
             "run",
-            str(patient_copy("kip-966/last-replica-standing", tmp_path)),
+            str(patient_copy("kip-966/last-replica-standing", tmp_path, slower=5)),
             "--driver",
             "external",
             "--era",
