@@ -9,7 +9,7 @@ from laststand.emulator.core.types import CauseId, RequestId
 
 
 class Answerable(Protocol):
-    """Whoever waits for an answer."""
+    """An object that can be given the answer to a request."""
 
     def answer(self, turn: Turn, response: Response) -> None:
         """Answers the request."""

@@ -1,8 +1,8 @@
-"""The partition of a coordinator as its log: what it appends, and what waits until that is committed.
+"""The log of a coordinator's partition: the coordinator's appends, and the callers that wait for their commit.
 
-An append takes place in the step that asks for it, and its answer waits for the high watermark. What times out stays in
-the log, and may commit later. Coordinators of groups append with acks=1, and min ISR is not looked at
-(``CoordinatorPartitionWriter``); those of transactions with acks=all (``TransactionStateManager``).
+An append takes place in the step that asks for it, and its answer waits for the high watermark. Records of an append
+that times out stay in the log, and may commit later. Group coordinators append with acks=1, without a check of min ISR
+(``CoordinatorPartitionWriter``); transaction coordinators append with acks=all (``TransactionStateManager``).
 """
 
 from collections import deque
@@ -32,9 +32,9 @@ class CoordinatorLog:
     Args:
         partition: led by this broker.
         encode: makes batches.
-        commit_timeout_ms: longest time until an append is committed, unless it has one of its own.
-        on_committed: is given each record once it is committed, in the order of the log.
-        needs_min_isr: whether an append is refused where the ISR is too small.
+        commit_timeout_ms: longest time until an append is committed, for appends without a timeout of their own.
+        on_committed: called with each record once the record is committed, in log order.
+        needs_min_isr: whether an append is refused while the ISR is smaller than min ISR.
 
     Attributes:
         partition: led by this broker.
@@ -68,16 +68,16 @@ class CoordinatorLog:
         return self.partition.log.log_end_offset
 
     def load(self, records: Sequence[LoadedRecord]) -> None:
-        """Takes records that are in the log already."""
+        """Registers records that the log held when this broker loaded it."""
         self._uncommitted.extend(records)
 
     def append(
         self, turn: Turn, records: Sequence[CoordinatorRecord], done: Done, *, timeout_ms: int | None = None
     ) -> tuple[LoadedRecord, ...]:
-        """Appends records as one batch; returns them with their offsets, none if it was not appended.
+        """Appends records as one batch; returns the records with their offsets, none if the batch was refused.
 
-        A batch that is too large for the topic is not appended, nor one that too small an ISR would have to take;
-        ``done`` hears of either at once.
+        A batch is refused if it is too large for the topic or, with ``needs_min_isr``, if the ISR is smaller than min
+        ISR. ``done`` is called with the error at once.
         """
         if self._needs_min_isr and self.partition.is_under_min_isr:
             done(turn, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -97,10 +97,10 @@ class CoordinatorLog:
         return appended
 
     def await_appends(self, turn: Turn, done: Done) -> None:
-        """Has ``done`` hear once all that is written is committed; at once if that is so.
+        """Calls ``done`` once all written records are committed; at once if none is uncommitted.
 
-        So does Kafka with every request that might have changed something (``CoordinatorRuntime``), also where those
-        who wrote have given up, or the records were loaded.
+        Kafka does the same for every request that might have written something (``CoordinatorRuntime``). Records whose
+        writers have given up count, and so do records that were loaded.
         """
         if not self._uncommitted:
             done(turn, ErrorCode.NONE)
@@ -109,7 +109,7 @@ class CoordinatorLog:
         self._waiting.append(_Write(end_offset, turn.now_ms + self._commit_timeout_ms, turn.cause_id, done))
 
     def settle(self, turn: Turn) -> None:
-        """Records the high watermark as it is now, and calls those who waited for it."""
+        """Acts on the current high watermark: hands on the records committed by now, and calls the waiting callers."""
         log = self.partition.log
         while self._uncommitted and self._uncommitted[0].next_offset <= log.high_watermark:
             self._on_committed(self._uncommitted.popleft())
@@ -117,14 +117,14 @@ class CoordinatorLog:
             self._finish(turn, self._waiting.popleft(), ErrorCode.NONE)
 
     def time_out(self, turn: Turn) -> None:
-        """Gives up appends that have waited for too long; their records stay."""
+        """Ends appends that have waited for too long with an error; their records stay in the log."""
         late = [write for write in self._waiting if write.deadline_ms <= turn.now_ms]
         for write in late:
             self._waiting.remove(write)
             self._finish(turn, write, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def fail(self, turn: Turn, error: ErrorCode) -> None:
-        """Gives up all appends; their records may commit all the same."""
+        """Ends all waiting appends with an error; their records may still commit."""
         for _ in range(len(self._waiting)):
             self._finish(turn, self._waiting.popleft(), error)
 

@@ -4,9 +4,8 @@
 
     elected --(all that the log holds is committed)--> reading --RecordsRead--> coordinating --another leader--> (gone)
 
-Nothing else makes a coordinator: whoever leads the partition is it, by what it knows itself. One that was deposed and
-does not know goes on to answer, as a leader does, and what it appends never commits. A leader that recovers (KIP-704)
-coordinates nothing yet.
+A broker is the coordinator exactly if it believes that it leads the partition. A deposed leader that does not know of
+its successor still answers, and its appends never commit. A leader in recovery (KIP-704) does not coordinate yet.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,16 +23,16 @@ from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
 
 
 class Shard(Protocol):
-    """The coordinator of one partition, from its election until it leads the partition no more."""
+    """The coordinator of one partition, from the broker's election as leader until it is no longer the leader."""
 
     partition: Partition
     leader_epoch: LeaderEpoch
 
     def settle(self, turn: Turn) -> None:
-        """Follows the high watermark."""
+        """Acts on what the high watermark has committed by now."""
 
     def resign(self, turn: Turn) -> None:
-        """Gives up everything: what was written may commit, and nobody hears of it."""
+        """Ends the shard: waiting requests get an error, although written records may still commit."""
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``handle_timer`` is due."""
@@ -46,7 +45,7 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 
 class _Loading(NamedTuple):
-    """A partition that is led and not coordinated yet: ``end_offset`` is where its log ended when that began."""
+    """A partition that the broker leads, but does not coordinate yet; ``end_offset`` is the log end at election."""
 
     partition: Partition
     leader_epoch: LeaderEpoch
@@ -94,7 +93,7 @@ class HostedShards(Generic[ShardT]):
 
     @property
     def is_loading(self) -> bool:
-        """A partition is led that is not coordinated yet."""
+        """The broker leads a partition that it does not coordinate yet."""
         return any(isinstance(shard, _Loading) for shard in self._shards.values())
 
     def active(self) -> list[ShardT]:
@@ -102,14 +101,14 @@ class HostedShards(Generic[ShardT]):
         return [shard for shard in self._shards.values() if not isinstance(shard, _Loading)]
 
     def of_key(self, key: str) -> ShardT | ErrorCode:
-        """Returns the shard that has a key, or the error of a broker that has it not, or not yet."""
+        """Returns the shard of a key's partition; an error if this broker does not coordinate it, or not yet."""
         partition_count = self._hosted.image.partition_counts.get(self._topic, 0)
         if not partition_count:
             return ErrorCode.NOT_COORDINATOR
         return self.of_partition(partition_of(key, self._topic, partition_count))
 
     def of_partition(self, name: TopicPartition) -> ShardT | ErrorCode:
-        """Returns the shard of a partition, or the error as of ``of_key``."""
+        """Returns the shard of a partition, or the same error as ``of_key``."""
         shard = self._shards.get(name)
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
@@ -118,7 +117,7 @@ class HostedShards(Generic[ShardT]):
     # --- Leaderships ----------------------------------------------------------------------------------------------
 
     def handle_read(self, turn: Turn, read: inputs.RecordsRead) -> None:
-        """Begins to coordinate, unless what was read is of an earlier epoch or the partition is led no more."""
+        """Begins to coordinate, unless the leadership is lost or the records were read in an earlier epoch."""
         loading = self._shards.get(read.partition)  # none, if the partition is another topic's
         if isinstance(loading, _Loading) and loading.leader_epoch == read.leader_epoch:
             self._shards[read.partition] = self._make(turn, Loaded(loading.partition, read.records))

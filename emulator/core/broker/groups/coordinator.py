@@ -81,12 +81,12 @@ class GroupCoordinator:
         return ListGroupsResponse(error=ErrorCode.NONE, groups=tuple(sorted(groups, key=lambda group: group.group_id)))
 
     def committed_positions(self, name: TopicPartition) -> Mapping[tuple[str, TopicPartition], Offset] | None:
-        """Returns the committed positions of a partition's groups; ``None`` where this broker coordinates none."""
+        """Returns the committed offsets of a partition's groups; ``None`` if this broker does not coordinate them."""
         shard = self.shards.of_partition(name)
         return shard.offsets.committed.positions() if isinstance(shard, GroupShard) else None
 
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
-        """Has the positions in partitions that exist no more removed at the end of the step."""
+        """Removes the positions in deleted partitions at the end of the step."""
         if self.shards.active():
             self._gone += partitions
 

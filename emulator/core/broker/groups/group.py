@@ -1,10 +1,10 @@
-"""A classic group: its members, the generation that they agreed on, and who waits for an answer.
+"""A classic group: its members, its generation, and the requests that wait for an answer.
 
 States and edges (Kafka's ``ClassicGroupState``)::
 
     EMPTY -> PREPARING_REBALANCE -> COMPLETING_REBALANCE -> STABLE
-    STABLE, COMPLETING_REBALANCE -> PREPARING_REBALANCE    somebody joined, left or was not heard of
-    PREPARING_REBALANCE -> EMPTY                           nobody is left
+    STABLE, COMPLETING_REBALANCE -> PREPARING_REBALANCE    a member joined, left, or its session ended
+    PREPARING_REBALANCE -> EMPTY                           no member is left
     any -> DEAD                                            removed, or coordinated by another broker
 
 The rules by which members join and leave are in ``membership``.
@@ -50,7 +50,7 @@ class Member:
     Attributes:
         awaiting_join: its JoinGroup, until the generation begins.
         awaiting_sync: its SyncGroup, until the assignment is committed.
-        is_new: it has not been part of a generation; then its JoinGroup does not keep it alive.
+        is_new: the member has not been part of a generation; then a waiting JoinGroup does not keep it alive.
     """
 
     __slots__ = (
@@ -92,12 +92,12 @@ class Member:
         self.is_new = False
 
     def protocol(self, name: str | None) -> GroupProtocol | None:
-        """Returns one of the protocols that it supports."""
+        """Returns the protocol with a name, which the member supports."""
         return next((protocol for protocol in self.protocols if protocol.name == name), None)
 
     @property
     def is_alive_by_waiting(self) -> bool:
-        """It waits for an answer, and so need not send heartbeats."""
+        """The member waits for an answer to JoinGroup or SyncGroup, and needs no heartbeats meanwhile."""
         is_waiting = self.awaiting_join is not None or self.awaiting_sync is not None
         return is_waiting and not self.is_new
 
@@ -109,11 +109,11 @@ class Group:
         group_id: of the group.
         state: of the group.
         previous_state: the state before it.
-        state_ms: when it reached the state, by the coordinator's clock; ``None`` if it has had no other.
+        state_ms: when it reached the state, by the coordinator's clock; ``None`` if it is still in its first state.
         generation_id: of the newest generation.
         protocol_type: of its members, or of its last ones; ``None`` before the first.
         protocol_name: selected for the generation.
-        leader: the member that assigns.
+        leader: id of the member that computes the assignment.
         members: by id, in the order in which they joined.
         pending_members: ids that were given to members which have not joined with them yet (KIP-394).
         pending_syncs: members of the generation that have not asked for their assignment yet.
@@ -139,7 +139,7 @@ class Group:
 
     @classmethod
     def of_record(cls, record: GroupMetadata) -> "Group":
-        """Returns the group as a record has it: stable, or empty."""
+        """Returns the group that a record describes: in state STABLE, or EMPTY without members."""
         group = cls(record.group_id)
         group.generation_id = record.generation_id
         group.protocol_type = record.protocol_type or None
@@ -165,7 +165,7 @@ class Group:
         return group
 
     def record(self, assignments: Mapping[str, bytes] | None = None) -> GroupMetadata:
-        """Returns the record of the generation, with these assignments or with those that members have."""
+        """Returns the record of the generation, with the given assignments or else the members' current ones."""
         return GroupMetadata(
             group_id=self.group_id,
             protocol_type=self.protocol_type or "",
@@ -206,12 +206,12 @@ class Group:
 
     @property
     def may_rebalance(self) -> bool:
-        """A rebalance can begin."""
+        """The group's state allows a rebalance to begin."""
         return GroupState.PREPARING_REBALANCE in NEXT_STATES[self.state]
 
     @property
     def has_all_joined(self) -> bool:
-        """Every member has joined, and nobody is expected who was given an id."""
+        """Every member has joined, and no id is pending that was given to a client which has yet to join."""
         is_awaited = any(member.awaiting_join is None for member in self.members.values())
         return not is_awaited and not self.pending_members
 
@@ -221,7 +221,7 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def begin_generation(self, *, now_ms: int) -> None:
-        """Begins the next generation, of the members that there are."""
+        """Begins the next generation, with the current members."""
         self.generation_id += 1
         self.pending_syncs.clear()
         self.protocol_name = self.selected_protocol() if self.members else None
@@ -241,7 +241,7 @@ class Group:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> Member | None:
-        """Removes a member, or an id that was given away; another member leads where the leader went."""
+        """Removes a member or a pending member id; if the leader is removed, another member leads."""
         member = self.members.pop(member_id, None)
         if member is not None and member.instance_id is not None:
             self._static_ids.pop(member.instance_id, None)
@@ -252,7 +252,7 @@ class Group:
         return member
 
     def replace_static(self, old_id: str, new_id: str) -> Member:
-        """Gives a static member's place to its next process, at the end of the order; returns the new member."""
+        """Gives a static member's place to its next process, as the last in join order; returns the new member."""
         old = self.members.pop(old_id)
         new = Member(
             new_id,
@@ -276,7 +276,7 @@ class Group:
         return None if instance_id is None else self._static_ids.get(instance_id)
 
     def elect_leader(self) -> bool:
-        """Keeps a leader that has joined, else takes the first that has; returns whether there is one."""
+        """Keeps the leader if it has joined, else elects the first that has; returns whether there is a leader."""
         leader = None if self.leader is None else self.members.get(self.leader)
         if leader is None:
             return False
@@ -288,7 +288,7 @@ class Group:
         return True
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Returns NONE if that is a member, and the newest one of its instance id."""
+        """Returns NONE if the id is a member's, and the instance id, if given, belongs to that member."""
         if instance_id is not None:
             current = self._static_ids.get(instance_id)
             if current is None:
@@ -298,7 +298,7 @@ class Group:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def check_generation(self, member_id: str, instance_id: str | None, generation_id: int) -> ErrorCode:
-        """Returns NONE if that is a member as by ``check_member``, and of the newest generation."""
+        """Returns NONE if ``check_member`` does, and the generation is the newest."""
         error = self.check_member(member_id, instance_id)
         if error is ErrorCode.NONE and generation_id != self.generation_id:
             return ErrorCode.ILLEGAL_GENERATION
@@ -307,13 +307,13 @@ class Group:
     # --- Protocols ------------------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Returns whether a member with these protocols can join: one of them is everybody's."""
+        """Returns whether a member with these protocols can join: all members support one of them."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type and names)
         return self.protocol_type == protocol_type and any(self._is_common(name) for name in names)
 
     def selected_protocol(self) -> str:
-        """Returns the protocol with the most votes: each member's is the first of its own that is everybody's."""
+        """Returns the protocol with the most votes; a member votes for its first protocol that all members support."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             vote = next(protocol.name for protocol in member.protocols if self._is_common(protocol.name))
@@ -325,11 +325,11 @@ class Group:
 
     @property
     def is_of_consumers(self) -> bool:
-        """Its members speak Kafka's consumer protocol."""
+        """The members use Kafka's consumer protocol."""
         return self.protocol_type == CONSUMER_PROTOCOL
 
     def subscribes_to(self, topic: str) -> bool:
-        """Returns whether members subscribe to a topic, as far as their protocol says so."""
+        """Returns whether a member subscribes to a topic, or may subscribe: its subscription cannot be read."""
         if not self.is_of_consumers or self.protocol_name is None:
             return False
         chosen = [member.protocol(self.protocol_name) for member in self.members.values()]
@@ -337,7 +337,7 @@ class Group:
         return any(each is None or each.topics is None or topic in each.topics for each in chosen)
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """Returns the members as the leader gets them."""
+        """Returns the members as JoinGroup lists them to the leader."""
         return tuple(
             JoinedMember(
                 member_id=member.member_id,

@@ -1,8 +1,8 @@
 """Joining, syncing, heartbeats and leaving: the rules of classic groups (Kafka's ``GroupMetadataManager``).
 
-A generation begins when all members have joined, or the longest rebalance timeout is over. It is not in the log before
-the leader's assignment is: a coordinator that takes over knows the generation before, and its members are told so.
-Sessions, rebalances and the wait for assignments are timers, in this broker's own time.
+A generation begins when all members have joined, or the longest rebalance timeout is over. It is written to the log
+only with the leader's assignment: a coordinator that takes over before that knows the previous generation, and members
+of the new one get an error. Sessions, rebalances and the wait for assignments are timers of this broker.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -48,13 +48,13 @@ class SessionTimer(NamedTuple):
 
 
 class JoinTimer(NamedTuple):
-    """The end of a rebalance's first half: whoever has not joined by then is out."""
+    """The end of a rebalance's join phase: members that have not joined by then are removed."""
 
     group_id: str
 
 
 class SyncTimer(NamedTuple):
-    """The end of a rebalance's second half: whoever has not asked for its assignment by then is out."""
+    """The end of a rebalance's sync phase: members that have not sent SyncGroup by then are removed."""
 
     group_id: str
 
@@ -90,7 +90,7 @@ class Membership:
     # --- Loading and unloading ------------------------------------------------------------------------------------
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """Takes a record of the log into account; a position alone makes a group without members, too."""
+        """Applies a record of the log; a committed offset of an unknown group creates a group without members."""
         match record:
             case GroupMetadata(group_id=group_id):
                 self.groups[group_id] = Group.of_record(record)
@@ -102,7 +102,7 @@ class Membership:
                 pass
 
     def start_sessions(self, turn: Turn) -> None:
-        """Starts the session of every member, once all groups are loaded; too large a group rebalances."""
+        """Starts every member's session once all groups are loaded; a group over the size limit rebalances."""
         for group in list(self.groups.values()):
             for member in group.members.values():
                 self._start_session(turn, group, member)
@@ -110,7 +110,7 @@ class Membership:
                 self._prepare_rebalance(turn, group)
 
     def unload(self, turn: Turn) -> None:
-        """Gives up all groups: another broker coordinates them, or nobody does."""
+        """Discards all groups: this broker no longer coordinates them."""
         for group in self.groups.values():
             for member in group.members.values():
                 _answer_join(turn, member, JoinGroupResponse(error=ErrorCode.NOT_COORDINATOR))
@@ -121,7 +121,7 @@ class Membership:
     # --- Join -----------------------------------------------------------------------------------------------------
 
     def join(self, turn: Turn, caller: Caller, request: JoinGroupRequest) -> None:
-        """Has a member join; the answer comes when the generation begins, if the member has to wait for that."""
+        """Handles JoinGroup; if a rebalance is needed, the answer waits until the generation begins."""
         group = self.groups.get(request.group_id)
         made: GroupMetadata | None = None
         if group is None:
@@ -223,7 +223,7 @@ class Membership:
     def _replace_static(
         self, turn: Turn, caller: Caller, group: Group, request: JoinGroupRequest, former_id: str
     ) -> None:
-        """Gives the place of a static member to its next process, without a rebalance where nothing else changes."""
+        """Gives a static member's place to its next process; the group rebalances only if something else changes."""
         former_leader = group.leader
         former = group.members[former_id]
         _answer_join(turn, former, JoinGroupResponse(error=ErrorCode.FENCED_INSTANCE_ID, member_id=former_id))
@@ -303,7 +303,7 @@ class Membership:
             self._complete_join(turn, group)
 
     def _complete_join(self, turn: Turn, group: Group) -> None:
-        """Begins a generation of those who joined, and of static members; others are out."""
+        """Begins a generation with the members that joined and the static members; others are removed."""
         self.timers.cancel(JoinTimer(group.group_id))
         for member in list(group.members.values()):
             if member.awaiting_join is None and member.instance_id is None:
@@ -380,7 +380,7 @@ class Membership:
     # --- Sessions -------------------------------------------------------------------------------------------------
 
     def heartbeat(self, turn: Turn, caller: Caller, request: HeartbeatRequest) -> None:
-        """Renews a member's session, and says what the member has to know."""
+        """Renews a member's session, and answers whether the member has to join again."""
         outcome = self._heartbeat(turn, request)
 
         def done(turn: Turn, error: ErrorCode) -> None:
@@ -400,7 +400,7 @@ class Membership:
         return ErrorCode.REBALANCE_IN_PROGRESS if is_rebalancing else ErrorCode.NONE
 
     def renew_session(self, turn: Turn, group: Group, member_id: str) -> None:
-        """Restarts the session of a member that was heard of."""
+        """Restarts the session of a member that has sent a request."""
         member = group.members.get(member_id)
         if member is not None:
             self._start_session(turn, group, member)
@@ -419,7 +419,7 @@ class Membership:
             self._complete_if_all_joined(turn, group)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Ends what is due."""
+        """Handles each timer that is due: sessions, join phases, sync phases."""
         for timer in self.timers.pop_due(now_ms=turn.now_ms):
             group = self.groups.get(timer.group_id)
             if group is None:
@@ -437,7 +437,7 @@ class Membership:
     # --- Leave ----------------------------------------------------------------------------------------------------
 
     def leave(self, turn: Turn, caller: Caller, request: LeaveGroupRequest) -> None:
-        """Removes members; the answer waits for the record of a group that is empty without them."""
+        """Removes members; if the group becomes empty, the answer waits until its record is committed."""
         group = self.groups.get(request.group_id)
         if group is None:
             unknown = (ErrorCode.UNKNOWN_MEMBER_ID,) * len(request.members)
@@ -482,11 +482,11 @@ class Membership:
 
 
 def _ignore(_turn: Turn, _error: ErrorCode) -> None:
-    """The record of a group without members commits or not; only the next coordinator will know."""
+    """Does nothing: no answer depends on whether the record of a group without members commits."""
 
 
 def _take_over(turn: Turn, member: Member, request: JoinGroupRequest, caller: Caller) -> None:
-    """Gives a member what it joined with, and the newest of its requests the answer."""
+    """Updates a member from its newest JoinGroup, which is answered later; an earlier one is answered at once."""
     _answer_join(turn, member, JoinGroupResponse(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id))
     member.protocols = request.protocols
     member.session_timeout_ms = request.session_timeout_ms

@@ -1,8 +1,8 @@
-"""The positions that groups committed: as they are written, and as far as that is committed.
+"""The offsets that groups committed, in two views: records in the log, and records below the high watermark.
 
-A commit is checked against what is written. A fetch is answered by what is committed, so that nobody is told a position
-which a failover takes back; one that wants stable positions is answered by what is written, once that is committed
-(Kafka's ``OffsetMetadataManager``).
+A commit is checked against the written records. A fetch is answered from the committed records, so that no client gets
+a position which a failover takes back. A fetch with ``require_stable`` is answered from the written records, once they
+are committed (Kafka's ``OffsetMetadataManager``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -50,7 +50,7 @@ class _Pending(NamedTuple):
 
 
 class _Origin(NamedTuple):
-    """A position of a group, and the offset from which it counts."""
+    """A position of a group, and the log offset of the record that put the position into effect."""
 
     group_id: str
     partition: TopicPartition
@@ -61,11 +61,11 @@ class _Origin(NamedTuple):
 class OffsetTable:
     """Positions by group and partition: a fold of records.
 
-    Those of a transaction are pending until its marker; then each counts unless a later record has set another
-    meanwhile.
+    A transaction's positions are pending until its marker. A commit marker puts each into effect, unless a record
+    after the position has set another one meanwhile.
 
     Attributes:
-        held_before: positions whose record is before this offset are told to nobody.
+        held_before: positions whose record is before this offset are not answered to clients.
     """
 
     def __init__(self) -> None:
@@ -88,19 +88,19 @@ class OffsetTable:
         }
 
     def set_at(self, group_id: str, partition: TopicPartition) -> Offset:
-        """Returns the offset of the record that set a position last, be it removed since; -1 if none did."""
+        """Returns the offset of the record that last set a position, even if it was removed since; -1 if none did."""
         return self._log_offsets.get((group_id, partition), Offset(-1))
 
     def counts_from(self, group_id: str, partition: TopicPartition) -> Offset:
-        """Returns as ``set_at``, but of a transaction's position the offset of its marker."""
+        """Returns the same offset as ``set_at``, but for a transaction's position the offset of the commit marker."""
         return self._counts_from.get((group_id, partition), Offset(-1))
 
     def pending_of_group(self, group_id: str) -> set[TopicPartition]:
-        """Returns the partitions in which a transaction has yet to commit a position of a group."""
+        """Returns the partitions in which a position of a group waits for the end of its transaction."""
         return {name for pending in self._pending.values() for group, name in pending if group == group_id}
 
     def replay(self, loaded: LoadedRecord) -> None:
-        """Takes a record into account."""
+        """Applies a record of the log."""
         record, log_offset = loaded.record, Offset(loaded.next_offset - 1)
         match record:
             case OffsetCommitted(producer=None):
@@ -131,7 +131,7 @@ class OffsetTable:
         self._counts_from[record.group_id, record.partition] = counts_from
 
     def tombstones(self, partition: TopicPartition) -> list[GroupRecord]:
-        """Returns the records that remove a partition's positions, one for each pending one, too."""
+        """Returns the records that remove all groups' positions in a partition, pending ones included."""
         holders = [group_id for group_id, offsets in self._groups.items() if partition in offsets]
         holders += [group for pending in self._pending.values() for group, name in pending if name == partition]
         return [OffsetRemoved(group_id=group_id, partition=partition) for group_id in holders]
@@ -144,11 +144,11 @@ class Offsets:
         log: of the partition.
         membership: the groups whose positions they are.
         metadata_bytes_max: of one position (``offset.metadata.max.bytes``).
-        retention_ms: for how long a position stays that nobody uses (``offsets.retention.minutes``).
+        retention_ms: for how long an unused position is kept (``offsets.retention.minutes``).
 
     Attributes:
-        written: what is in the log.
-        committed: what is in the log and committed.
+        written: positions by all records in the log.
+        committed: positions by the records below the high watermark.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Offsets:
         self.committed = OffsetTable()
 
     def commit(self, turn: Turn, caller: Caller, request: OffsetCommitRequest) -> None:
-        """Commits positions that their sender may commit; neither log nor former position is looked at."""
+        """Commits positions if their sender may; they are compared neither with the log nor with former positions."""
         error = self._commit_error(request)
         if error is not ErrorCode.NONE:
             caller.answer(turn, OffsetCommitResponse(errors=(error,) * len(request.offsets)))
@@ -269,7 +269,7 @@ class Offsets:
         )
 
     def _held(self, request: OffsetFetchRequest, found: OffsetFetchResponse) -> frozenset[TopicPartition]:
-        """Returns the partitions whose position is not answered, as it may not be the last that was committed."""
+        """Returns the partitions whose position is withheld: a newer committed one may have been lost."""
         held_before = self.written.held_before
         if held_before is None:
             return frozenset()
@@ -279,7 +279,7 @@ class Offsets:
         return frozenset(name for name in asked if set_at(request.group_id, name) < held_before)
 
     def delete(self, turn: Turn, caller: Caller, request: OffsetDeleteRequest) -> None:
-        """Forgets positions of a group that is empty, or in topics that its members do not subscribe to."""
+        """Handles OffsetDelete: removes a group's positions, except in topics that its members subscribe to."""
         group = self._membership.groups.get(request.group_id)
         problem = ErrorCode.GROUP_ID_NOT_FOUND if group is None else _delete_error(group)
         if group is None or problem is not ErrorCode.NONE:
@@ -302,15 +302,15 @@ class Offsets:
         self._write(turn, records, done)
 
     def forget_partitions(self, turn: Turn, partitions: Iterable[TopicPartition]) -> None:
-        """Removes the positions in partitions that exist no more."""
+        """Removes all groups' positions in deleted partitions."""
         records = [record for partition in partitions for record in self.written.tombstones(partition)]
         self._write(turn, records, lambda _turn, _error: None)
 
     def expire(self, turn: Turn, group: Group) -> bool:
-        """Removes the positions of a group that nobody has used for too long (``cleanupExpiredOffsets``).
+        """Removes a group's expired positions (``cleanupExpiredOffsets``).
 
         Returns:
-            Whether none is left, also in no transaction.
+            Whether the group has no position left, pending ones included.
         """
         positions = self.written.of_group(group.group_id)
         pending = self.written.pending_of_group(group.group_id)
@@ -326,10 +326,10 @@ class Offsets:
         return is_all
 
     def _is_expired(self, position: OffsetCommitted, group: Group, *, now_ms: int) -> bool:
-        """Judges a position (``ClassicGroup.offsetExpirationCondition``).
+        """Returns whether a position has expired (``ClassicGroup.offsetExpirationCondition``).
 
-        One in a group whose members left has its time from then on. Members keep those in the topics that they
-        subscribe to.
+        After the last member has left, the retention time starts when the group became empty. Positions in topics that
+        members subscribe to do not expire.
         """
         since_ms = position.committed_ms
         match group.state:
@@ -353,7 +353,7 @@ class Offsets:
             self.written.replay(appended)
 
     def end_transaction(self, turn: Turn, ended: TransactionEnded, done: Done) -> None:
-        """Writes a marker, with which the positions of its transaction count or are forgotten."""
+        """Writes a transaction's marker, which puts the transaction's positions into effect or discards them."""
         self._write(turn, (ended,), done)
 
 

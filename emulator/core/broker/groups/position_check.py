@@ -1,8 +1,8 @@
-"""Positions that are compared with the logs that they are in before a group is told them (KIP-704, KIP-320).
+"""Committed positions are compared with the partitions' logs before OffsetFetch is answered (KIP-704, KIP-320).
 
-A log may have lost records that a group had read: its position is beyond the end then, or, once the log is written
-again, in the middle of records that the group never saw. The leader epoch that was committed with a position tells: its
-records end, in the leader's log, where the two logs part. No position is told beyond that.
+A log may have lost records that a group had read. The group's position is then beyond the log end, or, once new records
+were appended, among records that the group never saw. The end offset, in the leader's log, of the leader epoch that was
+committed with the position shows where the two histories part. No position beyond that offset is answered.
 """
 
 from typing import Final, NamedTuple
@@ -25,13 +25,13 @@ _WAITED_FOR: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKN
 
 
 class CheckedCaller(NamedTuple):
-    """The sender of an OffsetFetch; it is answered once the positions are compared."""
+    """The sender of an OffsetFetch; the answer is sent once its positions are compared."""
 
     check: "PositionCheck"
     caller: Answerable
 
     def answer(self, turn: Turn, response: messages.Response) -> None:
-        """Has positions compared, and answers then."""
+        """Compares the positions with the leaders' logs, and answers afterwards."""
         if isinstance(response, OffsetFetchResponse) and response.offsets:
             self.check.begin(turn, self.caller, response)
         else:
@@ -39,7 +39,7 @@ class CheckedCaller(NamedTuple):
 
 
 class _Comparison:
-    """An answer that waits for leaders: what they said, and how many have not yet."""
+    """An answer that waits for leaders: the results so far, and the number of leaders that have not answered."""
 
     __slots__ = ("caller", "cause_id", "response", "results", "unanswered")
 
@@ -69,7 +69,7 @@ class PositionCheck:
         self._waiting: list[tuple[messages.OffsetForLeaderEpochRequest, _Comparison]] = []
 
     def begin(self, turn: Turn, caller: Answerable, response: OffsetFetchResponse) -> None:
-        """Asks the leaders of all partitions whose position has a leader epoch; it answers then, or at once."""
+        """Asks the leaders of all partitions whose position has a leader epoch; answers at once if there are none."""
         comparison = _Comparison(turn, caller, response)
         by_leader: dict[BrokerId, list[messages.EpochPosition]] = {}
         for position in response.offsets:
@@ -89,14 +89,14 @@ class PositionCheck:
         self._answer_if_complete(turn, comparison)
 
     def handle_response(self, turn: Turn, request: messages.Request, response: messages.Response) -> bool:
-        """Takes the answer of a leader; returns whether it is one to a request of this."""
+        """Handles a leader's answer; returns whether this object had sent the request."""
         comparison = self._pop(request)
         if comparison is not None and isinstance(response, messages.OffsetForLeaderEpochResponse):
             self._take(turn, comparison, response)
         return comparison is not None
 
     def handle_failure(self, turn: Turn, request: messages.Request) -> bool:
-        """Takes note that a leader did not answer; returns whether that was asked by this."""
+        """Handles that a leader did not answer; returns whether this object had sent the request."""
         comparison = self._pop(request)
         if comparison is not None and isinstance(request, messages.OffsetForLeaderEpochRequest):
             for asked in request.partitions:
@@ -137,7 +137,7 @@ class PositionCheck:
 def _checked(
     position: CommittedOffset, results: dict[TopicPartition, messages.EpochPositionResult | None]
 ) -> CommittedOffset | None:
-    """Returns a position that is in the leader's log, ``None`` where the group has to ask again."""
+    """Returns a position, lowered to the leader's log if need be; ``None`` if the group has to ask again."""
     if position.partition not in results:
         return position  # nobody leads the partition, or no epoch was committed
     result = results[position.partition]

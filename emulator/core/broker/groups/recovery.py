@@ -14,9 +14,9 @@ GENERATION_JUMP: Final = 1000
 
 
 def fences(records: Sequence[LoadedRecord], recovery: GroupRecovery, *, now_ms: int) -> Iterator[GroupRecord]:
-    """Yields the records that take every group to a generation that none which is lost can have had.
+    """Yields records that give every group a generation id above all that lost records can have used.
 
-    The group has no members then: whoever was one hears that it is unknown, and joins again.
+    The groups have no members afterwards: former members get UNKNOWN_MEMBER_ID, and join again.
     """
     latest: dict[str, GroupMetadata] = {}
     for record, _ in records:

@@ -1,7 +1,7 @@
-"""The coordinator of the groups of one partition, from its election until it leads the partition no more.
+"""The coordinator of the groups of one partition, from the broker's election until it is no longer the leader.
 
-What is asked of it and changes something is decided by what is written; what is only asked for is answered by what is
-committed. After a failover both are folds of the same records.
+Requests that change something are decided by the written records; requests that only read are answered from the
+committed records. After a failover both views are built from the same records.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class GroupShard:
         encode: makes batches.
         properties: of the node.
         records: of the log.
-        verify: asks about the transactions of positions; ``None`` where they are not verified.
+        verify: verifies the transactions in which positions are committed; ``None`` where they are not verified.
     """
 
     def __init__(
@@ -125,11 +125,11 @@ class GroupShard:
             self._expire(turn)
 
     def settle(self, turn: Turn) -> None:
-        """Answers those who waited for the high watermark."""
+        """Answers requests that waited for the high watermark."""
         self.log.settle(turn)
 
     def resign(self, turn: Turn) -> None:
-        """Gives up everything: what was written may commit, and nobody hears of it."""
+        """Ends the shard: waiting requests get an error, although written records may still commit."""
         self.membership.unload(turn)
         self.log.fail(turn, ErrorCode.NOT_COORDINATOR)
 
@@ -204,7 +204,7 @@ class GroupShard:
         self._verify(turn, question, knows_abortable=request.adds_partition, done=verified)
 
     def end_transaction(self, turn: Turn, ended: TransactionEnded, *, raises_epoch: bool, done: Done) -> None:
-        """Writes a marker, if the log takes it; arguments are as of ``ProducerStates.check_marker``."""
+        """Writes a transaction's marker if the log accepts it; arguments as for ``ProducerStates.check_marker``."""
         error = self.partition.log.producers.check_marker(ended, raises_epoch=raises_epoch)
         if error is ErrorCode.NONE:
             self.offsets.end_transaction(turn, ended, done)
@@ -213,7 +213,7 @@ class GroupShard:
             done(turn, error)
 
     def forget_partitions(self, turn: Turn, partitions: Sequence[TopicPartition]) -> None:
-        """Removes all groups' positions in partitions that exist no more."""
+        """Removes all groups' positions in deleted partitions."""
         self.offsets.forget_partitions(turn, partitions)
         self.log.settle(turn)
 
@@ -233,7 +233,7 @@ class GroupShard:
         self._write(turn, (*records, GroupRemoved(group_id=group_id)), done)
 
     def _expire(self, turn: Turn) -> None:
-        """Removes positions that nobody has used for too long, and empty groups that have none."""
+        """Removes expired positions, and empty groups without positions."""
         for group_id, group in list(self.membership.groups.items()):
             if self.offsets.expire(turn, group) and group.state is GroupState.EMPTY:
                 self._write(turn, (GroupRemoved(group_id=group_id),), lambda _turn, _error: None)
@@ -246,7 +246,7 @@ class GroupShard:
         return self.membership.groups.get(group_id) if group_id in self._committed_groups else None
 
     def listed(self) -> list[ListedGroup]:
-        """Returns the groups that there are."""
+        """Returns the groups of this shard, as ListGroups shows them."""
         return [
             ListedGroup(group_id=group.group_id, protocol_type=group.protocol_type or "", state=group.state.value)
             for group_id in self._committed_groups

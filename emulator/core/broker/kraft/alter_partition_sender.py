@@ -1,14 +1,14 @@
 """ISR changes on their way to the controller (Kafka's ``AlterPartitionManager``).
 
-At most one request is in flight per broker, and one change per partition is queued or in flight. A change stays until
-an answer names its partition; one that is missing from an answer is simply sent again. Errors of the whole request keep
-everything and try again after ``alter.partition.retry.backoff.ms``. Nothing times out: a change that was applied
-although its answer got lost is refused by its partition epoch, and settled by metadata.
+At most one request is in flight per broker, and one change per partition is queued or in flight. A change stays
+queued until an answer names its partition. After an error of the whole request, all changes stay queued and are sent
+again after ``alter.partition.retry.backoff.ms``. Changes do not time out: if a change was applied but its answer was
+lost, the repeated request is refused by partition epoch, and metadata settles the change.
 
 The controller sends metadata and answers on different connections, so an answer may be the first to arrive. A leader
-that took the ISR of such an answer would judge it by a min ISR which the controller has replaced (S38). An accepted
-change is therefore held back, still pending for its partition, until the broker has the metadata that the controller
-had; that metadata mostly contains the change and settles it. The connection is free for the next request meanwhile.
+that adopted the ISR of such an answer might compare it with a min ISR which the controller has replaced (S38). An
+accepted change therefore stays pending until the broker has the metadata that the controller had; usually that
+metadata contains the change and settles it. The connection is free for the next request meanwhile.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ _VERSION_BEFORE_TOPIC_IDS: Final = 1
 
 
 class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The controller's answer to an ISR change, by the metadata below ``metadata_end_offset``."""
+    """The controller's answer to an ISR change, decided on the metadata below ``metadata_end_offset``."""
 
     proposal: IsrProposal
     result: messages.AlterPartitionResult
@@ -38,14 +38,14 @@ class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def _isr_of(proposal: IsrProposal, api_version: int) -> tuple[messages.IsrMember, ...]:
-    """Returns the members as a version of the request has them: below that of KIP-903 without broker epochs."""
+    """Returns the members for a version of the request; versions before KIP-903 carry no broker epochs."""
     if api_version >= _VERSION_WITH_BROKER_EPOCHS:
         return proposal.members
     return tuple(messages.IsrMember(member.broker_id) for member in proposal.members)
 
 
 class AlterPartitionSender:
-    """The queue, and the answers that wait for metadata."""
+    """The queue of changes, and the answers that wait for metadata."""
 
     def __init__(self, config: BrokerConfig, controllers: ControllerChannel) -> None:
         self._config = config
@@ -60,14 +60,14 @@ class AlterPartitionSender:
         return self._retry_at_ms
 
     def submit(self, proposal: IsrProposal) -> ErrorCode:
-        """Queues a change; OPERATION_NOT_ATTEMPTED where an earlier one of the partition is still there."""
+        """Queues a change; returns OPERATION_NOT_ATTEMPTED if the partition already has one queued or in flight."""
         if proposal.partition in self._queued:
             return ErrorCode.OPERATION_NOT_ATTEMPTED
         self._queued[proposal.partition] = proposal
         return ErrorCode.NONE
 
     def send_queued(self, turn: Turn, broker_epoch: BrokerEpoch) -> None:
-        """Sends everything queued, under the broker epoch of now, unless a request is in flight or an error recent."""
+        """Sends all queued changes with the current broker epoch, unless a request is in flight or a backoff runs."""
         if self._is_in_flight or not self._queued or self._is_backing_off(turn):
             return
         self._is_in_flight = True
@@ -110,7 +110,7 @@ class AlterPartitionSender:
     ) -> list[IsrChangeAnswer]:
         """Takes answered changes off the queue and returns those that may be acted on now.
 
-        They are gone before the results are acted on, so that the same change may be submitted again.
+        They leave the queue before their results are acted on, so that the same change may be submitted again.
 
         Args:
             turn: the step under way.
@@ -137,7 +137,7 @@ class AlterPartitionSender:
         return refused + self.pop_understood(known_end_offset=known_end_offset)
 
     def pop_understood(self, *, known_end_offset: MetadataOffset) -> list[IsrChangeAnswer]:
-        """Returns answers that were held back and may be acted on, now that metadata is known up to there."""
+        """Returns the held-back answers that may be acted on, as the metadata behind them has been received."""
         understood = [answer for answer in self._awaiting_metadata if answer.metadata_end_offset <= known_end_offset]
         self._awaiting_metadata = [
             answer for answer in self._awaiting_metadata if answer.metadata_end_offset > known_end_offset
@@ -145,12 +145,12 @@ class AlterPartitionSender:
         return understood
 
     def handle_failure(self, turn: Turn) -> None:
-        """No answer came: everything stays and is sent again."""
+        """Handles a request without an answer: all changes stay queued, and are sent again."""
         self._is_in_flight = False
         self._retry_at_ms = turn.now_ms + self._config.properties.alter_partition_retry_backoff_ms
 
     def handle_timer(self, turn: Turn, broker_epoch: BrokerEpoch) -> None:
-        """Sends again what waited for the backoff."""
+        """Sends the queued changes once the backoff is over."""
         if self._retry_at_ms is not None and self._retry_at_ms <= turn.now_ms:
             self._retry_at_ms = None
             self.send_queued(turn, broker_epoch)

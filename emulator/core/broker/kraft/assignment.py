@@ -1,7 +1,7 @@
 """From a metadata difference to roles: which partitions this broker hosts, leads and follows (``ReplicaManager``).
 
-Only differences count: first that of the whole image, once the logs are loaded, then one per input. Several records may
-arrive as one difference; epochs, not the number of steps, decide what is done.
+The broker acts only on differences: first on the whole image, once the logs are loaded, then on one difference per
+input. A difference may cover several records; what is done depends on epochs, not on the number of records.
 """
 
 from laststand.emulator.core import effects, events, inputs
@@ -41,7 +41,7 @@ class Assignment:
         self._unconfigured: set[TopicPartition] = set()
 
     def adopt(self, turn: Turn, logs: tuple[inputs.LoadedLog, ...]) -> None:
-        """Takes over the logs found at start that belong here, and puts the others aside."""
+        """Hosts the logs found at start that are assigned to this broker, and treats the others as strays."""
         for loaded in logs:
             reason = stray_reason(loaded, self._hosted.image, self._config.broker_id)
             if reason is not None:
@@ -58,7 +58,7 @@ class Assignment:
     def give_up_missing(self) -> None:
         """Notes that assigned logs which were not found may lie in a directory that failed.
 
-        An empty one in their place would be a member that holds nothing (Kafka's ``LogManager.getOrCreateLog``).
+        A new, empty log would let this broker be an ISR member without records (``LogManager.getOrCreateLog``).
         """
         for name, state in self._hosted.image.partitions.items():
             if self._config.broker_id in state.replicas and self._hosted.get(name) is None:
@@ -75,15 +75,15 @@ class Assignment:
         return partition
 
     def apply(self, turn: Turn, delta: ImageDelta, *, is_last: bool) -> None:
-        """Acts on a difference: configuration, removals and roles, then what became of other brokers.
+        """Acts on a difference: configuration, removals and roles, then changes of other brokers' registrations.
 
-        A new ISR is never judged by the min ISR that was replaced before it came about (S38), and a former ISR, whose
-        replacement is in a later part, not by a min ISR that may have come after it.
+        A new ISR is never compared with a min ISR that was replaced before that ISR was committed (S38). Nor is an old
+        ISR, whose replacement is in a later part of the difference, compared with a min ISR that may be newer.
 
         Args:
             turn: the step.
             delta: the difference, or a part of it.
-            is_last: whether nothing is left of the difference.
+            is_last: whether this is the last part of the difference.
         """
         configured = self._apply_configs(delta)
         self._new_leaderships += [
@@ -108,7 +108,7 @@ class Assignment:
         self._stop_fetching_when_leaving()
 
     def _apply_partition(self, turn: Turn, name: TopicPartition, change: PartitionDelta) -> Partition | None:
-        """Takes one partition over, and returns it if this broker starts to lead it."""
+        """Applies a partition's new state; returns the partition if this broker starts to lead it."""
         state = change.after
         partition = self._hosted.get(name)
         is_replica = state is not None and self._config.broker_id in state.replicas
@@ -154,7 +154,7 @@ class Assignment:
         )
 
     def _apply_configs(self, delta: ImageDelta) -> list[Partition]:
-        """Configures partitions and returns them; one with a change in a later part keeps its properties until then."""
+        """Configures and returns partitions; a partition with a change in a later part is configured with that part."""
         image = self._hosted.image
         everywhere = any(resource is ConfigResource.BROKER for resource, _ in delta.configs)
         if everywhere:
@@ -181,7 +181,7 @@ class Assignment:
         )
 
     def _stop_fetching_when_leaving(self) -> None:
-        """Once the controller lets this broker go, it fetches only for ISRs that it is still in.
+        """In controlled shutdown, the broker keeps fetching only partitions whose ISR it is still in.
 
         The registration of an earlier incarnation, which may still be there at start, says nothing about this one.
         """

@@ -1,4 +1,4 @@
-"""A broker: one state machine made of small ones, and the order in which they see an input.
+"""A KRaft broker: one state machine composed of smaller ones, and the order in which they handle an input.
 
 ``step`` hands an input to the part that it concerns, then settles what follows from it: ISR changes go to the
 controller, waiting requests are looked at again, fetches go out. Life of a broker::
@@ -48,8 +48,8 @@ class Broker:
     """One incarnation of a broker.
 
     Args:
-        config: of it.
-        encode_records: makes batches of the records that it writes as a coordinator.
+        config: its configuration.
+        encode_records: encodes the records that it writes as a coordinator as batches.
     """
 
     def __init__(self, config: BrokerConfig, encode_records: EncodeRecords) -> None:
@@ -106,7 +106,7 @@ class Broker:
 
     @property
     def controller(self) -> None:
-        """None of the brokers is the controller."""
+        """``None``: in a KRaft cluster no broker is the controller."""
         return None
 
     @property
@@ -119,7 +119,7 @@ class Broker:
         return self._hosted.get(name)
 
     def committed_positions(self, name: TopicPartition) -> Mapping[tuple[str, TopicPartition], Offset] | None:
-        """Returns the committed positions of a partition's groups, for reading only; ``None`` where it has none."""
+        """Returns the committed offsets of a partition's groups (read only); ``None`` if not their coordinator."""
         return self._groups.committed_positions(name)
 
     @property
@@ -207,7 +207,7 @@ class Broker:
     def _admit(
         self, turn: Turn, incoming: inputs.RequestReceived, guard: RequestGuard
     ) -> inputs.RequestReceived | None:
-        """Returns the part of a request that its sender may have done; ``None`` once it is refused."""
+        """Returns the part of a request that its sender is authorized for; ``None`` if the request was refused."""
         admitted = guard.admit(incoming)
         if not isinstance(admitted, Refused):
             return admitted
@@ -253,7 +253,7 @@ class Broker:
             )
 
     def _unseen(self, incoming: inputs.RequestReceived) -> frozenset[str]:
-        """Returns the topics that a request is about and whose existence its sender may not know."""
+        """Returns the topics of a request that have to be hidden from its sender."""
         return frozenset() if self._guard is None else self._guard.unseen(incoming, self._image.topics)
 
     def _handle_response(
@@ -322,12 +322,12 @@ class Broker:
         self._apply_metadata(turn)
 
     def _is_known(self) -> bool:
-        """Returns whether the metadata has the registration of this very process, and so no role of the one before."""
+        """Returns whether the metadata contains this process's registration, so that its roles are current."""
         registration = self._image.brokers.get(self._config.broker_id)
         return registration is not None and registration.incarnation_id == self._config.incarnation_id
 
     def _apply_metadata(self, turn: Turn) -> None:
-        """Acts on what changed; of many partitions on some, and on the rest in steps that follow at once."""
+        """Applies changed metadata; of many changed partitions, some now and the others in the next steps."""
         delta = self._image.pop_delta(partitions_max=PARTITIONS_PER_STEP)
         is_last = not self._image.has_changes
         if is_last:
@@ -399,7 +399,7 @@ class Broker:
             handle_answer(turn, partition, proposal, refusal)
 
     def _check_readiness(self, turn: Turn) -> None:
-        """Asks to be unfenced when its logs are open and its image has its own registration; serves once unfenced."""
+        """Asks to be unfenced once logs are open and the image has the own registration; serves once unfenced."""
         own = self._image.brokers.get(self._config.broker_id)
         if (
             self._replicas.logs_state is not LogsState.OPEN
@@ -417,10 +417,11 @@ class Broker:
         self._replicas.exit(turn, broker_epoch=self._lifecycle.broker_epoch, proven_epoch=self._proven_epoch())
 
     def _proven_epoch(self) -> BrokerEpoch | None:
-        """Returns the epoch that proves that logs are as the process before left them: closed, and not opened since.
+        """Returns the epoch for the clean-shutdown files if logs are still as the previous process closed them.
 
-        KIP-966 has every process write its epoch when it stops in order. Kafka writes it also where loading began with
-        the proof and is not over, and none where it never began (``LogManager.shutdown``, ``hadCleanShutdownFlags``).
+        With KIP-966 a process writes its epoch when it stops in order. Kafka also writes the epoch if loading began on
+        a clean shutdown and is not over, but not if loading never began (``LogManager.shutdown``,
+        ``hadCleanShutdownFlags``).
         """
         was_proven = self._config.previous_broker_epoch is not None
         has_begun = self._replicas.logs_state is not LogsState.UNTOUCHED

@@ -1,10 +1,10 @@
 """A broker's way to the active controller (Kafka's ``NodeToControllerChannelManager``, ``RaftControllerNodeProvider``).
 
-Controllers are asked in turn. One that does not answer, is not active, or is of an epoch that is over, is passed over,
-and what was asked is asked again of the next one: NOT_CONTROLLER and silence leave open whether it took effect.
+Controllers are asked in turn. A controller that does not answer, is not active, or has an old epoch is skipped, and the
+request is sent to the next one: after NOT_CONTROLLER or no answer, the request may or may not have taken effect.
 
-The controller epoch that a broker has seen never falls. Without that a controller that was deposed and does not know it
-could refuse what its successor has carried out, and be believed. Kafka's brokers know the epoch as observers of the
+The controller epoch that a broker has seen never falls. Otherwise the broker could believe a deposed controller that
+refuses a request which its successor has carried out. Kafka's brokers know the epoch as observers of the
 quorum, and close the connection to the controller before; here messages may be held and delivered late, so that answers
 name their epoch. A broker forgets it when its process ends: until it is registered, which takes a commit, it must not
 act on metadata (``roles_after_registration``).
@@ -21,14 +21,14 @@ from laststand.emulator.core.types import LeaderEpoch, NodeId
 
 
 class ControllerChannel:
-    """The controller that is asked now.
+    """Sends requests to the active controller, as far as this broker knows it.
 
     Args:
-        config: names the controllers.
-        in_flight: takes the requests.
+        config: has the controllers' ids.
+        in_flight: the broker's sent requests.
 
     Attributes:
-        target: who is asked next.
+        target: the controller that the next request goes to.
         controller_epoch: the highest that any controller has answered with.
     """
 
@@ -45,20 +45,20 @@ class ControllerChannel:
         self._in_flight.send(turn, self.target, request, timeout_ms=timeout_ms)
 
     def believes(self, sender: NodeId, response: ControllerResponse) -> bool:
-        """Returns whether an answer counts; otherwise it is as if none had come."""
+        """Returns whether an answer comes from the active controller; otherwise it is treated as no answer."""
         is_active = response.error is not ErrorCode.NOT_CONTROLLER and self.is_current(response.controller_epoch)
         if not is_active:
             self.pass_over(sender)
         return is_active
 
     def is_current(self, controller_epoch: LeaderEpoch) -> bool:
-        """Returns whether a controller of this epoch may be believed, and remembers the epoch."""
+        """Returns whether a controller epoch is not lower than the highest seen, and remembers the higher one."""
         is_current = controller_epoch >= self.controller_epoch
         self.controller_epoch = max(self.controller_epoch, controller_epoch)
         return is_current
 
     def pass_over(self, node_id: NodeId) -> None:
-        """Asks the next controller from now on, unless another than this one is asked already."""
+        """Switches to the next controller, if this one is still the target."""
         if node_id == self.target:
             index = self._controller_ids.index(node_id) + 1
             self.target = self._controller_ids[index % len(self._controller_ids)]

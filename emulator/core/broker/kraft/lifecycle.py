@@ -5,8 +5,8 @@ States and edges (Kafka's ``BrokerLifecycleManager``)::
     NOT_RUNNING -> STARTING -> RECOVERY -> RUNNING -> PENDING_CONTROLLED_SHUTDOWN -> SHUTTING_DOWN
                           \___________\________\____________________________________^
 
-One request is in flight at a time, so the order of answers is the order of questions. A running broker ignores that
-the controller calls it fenced: it leads on until metadata says otherwise.
+One request is in flight at a time, so answers come in the order of the requests. A running broker ignores a heartbeat
+response that calls it fenced: it stays leader until metadata says otherwise.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ _BACKOFF_INITIAL_MS: Final = 20
 
 
 def rack_of(broker_id: BrokerId, broker_rack: str) -> str:
-    """Returns a broker's rack: of several that ``broker.rack`` lists with commas, brokers take them in turn."""
+    """Returns a broker's rack: ``broker.rack``, or one of several racks in it, which brokers take in turn."""
     racks = broker_rack.split(",")
     return racks[broker_id % len(racks)].strip().replace(NODE_MARK, str(broker_id))
 
@@ -44,7 +44,7 @@ class BrokerLifecycle:
         state: where it is.
         broker_epoch: as granted; ``None`` before registration.
         applied_end_offset: end (exclusive) of the metadata that this broker acts on.
-        offline_log_dirs: directories that failed, in that order; they never come back.
+        offline_log_dirs: failed directories, in the order of their failures; none comes back online.
     """
 
     def __init__(self, config: BrokerConfig, controllers: ControllerChannel) -> None:
@@ -64,7 +64,7 @@ class BrokerLifecycle:
 
     @property
     def is_exiting(self) -> bool:
-        """The process is to end."""
+        """The process is about to end."""
         return self.state is BrokerState.SHUTTING_DOWN
 
     def next_deadline_ms(self) -> int | None:
@@ -88,7 +88,7 @@ class BrokerLifecycle:
             self.heartbeat_now(turn)
 
     def heartbeat_now(self, turn: Turn) -> None:
-        """Sends the next heartbeat as soon as none is in flight: there is news."""
+        """Sends the next heartbeat as soon as none is in flight, as there is something to report."""
         if self.broker_epoch is None or self.is_exiting:
             return
         if self._is_in_flight:
@@ -112,7 +112,7 @@ class BrokerLifecycle:
             self.end(turn)
 
     def end(self, turn: Turn) -> None:
-        """Stops talking; the process is to end."""
+        """Stops sending requests, as the process is about to end."""
         self._next_send_ms = self._give_up_ms = None
         self._enter(turn, BrokerState.SHUTTING_DOWN)
 
@@ -137,9 +137,9 @@ class BrokerLifecycle:
         self._communicate(turn)
 
     def handle_heartbeat(self, turn: Turn, response: messages.BrokerHeartbeatResponse) -> None:
-        """Adopts the state that the controller reports; after any error the next heartbeat goes out an interval later.
+        """Adopts the state that the controller reports; after an error, the next heartbeat follows an interval later.
 
-        STALE_BROKER_EPOCH is such an error, too. Kafka has the fixed interval since 4.1
+        This includes STALE_BROKER_EPOCH. Kafka uses the fixed interval since 4.1
         (``BrokerLifecycleManager.scheduleNextCommunicationAfterFailure``).
         """
         self._is_in_flight = False
@@ -170,7 +170,7 @@ class BrokerLifecycle:
             self._communicate(turn)
 
     def handle_failure(self, turn: Turn) -> None:
-        """No answer came; backs off exponentially up to the heartbeat interval and asks again."""
+        """Handles a request without an answer: retries after an exponential backoff, up to the heartbeat interval."""
         self._is_in_flight = False
         if not self.is_exiting:
             self._back_off(turn)

@@ -1,12 +1,12 @@
-"""A broker's end of the metadata stream: opened, lost, opened again, and folded into the image.
+"""A broker's end of the metadata stream: opens it, reopens it when lost, and replays its records into the image.
 
 States and edges::
 
     CLOSED --open--> OPENING --opened--> OPEN --lost--> BACKING_OFF --time--> OPENING --lost--> BACKING_OFF ...
 
-The driver holds the stream itself, so only what a broker decides by is kept: where the metadata log ended when the
-stream was opened last, and how long to wait before the next try. Once the broker hears of a higher controller epoch, it
-opens the stream again, at the controller of that epoch.
+The driver holds the stream itself. Kept here are only the end offset of the metadata log when the stream was last
+opened, and the backoff before the next try. When the broker learns of a higher controller epoch, it opens the stream
+again, at the controller of that epoch.
 """
 
 from typing import Final
@@ -55,7 +55,7 @@ class MetadataStream:
         )
 
     def handle_opened(self, end_offset: MetadataOffset, controller_epoch: LeaderEpoch) -> None:
-        """Takes note of where the metadata log ends, unless a controller says so whose epoch is over."""
+        """Notes the end of the metadata log, unless the controller that reports it has an old epoch."""
         self._failures = 0
         self._controller_epoch = controller_epoch
         if self._controllers.is_current(controller_epoch):
@@ -64,12 +64,12 @@ class MetadataStream:
             self._controllers.pass_over(self._source)
 
     def follow_controller(self, turn: Turn) -> None:
-        """Opens it again where the broker has heard of a controller after the one that serves it."""
+        """Reopens the stream if the broker knows a higher controller epoch than that of the stream's controller."""
         if self._reopen_at_ms is None and self._controllers.controller_epoch > self._controller_epoch:
             self.open(turn)
 
     def handle_lost(self, turn: Turn) -> None:
-        """Opens it again after a wait that doubles with each failure in a row, up to ``BACKOFF_MAX_MS``."""
+        """Reopens the stream after a backoff that doubles with each failure in a row, up to ``BACKOFF_MAX_MS``."""
         if self._source is not None:
             self._controllers.pass_over(self._source)
         backoff_ms = BACKOFF_INITIAL_MS << min(self._failures, _DOUBLINGS_MAX)
@@ -77,13 +77,13 @@ class MetadataStream:
         self._failures += 1
 
     def handle_timer(self, turn: Turn) -> None:
-        """Opens it again once the wait is over."""
+        """Reopens the stream once the backoff is over."""
         if self._reopen_at_ms is not None and self._reopen_at_ms <= turn.now_ms:
             self._reopen_at_ms = None
             self.open(turn)
 
     def replay(self, batches: tuple[records.MetadataBatch, ...]) -> None:
-        """Folds records into the image; a stream that was opened again may repeat some, which are left out."""
+        """Replays records into the image; skips records that a reopened stream repeats."""
         for batch in batches:
             for index, record in enumerate(batch.records):
                 offset = MetadataOffset(batch.base_offset + index)

@@ -25,13 +25,13 @@ class ProducerIds:
         request: messages.InitProducerIdRequest,
         broker_epoch: BrokerEpoch | None,
     ) -> None:
-        """Answers, at once or when a block has come; a broker that is not registered cannot ask for one."""
+        """Answers InitProducerId, at once or after a block has arrived; only a registered broker requests one."""
         is_needed = self._blocks.handle_request(turn, request_id, request, may_wait=broker_epoch is not None)
         if is_needed and broker_epoch is not None:
             self._ask(turn, broker_epoch)
 
     def allocate(self, turn: Turn, allocated: Allocated, broker_epoch: BrokerEpoch | None) -> None:
-        """Gives out an id, at once or when a block has come."""
+        """Allocates an id, at once or once a block has arrived."""
         is_needed = self._blocks.allocate(turn, allocated, may_wait=broker_epoch is not None)
         if is_needed and broker_epoch is not None:
             self._ask(turn, broker_epoch)
@@ -46,7 +46,7 @@ class ProducerIds:
     def handle_block(
         self, turn: Turn, response: messages.AllocateProducerIdsResponse, broker_epoch: BrokerEpoch | None
     ) -> None:
-        """Serves those who wait; an error is passed on to them as one that may be tried again."""
+        """Answers the waiting producers; an error of the controller reaches them as a retriable one."""
         if response.error is not ErrorCode.NONE or response.producer_id_len < 1:
             self.handle_failure(turn)
             return
@@ -57,6 +57,6 @@ class ProducerIds:
             self._ask(turn, broker_epoch)
 
     def handle_failure(self, turn: Turn) -> None:
-        """No block came: everyone who waits may try again."""
+        """Handles a request without an answer: the waiting producers get a retriable error."""
         self._is_in_flight = False
         self._blocks.give_up(turn)

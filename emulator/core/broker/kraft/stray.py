@@ -1,7 +1,7 @@
 """Rules that find strays among the logs at start (KIP-550; in KRaft the image is the list of all replicas).
 
-Decided once, against an image that reaches the end of the metadata log named when the stream opened: an incomplete
-image would throw live data away.
+Strays are found once, by an image that has reached the end offset named when the metadata stream opened. With an
+incomplete image, logs of live replicas would count as strays.
 """
 
 from laststand.emulator.core import inputs

@@ -16,7 +16,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: must equal the controller's.
         incarnation_id: drawn by the process at start.
         log_dirs: directory ids, sorted.
-        previous_broker_epoch: from the clean-shutdown files, read before logs are loaded; ``None`` without proof.
+        previous_broker_epoch: from the clean-shutdown files, read before logs are loaded; ``None`` if they prove none.
         properties: Kafka's properties of this node.
         switches: the rules of the era.
     """

@@ -1,8 +1,9 @@
 """Fetch requests, and those that wait for bytes (Kafka's ``DelayedFetch``).
 
 A request is answered at once if it has enough bytes, an error or a divergence; else it is parked until records arrive,
-something about a partition changes, or its wait is over. A risen high watermark wakes consumers, never followers: they
-learn of it one round later. The follower's progress is noted when its request arrives, not when it is looked at again.
+something about a partition changes, or its wait is over. A risen high watermark completes fetches of
+consumers, never of followers, which learn it with the next fetch. The leader notes a follower's progress when the
+request arrives, not when a parked request is completed.
 
 Bytes that arrive while several acks=all appends wait on the partition are answered a millisecond later, so that one
 round of fetches serves them all.
@@ -58,10 +59,10 @@ class _Parked:
 
 
 class FetchHandler:
-    """Takes fetch requests, keeps those that wait, answers them all.
+    """Receives fetch requests, parks those that have to wait, and answers all of them.
 
     Attributes:
-        timers: when parked fetches are to be answered whatever happens.
+        timers: when parked fetches are to be answered at the latest.
         quota: throttle of the followers.
     """
 
@@ -133,7 +134,7 @@ class FetchHandler:
         return results
 
     def _is_throttled(self, turn: Turn, partition: Partition, reader: Reader) -> bool:
-        """Returns whether a follower gets nothing for now: it is out of sync, and throttled (KIP-73)."""
+        """Returns whether a follower gets no records now, being out of sync and throttled (KIP-73)."""
         return (
             reader.replica_id is not None
             and reader.replica_id not in partition.committed_isr
@@ -178,7 +179,7 @@ class FetchHandler:
             self._by_partition.setdefault(asked.topic_partition, {})[parked.number] = (parked, asked)
 
     def _complete(self, turn: Turn, parked: _Parked) -> None:
-        """Reads again and answers, without touching what is known of the follower."""
+        """Reads again and answers, without an update of the follower's state."""
         del self._parked[parked.number]
         self._deadlines.cancel(parked.number)
         self._lingering.cancel(parked.number)
@@ -230,7 +231,7 @@ class FetchHandler:
                 self._complete(turn, parked)
 
     def check_role(self, turn: Turn, name: TopicPartition) -> None:
-        """The partition's role or epoch changed: answers requests that cannot be served as asked any more."""
+        """The partition's role or epoch changed: answers parked requests that can no longer be served."""
         for parked, asked in self._waiting_on(name):
             if self._is_answerable(turn, parked, asked):
                 self._complete(turn, parked)
@@ -238,8 +239,9 @@ class FetchHandler:
     def release_followers(self, turn: Turn, partition: Partition) -> None:
         """Answers the parked fetches of a partition's followers when this broker starts to lead it.
 
-        They wait for other partitions; the next fetch can bring this one along instead of half a second later. Once
-        more shortly after, for followers whose metadata comes later than the leader's.
+        These fetches wait on other partitions. Answered now, the follower can add this partition to its next fetch,
+        instead of up to half a second later. The release is repeated shortly after, for followers that get the
+        metadata later than the leader.
         """
         for broker_id in partition.followers:
             self._releases.set(broker_id, at_ms=turn.now_ms + RELEASE_AGAIN_MS)
@@ -267,7 +269,7 @@ class FetchHandler:
         return list(waiting.values()) if waiting else []
 
     def _is_answerable(self, turn: Turn, parked: _Parked, changed: messages.FetchPartition) -> bool:
-        """Returns whether there is enough to answer with; the partition that changed mostly says so alone."""
+        """Returns whether a parked fetch can be answered; the changed partition is checked first."""
         if self._turn is not turn:  # what a turn has changed it changed before the first of these questions
             self._turn = turn
             self._still_waiting.clear()

@@ -1,8 +1,8 @@
 """Produce requests under way, and their answers (Kafka's ``DelayedProduce``).
 
-acks 0 and 1 are answered in the step that appends; acks=all waits until each of its partitions has committed the batch
-or cannot any more. The number of waiting requests is bounded: past the limit the oldest times out early, and a
-time-out leaves the outcome open in any case.
+Requests with acks 0 and 1 are answered in the step that appends. A request with acks=all waits until each partition has
+committed its batch or can no longer do so. The number of waiting requests is bounded: past the limit, the oldest one
+times out early. After any timeout the batch may still commit.
 """
 
 import heapq
@@ -38,7 +38,7 @@ WAITING_MAX: Final = 10_000
 
 
 class VerifyTransaction(Protocol):
-    """Asks the coordinator of a transaction about partitions; ``done`` hears which are refused, now or later."""
+    """Asks a transaction's coordinator about partitions; calls ``done`` with the refused ones, now or later."""
 
     def __call__(
         self,
@@ -52,7 +52,7 @@ class VerifyTransaction(Protocol):
 
 
 class _Operation:
-    """A request: which partition took each batch, what became of it (its error once known), and how many are open."""
+    """A produce request: the partition and outcome of each batch, and the number of outcomes still open."""
 
     __slots__ = (
         "appended",
@@ -82,12 +82,12 @@ class _Operation:
         self.is_late = False
 
     def cause_of(self, asked: messages.ProducePartition) -> CauseId:
-        """Returns the cause of what follows of a batch."""
+        """Returns the cause id of the effects and events that a batch leads to."""
         return asked.cause_id or self.cause_id
 
 
 class ProduceHandler:
-    """Takes produce requests, keeps those that wait, answers them all.
+    """Receives produce requests, keeps those that have to wait, and answers all of them.
 
     A batch that is meant for another topic of the same name is refused before anything else is checked, and the
     answer names no leader (``KafkaApis.handleProduceRequest``): epochs of different topics do not compare. ``verify``
@@ -114,13 +114,13 @@ class ProduceHandler:
         return len(self._by_partition.get(name, ()))
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: messages.ProduceRequest) -> None:
-        """Appends what may be appended, once its transaction is verified, and answers or waits."""
+        """Appends batches, once their transaction is verified, and answers or waits."""
         operation = _Operation(next(self._numbers), request_id, request, turn.cause_id)
         if request.transactional_id is None or not self._begin_verification(turn, operation, request.transactional_id):
             self.append_verified(turn, operation)
 
     def _begin_verification(self, turn: Turn, operation: _Operation, transactional_id: str) -> bool:
-        """Asks the coordinator about a transaction that has no records yet in some of the partitions (KIP-890)."""
+        """Starts to verify a transaction that has no records yet in some of the partitions (KIP-890)."""
         if self._verify is None:
             return False
         request = operation.request
@@ -162,7 +162,7 @@ class ProduceHandler:
         return True
 
     def append_verified(self, turn: Turn, operation: _Operation) -> None:
-        """Appends the batches whose transaction needs no verification any more, and answers or waits."""
+        """Appends the batches whose transaction is verified or needs no verification, and answers or waits."""
         request = operation.request
         waits: list[tuple[int, Offset]] = []
         # The bytes that came along are found by partition, so each may be named once.
@@ -222,7 +222,7 @@ class ProduceHandler:
             heapq.heappush(self._by_partition.setdefault(name, []), (required_offset, operation.number, index))
 
     def check(self, turn: Turn, name: TopicPartition) -> None:
-        """Looks again at what waits for a partition whose high watermark, ISR or role changed."""
+        """Checks the requests that wait for a partition whose high watermark, ISR or role changed."""
         waiting = self._by_partition.get(name)
         if waiting is None:
             return
@@ -249,7 +249,7 @@ class ProduceHandler:
             self._answer(turn, operation)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Answers what has waited for too long."""
+        """Answers the requests that have timed out."""
         for number in self.timers.pop_due(now_ms=turn.now_ms):
             self._time_out(turn, number)
 

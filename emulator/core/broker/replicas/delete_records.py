@@ -21,7 +21,7 @@ WAITING_MAX: Final = 1000
 
 
 def delete_records(turn: Turn, partition: Partition, offset: Offset | None) -> Offset | ErrorCode:
-    """Raises the leader's log start to ``offset`` (``None``: the high watermark); returns the target, or why not.
+    """Raises the leader's log start to ``offset`` (``None``: the high watermark); returns the target or an error.
 
     A target below the log start changes nothing and is no error.
     """
@@ -50,7 +50,7 @@ class _Operation:
 
 
 class DeleteRecordsHandler:
-    """Takes requests, keeps those that wait, answers them all.
+    """Receives DeleteRecords requests, keeps those that have to wait, and answers all of them.
 
     Attributes:
         timers: when each request times out.
@@ -83,12 +83,12 @@ class DeleteRecordsHandler:
         self.timers.set(number, at_ms=turn.now_ms + request.timeout_ms)
 
     def check(self, turn: Turn) -> None:
-        """Looks again at everything that waits: a log start or a role changed."""
+        """Checks all waiting requests, as a log start or a role changed."""
         for number in [number for number, operation in self._waiting.items() if self._settle(operation)]:
             self._finish(turn, number)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Answers what has waited for too long."""
+        """Answers the requests that have timed out."""
         for number in self.timers.pop_due(now_ms=turn.now_ms):
             self._finish(turn, number)
 

@@ -1,7 +1,7 @@
 """The leader epoch cache: where each leader epoch started in one log (KIP-101, ``LeaderEpochFileCache``).
 
-Entries rise strictly in both epoch and start offset. An entry may have no records: a leader enters its epoch when it is
-elected, so that followers of a later leader can find where to cut (Kafka's ``LeaderEpochFileCache``).
+Entries rise strictly in both epoch and start offset. An epoch with an entry may have no records: a leader adds its
+epoch when elected, so that followers of a later leader can find their truncation offset.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
 class LeaderEpochCache:
-    """Entries of one log. Methods that change it return whether they did, so that the checkpoint can be rewritten."""
+    """Epoch entries of one log. Methods that may change them return whether the checkpoint has to be rewritten."""
 
     __slots__ = ("_entries", "latest_epoch")
 
@@ -26,7 +26,7 @@ class LeaderEpochCache:
         return tuple(self._entries)
 
     def assign(self, leader_epoch: LeaderEpoch, start_offset: Offset) -> bool:
-        """Notes that ``leader_epoch`` starts at ``start_offset``; entries that contradict it go."""
+        """Adds that ``leader_epoch`` starts at ``start_offset``; removes entries that contradict it."""
         entries = self._entries
         if entries and entries[-1].leader_epoch == leader_epoch and start_offset >= entries[-1].start_offset:
             return False
@@ -49,7 +49,7 @@ class LeaderEpochCache:
         return self._replace([EpochEntry(below[-1].leader_epoch, start_offset), *self._entries[len(below) :]])
 
     def drop_below(self, start_offset: Offset) -> bool:
-        """Drops entries that end at or below ``start_offset``, but the last one of them."""
+        """Drops entries that end at or below ``start_offset``, except the last of them."""
         below = sum(entry.start_offset < start_offset for entry in self._entries)
         return self._replace(self._entries[max(0, below - 1) :])
 
@@ -77,8 +77,9 @@ class LeaderEpochCache:
     def floor_epoch_end(self, leader_epoch: LeaderEpoch, *, log_end_offset: Offset) -> EpochEndOffset | None:
         """Returns the largest epoch of this cache that is not above ``leader_epoch``, and its end.
 
-        Where all are above, that is ``leader_epoch`` itself, ending where the first of them starts: a follower has
-        nothing of it, and must cut everything (``LeaderEpochFileCache.endOffsetFor``). ``None`` for an empty cache.
+        If all epochs are above ``leader_epoch``, returns ``leader_epoch`` itself, which ends where the first entry
+        starts: a follower without records of that epoch truncates its whole log
+        (``LeaderEpochFileCache.endOffsetFor``). ``None`` for an empty cache.
         """
         end = log_end_offset
         for entry in reversed(self._entries):

@@ -1,7 +1,7 @@
 """One partition's answer to a fetch, for followers and consumers (``Partition.readRecords``).
 
-The checks come in Kafka's order; divergence is found before an offset beyond the log's end is. What a follower's fetch
-teaches the leader is applied by the caller after the read, so the high watermark in the answer is the one from before
+The checks come in Kafka's order: divergence is checked before an offset beyond the log end. The caller updates the
+follower's state after the read, so the response has the high watermark from before the update
 (Kafka's ``ReplicaManager.fetchMessages``).
 """
 
@@ -20,9 +20,8 @@ from laststand.emulator.core.types import BrokerEpoch, BrokerId, IsolationLevel,
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
     """The sender of a fetch: a replica with its broker epoch, or a consumer (``replica_id`` is ``None``).
 
-    ``isolation_level`` is a consumer's.
-
-    ``client_rack`` is a consumer's; ``None`` where it is too old to say, and then only a leader serves it (KIP-392).
+    ``isolation_level`` and ``client_rack`` are set for consumers only. A consumer without ``client_rack`` is older than
+    KIP-392, and only the leader serves it.
     """
 
     replica_id: BrokerId | None
@@ -38,13 +37,13 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadFailed(msgspec.Struct, frozen=True):
-    """The partition cannot be read there or by that reader."""
+    """The partition cannot be read on this broker, or not by this reader."""
 
     error: ErrorCode
 
 
 class Diverging(msgspec.Struct, frozen=True):
-    """The follower's log has records that this one has not; nothing is read."""
+    """The follower's log has records that this log lacks; nothing is read."""
 
     partition: Partition
     end: EpochEndOffset
@@ -68,7 +67,7 @@ ReadResult: TypeAlias = ReadFailed | Diverging | Redirected | Read
 
 
 def find_readable(hosted: HostedPartitions, asked: messages.FetchPartition, reader: Reader) -> Partition | ErrorCode:
-    """Returns the partition if that reader may fetch it here, or why not; offsets are not looked at."""
+    """Returns the partition if the reader may fetch it here, else the error; does not check offsets."""
     if asked.topic_id is not None and asked.topic_id not in hosted.image.topic_names:
         return ErrorCode.UNKNOWN_TOPIC_ID
     partition = hosted.find(asked.topic_partition)
@@ -116,11 +115,12 @@ def read_partition(
     """Reads one partition for one reader.
 
     Args:
-        hosted: where it is looked for.
-        asked: what is asked.
-        reader: who asks.
-        bytes_left: of the response's limit.
-        bytes_read: from earlier partitions of the request; the first batch of all is returned whole (KIP-74).
+        hosted: the broker's partitions.
+        asked: the partition and the position to read.
+        reader: the sender of the fetch.
+        bytes_left: bytes left of the response's limit.
+        bytes_read: bytes read from earlier partitions of the request; if 0, the first batch is returned whole
+            (KIP-74).
     """
     partition = find_readable(hosted, asked, reader)
     if not isinstance(partition, Partition):

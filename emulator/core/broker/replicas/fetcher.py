@@ -5,10 +5,10 @@ A followed partition is in one of these states::
     FETCHING --out of range--> ASKING_END --leader is shorter--> FETCHING
         ^                          \--leader is longer--> ASKING_START --> FETCHING
         \--- LOOKING_UP_EPOCH (rule kip101 only)
-    any --error that retrying does not mend--> FAILED, until the leader epoch rises
+    any --error that is not retriable--> FAILED, until the leader epoch rises
 
-The fetch offset always is the log end offset. A response counts only for a partition whose log still ends where the
-request asked, under the leader epoch that the request named (KAFKA-18991).
+The fetch offset is always the log end offset. A partition's data in a response is used only if the log still ends at
+the request's fetch offset, and the leader epoch is still the request's (KAFKA-18991).
 """
 
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ class FollowedPartition:
 
 
 class LeaderLink:
-    """A follower's exchange with one leader."""
+    """The state of a follower's requests to one leader."""
 
     __slots__ = ("failures", "followed", "is_in_flight", "retry_at_ms")
 
@@ -156,7 +156,7 @@ class FetcherPool:
             self._due[leader] = None
 
     def send_due(self, turn: Turn, broker_epoch: BrokerEpoch | None) -> None:
-        """Sends whatever may be sent now, to leaders where something changed during this step."""
+        """Sends the requests that may be sent now, to leaders whose partitions changed during this step."""
         if not self._due:
             return
         due, self._due = self._due, {}
@@ -255,7 +255,7 @@ class FetcherPool:
         leader: BrokerId,
         request: messages.FetchRequest | messages.ListOffsetsRequest | messages.OffsetForLeaderEpochRequest,
     ) -> None:
-        """No answer came: the leader is left alone for a while."""
+        """Handles a request without an answer: the leader gets no request until a backoff is over."""
         link = self._links[leader]
         if isinstance(request, messages.FetchRequest):
             link.is_in_flight = False
@@ -271,7 +271,7 @@ class FetcherPool:
     def handle_fetch(
         self, turn: Turn, leader: BrokerId, request: messages.FetchRequest, response: messages.FetchResponse
     ) -> None:
-        """Applies what a leader answered, partition by partition, and goes on."""
+        """Applies a leader's fetch response, partition by partition, and sends what follows."""
         link = self._links[leader]
         link.is_in_flight = False
         self._due[leader] = None
@@ -310,7 +310,7 @@ class FetcherPool:
                 self._handle_error(turn, followed, answer.error)
 
     def _handle_error(self, turn: Turn, followed: FollowedPartition, error: ErrorCode) -> None:
-        """FENCED_LEADER_EPOCH under the epoch at hand waits for newer metadata; other errors pass by themselves."""
+        """After FENCED_LEADER_EPOCH for the current epoch, waits for newer metadata; retries after other errors."""
         if error is ErrorCode.FENCED_LEADER_EPOCH:
             followed.state = FollowState.FAILED
             return

@@ -1,7 +1,7 @@
 """Decides which fetched batches a follower may append (Kafka's ``AbstractFetcherThread``).
 
-Batches keep their offsets and epochs. A gap above the log's end is accepted, as compaction makes them; so a follower
-cannot notice a hole.
+Batches keep their offsets and epochs. A gap above the log end is accepted, because compaction
+leaves gaps; therefore a follower cannot notice missing records.
 """
 
 from typing import TypeAlias
@@ -14,13 +14,13 @@ from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
 class AppendPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The batches fit; ``restart_at`` says where an empty log starts again first."""
+    """The batches can be appended; an empty log is first restarted at ``restart_at``, if given."""
 
     restart_at: Offset | None = None
 
 
 class AppendProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """The batches do not fit: the first one that does not starts at ``base_offset``."""
+    """The batches cannot be appended; ``base_offset`` is that of the first batch that does not fit."""
 
     base_offset: Offset
 
@@ -33,9 +33,9 @@ _FITS = AppendPlan()
 def batches_to_append(
     batches: tuple[BatchDescriptor, ...], *, request_leader_epoch: LeaderEpoch
 ) -> tuple[BatchDescriptor, ...]:
-    """Returns the batches up to the first of an epoch above the one that the request named (KAFKA-18723).
+    """Returns the batches before the first whose epoch is above the request's leader epoch (KAFKA-18723).
 
-    The responder may have become leader of a later epoch between reading and sending.
+    The leader may have been elected for a later epoch between the read and the response.
     """
     for index, batch in enumerate(batches):
         if batch.leader_epoch > request_leader_epoch:
@@ -46,7 +46,8 @@ def batches_to_append(
 def plan_append(log: ReplicaLog, batches: tuple[BatchDescriptor, ...]) -> AppendDecision:
     """Checks that offsets rise and begin at or above the log's end.
 
-    A batch below that is taken only by an empty log whose start it spans: the log then starts at the batch's base.
+    A batch below the log end is accepted only by an empty log, if the batch contains the log start offset: the log
+    is then restarted at the batch's base offset.
     """
     first = batches[0]
     restart_at = None

@@ -1,7 +1,7 @@
 """The leader's view of one follower, learned from its fetches alone (Kafka's ``Replica``).
 
-A follower is caught up when it holds all that the leader has, or held at some moment of the last
-``replica.lag.time.max.ms`` all that the leader had then.
+A follower is caught up if its log reaches the leader's log end offset, or reached the leader's log end offset of the
+time at some moment of the last ``replica.lag.time.max.ms``.
 """
 
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
@@ -12,9 +12,9 @@ class FollowerState:
 
     Attributes:
         log_end_offset: where it last fetched from; ``None`` while unknown.
-        log_start_offset: its own, as it last said.
-        last_caught_up_ms: latest time at which it is known to have had everything; 0 means never.
-        broker_epoch: that of the incarnation that fetched last; ``None`` if it said none.
+        log_start_offset: the follower's log start offset, by its last fetch.
+        last_caught_up_ms: latest time at which its log is known to have reached the leader's log end; 0 means never.
+        broker_epoch: broker epoch in the last fetch; ``None`` if the fetch carried none.
         learned_in_epoch: leader epoch in which ``log_end_offset`` was learned.
     """
 
@@ -40,7 +40,7 @@ class FollowerState:
         self._last_fetch_ms = 0
 
     def forget(self, *, last_caught_up_ms: int) -> None:
-        """Starts again under a leader that was not leader just before."""
+        """Resets the state for a leader that did not lead in the previous epoch."""
         self.log_end_offset = self.log_start_offset = None
         self.broker_epoch = None
         self.learned_in_epoch = None
@@ -49,7 +49,7 @@ class FollowerState:
         self._last_fetch_ms = 0
 
     def restart_lag_clock(self, *, last_caught_up_ms: int, leader_end_offset: Offset) -> None:
-        """Keeps offsets but not times: the leader goes on with the next epoch."""
+        """Keeps offsets but resets times, as the same leader continues in the next epoch."""
         self.last_caught_up_ms = self._last_fetch_ms = last_caught_up_ms
         self._last_fetch_leader_end_offset = leader_end_offset
 
@@ -63,7 +63,7 @@ class FollowerState:
         broker_epoch: BrokerEpoch | None,
         now_ms: int,
     ) -> None:
-        """Takes note of an accepted fetch; ``leader_end_offset`` is the leader's from before the read."""
+        """Records an accepted fetch; ``leader_end_offset`` is the leader's log end offset before the read."""
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif fetch_offset >= self._last_fetch_leader_end_offset:
@@ -76,5 +76,5 @@ class FollowerState:
         self._last_fetch_ms = now_ms
 
     def is_caught_up(self, *, log_end_offset: Offset, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Returns whether it holds everything, or did so less than the lag time ago. An idle partition never lags."""
+        """Returns whether the follower is caught up. In a partition without appends, no follower falls behind."""
         return self.log_end_offset == log_end_offset or now_ms - self.last_caught_up_ms <= lag_time_max_ms

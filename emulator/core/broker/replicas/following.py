@@ -1,7 +1,7 @@
 """Applies a leader's answer to a follower: batches, high watermark, log start (Kafka's ``ReplicaFetcherThread``).
 
-The fetcher decides whether an answer still counts; here it is applied. Nothing of it depends on what else the leader
-knows, so a follower may lag in each of the three on its own.
+The fetcher decides whether a response is still current; here it is applied. The three are independent of each other, so
+a follower may lag in each of them separately.
 """
 
 from laststand.emulator.core import events
@@ -17,9 +17,9 @@ from laststand.emulator.core.types import LeaderEpoch, Offset
 def append_as_follower(
     turn: Turn, partition: Partition, batches: tuple[BatchDescriptor, ...], *, request_leader_epoch: LeaderEpoch
 ) -> AppendProblem | None:
-    """Appends fetched batches as they are; returns what is wrong with their offsets, and appends none then.
+    """Appends fetched batches unchanged; if their offsets do not fit, appends none and returns the problem.
 
-    Batches of an epoch above the one that the fetch was made under are left out.
+    Batches whose epoch is above the leader epoch of the fetch are left out.
     """
     fitting = batches_to_append(batches, request_leader_epoch=request_leader_epoch)
     if not fitting:
@@ -62,7 +62,7 @@ def follow_high_watermark(turn: Turn, partition: Partition, leader_high_watermar
 
 
 def follow_log_start(turn: Turn, partition: Partition, leader_log_start_offset: Offset) -> bool:
-    """Raises the log start to the leader's; false where that lies above this high watermark, which is an error."""
+    """Raises the log start to the leader's; returns false if it is above the own high watermark, an error."""
     log = partition.log
     if leader_log_start_offset <= log.log_start_offset:
         return True

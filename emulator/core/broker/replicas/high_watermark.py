@@ -1,7 +1,7 @@
 """The high watermark rule, as pure functions (Kafka's ``Partition.maybeIncrementLeaderHW``).
 
-A leader commits what every member of the maximal ISR holds, and nothing at all while the *committed* ISR is smaller
-than min ISR: one rule looks at each of the two sets, and mixing them up loses data.
+A leader commits records that every member of the maximal ISR holds, and commits nothing while the *committed* ISR is
+smaller than min ISR. Each of the two conditions is about its own set; to confuse the sets loses data.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def advance_high_watermark(
     Args:
         high_watermark: the current one.
         log_end_offset: the leader's.
-        waited_for: log end offsets of the maximal ISR's other members and of joiners; ``None`` where unknown.
+        waited_for: log end offsets of the maximal ISR's other members and of joining replicas; ``None`` if unknown.
         committed_isr_size: members that the controller is known to have accepted, the leader included.
         required_isr_size: the effective min ISR; 0 where the switch ``hw_requires_min_isr`` is off (S14).
     """
@@ -75,5 +75,5 @@ def advance_high_watermark(
 def follower_high_watermark(
     *, leader_high_watermark: Offset, log_start_offset: Offset, log_end_offset: Offset
 ) -> Offset:
-    """Returns a follower's high watermark after a fetch; it may go back, as a new leader may know of less."""
+    """Returns a follower's high watermark after a fetch; it may go back, as a new leader's may be lower."""
     return min(max(leader_high_watermark, log_start_offset), log_end_offset)

@@ -1,8 +1,8 @@
-"""The partitions that this broker hosts, beside the metadata that says which exist.
+"""The partitions that this broker hosts, and the metadata image that lists all partitions.
 
-Requests name partitions; ``find`` distinguishes one that does not exist from one hosted elsewhere. It is the gate of
-KIP-704 too: FETCH, PRODUCE, LIST_OFFSETS, DELETE_RECORDS and OFFSET_FOR_LEADER_EPOCH all come through here, and find
-no partition whose leader recovers, on the leader or on a follower.
+``find`` looks up a requested partition, and distinguishes a partition that does not exist from one hosted elsewhere. It
+also implements the gate of KIP-704: FETCH, PRODUCE, LIST_OFFSETS, DELETE_RECORDS and OFFSET_FOR_LEADER_EPOCH use
+``find``, which returns an error while the partition's leader recovers, on the leader and on followers.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from laststand.emulator.core.types import TopicId, TopicPartition
 class HostedPartitions:
     """Partitions by name, and the image that they came from.
 
-    ``is_serving`` is false until the broker has been unfenced once: before that it answers as if it led nothing.
-    ``out_of_reach`` are assigned partitions whose logs may lie in a directory that failed, with their topic ids.
+    ``is_serving`` is false until the broker has been unfenced once: before that it answers as if it led no partition.
+    ``out_of_reach`` has the assigned partitions, with topic ids, whose logs may lie in a failed directory.
     """
 
     def __init__(self, image: MetadataImage) -> None:
@@ -41,7 +41,7 @@ class HostedPartitions:
         self._partitions[partition.name] = partition
 
     def remove(self, name: TopicPartition) -> Partition | None:
-        """Hosts it no more; returns it if it was."""
+        """Removes a partition; returns it if it was hosted."""
         return self._partitions.pop(name, None)
 
     def find(self, name: TopicPartition) -> Partition | ErrorCode:
@@ -57,7 +57,7 @@ class HostedPartitions:
         return ErrorCode.KAFKA_STORAGE_ERROR if is_lost else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def topic_id_of(self, name: TopicPartition) -> TopicId | None:
-        """Returns the id of the topic that has this name here: of the log, if there is one, else by the metadata."""
+        """Returns the topic id of a partition: its log's id if it is hosted here, else the id in the metadata."""
         partition = self._partitions.get(name)
         return self.image.topics.get(name.topic) if partition is None else partition.log.topic_id
 
@@ -70,7 +70,7 @@ class HostedPartitions:
 
 
 def check_leader_epoch(partition: Partition, current_leader_epoch: int | None) -> ErrorCode:
-    """Compares the epoch that a request was made under with the local one, on leaders and followers (KIP-320)."""
+    """Compares a request's leader epoch with the local one, on leaders and followers (KIP-320)."""
     if current_leader_epoch is None or current_leader_epoch == partition.leader_epoch:
         return ErrorCode.NONE
     if current_leader_epoch < partition.leader_epoch:

@@ -1,7 +1,7 @@
-"""Requests that this broker sent and awaits: one correlation id each, and which peers answer.
+"""Requests that this broker has sent and that are unanswered, by correlation id; and which peers answer.
 
-Whoever sends keeps no copy: the request comes back with its answer or its failure, so that an answer can be judged by
-what was asked (a fetch response counts only for the offsets and epochs of its request).
+Senders keep no copy of a request: it is handed back with its response or failure, so that a response can be compared
+with its request (a fetch response is used only for the offsets and epochs of its request).
 """
 
 import msgspec
@@ -20,7 +20,7 @@ class SentRequest(msgspec.Struct, frozen=True):
 
 
 class InFlightRequests:
-    """All requests under way. Their number is bounded by the senders: each kind is one in flight per peer."""
+    """All requests in flight. Senders bound their number: one request of each kind per peer."""
 
     def __init__(self) -> None:
         self._sent: dict[CorrelationId, SentRequest] = {}

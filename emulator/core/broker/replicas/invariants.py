@@ -1,7 +1,7 @@
-"""Named predicates on a hosted partition that must hold after every step; each raises with the values.
+"""Named predicates on a hosted partition that must hold after every step; a violation raises with the values.
 
-Names start with the id. Tests and the simulator call them after each step. The oracle computes the same properties from
-the event log, by other code.
+Function names start with the predicate's id. Tests and the simulator call the predicates after each step. The oracle
+checks the same properties on the event log, with separate code.
 """
 
 from itertools import pairwise
@@ -37,7 +37,7 @@ def partition_mark(partition: Partition) -> PartitionMark:
 
 
 def check_d8_epoch_cache(partition: Partition) -> None:
-    """D8: epochs and their start offsets rise and lie in the log; a leader's own epoch is the last of them.
+    """D8: cached epochs and their start offsets rise, up to the log end; a leader's own epoch is the last.
 
     Raises:
         InvariantError: it does not hold.
@@ -65,9 +65,9 @@ def check_d9_bounds(partition: Partition) -> None:
 
 
 def check_h5_isr_state(partition: Partition) -> None:
-    """H5: a leader is in its ISR and knows the other replicas; a follower has none of that. M1: an ISR is of replicas.
+    """H5: a leader is in its ISR and tracks the other replicas; a follower has neither. M1: ISR members are replicas.
 
-    A controller with ZooKeeper names the new replicas first and takes the old ones out of the ISR then.
+    A ZooKeeper controller first sends the new replicas, and afterwards removes the old ones from the ISR.
 
     Raises:
         InvariantError: it does not hold.
@@ -86,7 +86,7 @@ def check_h5_isr_state(partition: Partition) -> None:
 
 
 def check_m7_recovering(partition: Partition) -> None:
-    """M7: a leader that recovers is alone in every ISR that the controller may have by now (KIP-704).
+    """M7: a recovering leader is the only member of each ISR that the controller may have committed (KIP-704).
 
     Raises:
         InvariantError: it does not hold.
@@ -99,7 +99,7 @@ def check_hosted_partition(partition: Partition) -> None:
     """Checks everything that must hold of one partition on one broker.
 
     Raises:
-        InvariantError: something does not.
+        InvariantError: one of them does not hold.
     """
     check_d8_epoch_cache(partition)
     check_d9_bounds(partition)
@@ -108,12 +108,13 @@ def check_hosted_partition(partition: Partition) -> None:
 
 
 def check_progress(partition: Partition, before: PartitionMark) -> None:
-    """H3, M9: within an incarnation epochs never go back, nor the high watermark within a leadership.
+    """H3, M9: epochs never go back in an incarnation, nor does the high watermark in a leadership.
 
-    Only a leader that recovers may cut below it: what it cuts was bad on its disk, and was served to no client.
+    Only a recovering leader may truncate below the high watermark: it removes records that were corrupt on its disk
+    and that it served to no client.
 
     Raises:
-        InvariantError: one did.
+        InvariantError: one of them went back.
     """
     if partition.leader_epoch < before.leader_epoch or partition.partition_epoch < before.partition_epoch:
         epochs = (partition.leader_epoch, partition.partition_epoch)

@@ -44,7 +44,7 @@ class PendingExpand(msgspec.Struct, frozen=True):
 
 
 class PendingShrink(msgspec.Struct, frozen=True):
-    """``leaving`` were proposed to be dropped."""
+    """``leaving`` was proposed for removal."""
 
     committed: tuple[BrokerId, ...]
     leaving: frozenset[BrokerId]
@@ -77,7 +77,7 @@ def committed_isr(state: IsrState) -> tuple[BrokerId, ...]:
 
 
 def proposed_isr(state: IsrState) -> tuple[BrokerId, ...]:
-    """Returns the ISR that was asked for; the committed one where nothing was."""
+    """Returns the proposed ISR; the committed one if none is proposed."""
     match state:
         case Committed(isr) | PendingRecovery(isr):
             return isr
@@ -105,7 +105,7 @@ def is_isr_eligible(
 ) -> bool:
     """Returns whether a replica may join: active, and its last fetch came from the registered incarnation.
 
-    A fetch that named no epoch passes for any registered incarnation.
+    A fetch without a broker epoch counts for any registered incarnation.
     """
     registration = registrations.get(broker_id)
     if registration is None or not registration.is_active:
@@ -123,8 +123,8 @@ def can_expand(
 ) -> bool:
     """Returns whether a follower that just fetched may be proposed as a member (Kafka's ``Partition.maybeExpandIsr``).
 
-    The epoch start keeps out a replica that holds only data of older epochs; the high watermark may lie below it
-    (KAFKA-7128). Being caught up by time is not asked for.
+    The follower's log has to reach the start of the leader's epoch, because the high watermark may be lower
+    (KAFKA-7128). There is no condition on the lag time.
     """
     if not isinstance(state, Committed) or follower.broker_id in state.isr or follower.log_end_offset is None:
         return False

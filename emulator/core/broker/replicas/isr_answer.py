@@ -1,8 +1,8 @@
 """The leader's reaction to an answer of AlterPartition (Kafka's ``AlterPartitionManager``, ``Partition``).
 
-Only where the controller asserts that it did nothing does the old ISR hold again. Where it may have acted, perhaps by
-another process or for an earlier try, the change stays pending until metadata settles it: the larger ISR is
-safe either way.
+The leader returns to the old ISR only if the answer proves that the controller changed nothing. If the change may have
+been committed, perhaps by another controller process or for an earlier try, it stays pending until metadata settles
+it: the larger ISR is safe in both cases.
 """
 
 from typing import Final
@@ -28,9 +28,9 @@ _LEAVES_OPEN: Final = frozenset(
 def judge_answer(
     result: messages.AlterPartitionResult, *, leader_epoch: LeaderEpoch, partition_epoch: PartitionEpoch
 ) -> IsrAnswer:
-    """Judges the answer to a change that is under way, by the leader's own epochs.
+    """Interprets the answer to a pending change, by the leader's own epochs.
 
-    A success of another leader epoch, or of an older partition epoch, proves nothing.
+    A successful answer with another leader epoch or an older partition epoch proves nothing.
     """
     if result.error in _REVERTS:
         return IsrAnswer.REVERTED

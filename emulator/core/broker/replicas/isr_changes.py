@@ -1,7 +1,7 @@
 """The life of an ISR change: proposed by the leader, answered by the controller (Kafka's ``Partition``, KIP-497).
 
-A change begins where a follower caught up, members lag, or a recovery is over. It is noted in the turn, from where it
-goes to the queue of ``alter_partition_sender``; until its answer the partition counts on the pending state. The answer
+A change begins when a follower has caught up, members lag, or a recovery is over. The turn collects the proposal, and
+``alter_partition_sender`` queues it; until the answer, the partition is in the pending state. The answer
 commits it, reverts it, or leaves it pending until metadata settles it; then the identical change may go out again.
 ``isr`` holds the states and decisions, ``isr_answer`` what an answer means, ``Partition`` what a leader makes of both.
 """
@@ -81,7 +81,7 @@ def _propose(turn: Turn, partition: Partition, state: PendingState) -> None:
 def handle_answer(
     turn: Turn, partition: Partition, proposal: IsrProposal, result: messages.AlterPartitionResult
 ) -> None:
-    """Settles a change, or leaves it pending until metadata does; may propose the same again."""
+    """Commits or reverts a change, or leaves it pending until metadata settles it; may propose it again."""
     answer = IsrAnswer.IGNORED
     if partition.isr_state is proposal.state:
         answer = judge_answer(result, leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch)

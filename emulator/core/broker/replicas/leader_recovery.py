@@ -1,16 +1,16 @@
 r"""The recovery step of a leader that was elected uncleanly (KIP-704).
 
-One per partition that this broker leads while metadata says RECOVERING, and per leader epoch::
+There is one recovery step per leader epoch of a partition that this broker leads and metadata calls RECOVERING::
 
     SCANNING --log read through, and the least duration over--> ENDING --open transactions ended-->
         MENDING --what a coordinator's log needs is appended--> REPORTING --answer or metadata says RECOVERED--> (gone)
     another leader epoch, another leader, the partition gone: (gone)
 
-SCANNING reads the log from its recovery point on and rebuilds what is known of producers; a bad batch ends the log.
-ENDING ends the transactions that are still open then: the end of one may have been lost with the records that the
-election lost, and its coordinator, which wrote that end, writes it no more (KAFKA-20716).
-MENDING is for the logs of coordinators, which is read once more for that. What either appends is in the log before
-RECOVERED is proposed, so that whoever leads next has it, or begins again; it commits as all records do.
+SCANNING reads the log from its recovery point on and rebuilds producer state; the log is truncated at a bad batch.
+ENDING ends the transactions that are still open then: the election may have lost a transaction's marker, and the
+coordinator, which has written the marker, does not write it again (KAFKA-20716).
+MENDING is for coordinators' logs only, and reads the log again. Both append their records before RECOVERED is proposed,
+so that the next leader has these records or starts a recovery of its own; they commit like all records.
 REPORTING proposes the ISR of one with RECOVERED, and again after each refusal: an answer may be lost with the
 controller that gave it, or the queue may hold an older change. No request is served before the controller has committed
 it. A process that dies meanwhile finds RECOVERING in the metadata and begins again. Kafka has none of this: there the
@@ -37,22 +37,22 @@ RETRY_MS: Final = 100
 
 
 class Mender(Protocol):
-    """Records for a log that may have lost some, so that coordinators, and who waits for them, can go on."""
+    """Supplies records for a log that may have lost some, so that coordinators and their clients can continue."""
 
     encode: EncodeRecords
 
     def find_ends(
         self, turn: Turn, partition: Partition, done: Callable[[Turn, Sequence[TransactionEnded]], None]
     ) -> None:
-        """Has ``done`` hear, now or later, how the transactions are to be ended that are open in a log."""
+        """Finds the ends for the transactions that are open in a log; calls ``done`` with them, now or later."""
 
     def needs_records(self, name: TopicPartition) -> bool:
-        """Returns whether ``missing`` has something to say of a partition."""
+        """Returns whether ``missing`` may have records for a partition."""
 
     def missing(
         self, name: TopicPartition, records: Sequence[LoadedRecord], *, now_ms: int
     ) -> Sequence[CoordinatorRecord]:
-        """Returns the records, of one batch each, that the log of a coordinator needs."""
+        """Returns the records that a coordinator's log needs; each becomes a batch of its own."""
 
 
 class _Stage(Enum):
@@ -90,7 +90,7 @@ class LeaderRecovery:
         self.timers: TimerQueue[TopicPartition] = TimerQueue()
 
     def check(self, turn: Turn, name: TopicPartition) -> None:
-        """Starts, goes on with, or forgets a step, after a partition's role, epochs or ISR changed."""
+        """Starts, continues or drops a step, after a partition's role, epochs or ISR changed."""
         partition = self._hosted.get(name)
         step = self._steps.get(name)
         if partition is None or not partition.is_leader or not partition.is_recovering:
@@ -124,7 +124,7 @@ class LeaderRecovery:
         )
 
     def handle_recovered(self, turn: Turn, found: inputs.LogRecovered) -> None:
-        """Takes the result of reading the log, unless it is of an earlier epoch or the log is led no more."""
+        """Handles the result of the log scan, unless it belongs to an earlier epoch or the leadership is lost."""
         step = self._steps.get(found.partition)
         if step is None or step.leader_epoch != found.leader_epoch or step.found is not None:
             return
@@ -191,7 +191,7 @@ class LeaderRecovery:
         turn.write(effects.ReadRecords(partition=name, leader_epoch=step.leader_epoch, span=span))
 
     def handle_read(self, turn: Turn, read: inputs.RecordsRead) -> None:
-        """Takes the records of a coordinator's log, unless they were read for something else."""
+        """Handles the records of a coordinator's log, if they were read for a recovery step."""
         step = self._steps.get(read.partition)
         if (
             step is not None

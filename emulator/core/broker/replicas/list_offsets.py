@@ -1,7 +1,7 @@
 """ListOffsets: where a log starts, ends, or held a timestamp (``Partition.fetchOffsetForTimestamp``).
 
-A client gets no offset at or above a new leader's high watermark until that has reached the start of the leader's
-epoch: before, offsets could seem to go back (KIP-207). Replicas see everything.
+A client gets no offset at or above a new leader's high watermark until the high watermark has reached the start of the
+leader's epoch: otherwise offsets could seem to go back (KIP-207). Replicas get all offsets.
 """
 
 from enum import Enum
@@ -54,9 +54,9 @@ def _end_offset(log: ReplicaLog, asker: Asker) -> Offset:
 
 
 def list_offset(partition: Partition, asked: messages.ListOffsetsPosition, asker: Asker) -> messages.ListOffsetsResult:
-    """Answers one position; only the leader knows, but for a debugger.
+    """Answers one position; only the leader answers, except to a debugging replica.
 
-    A timestamp above all others gives no offset and no error.
+    A timestamp above those of all records gives no offset and no error.
     """
     error = check_leader_epoch(partition, asked.current_leader_epoch)
     if error is ErrorCode.NONE and not partition.is_leader and asker is not Asker.DEBUGGER:
@@ -95,6 +95,6 @@ def list_offset(partition: Partition, asked: messages.ListOffsetsPosition, asker
 
 
 def _epoch_at_start(log: ReplicaLog) -> LeaderEpoch | None:
-    """Returns the epoch at the log start, also of a log without records (``LeaderEpochFileCache.earliestEntry``)."""
+    """Returns the epoch at the log start, even if the log is empty (``LeaderEpochFileCache.earliestEntry``)."""
     entries = log.epochs.entries
     return entries[0].leader_epoch if entries and entries[0].start_offset <= log.log_start_offset else None

@@ -1,6 +1,6 @@
-"""From what storage found to a log that is served: trimming and clamping (Kafka's ``LogLoader``, steps 5-7).
+"""Makes a served log from what storage found: trims and clamps (Kafka's ``LogLoader``, steps 5-7).
 
-A checkpoint may be ahead of the log after a loss of page cache, and behind it always; none is trusted unchecked.
+A checkpoint may be ahead of the log after page cache was lost, and may always be behind it, so each is checked.
 """
 
 from laststand.emulator.core import effects, events, inputs
@@ -13,10 +13,11 @@ from laststand.emulator.core.types import Offset, TopicId, TopicPartition
 
 
 def open_log(turn: Turn, loaded: inputs.LoadedLog, topic_id: TopicId, *, switches: Switches) -> ReplicaLog:
-    """Makes a loaded log ready.
+    """Returns the log that serves a loaded one.
 
-    Epochs that start at or above the log's end go, a restarted leader's own empty entry among them; those below the
-    log start checkpoint collapse. The high watermark is clamped between log start and log end.
+    Epoch entries that start at or above the log end are dropped, including a restarted leader's own empty epoch; of
+    those that start below the log start checkpoint only the last is kept. The high watermark is clamped between log
+    start and log end.
     """
     log = _empty_log(loaded.partition, topic_id, switches)
     log.load(

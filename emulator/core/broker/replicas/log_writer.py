@@ -14,7 +14,7 @@ from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, Request
 
 
 class CutDurability(Enum):
-    """The durability of a cut: it may come undone when the power goes, or not."""
+    """The durability of a truncation: whether a power loss may undo it."""
 
     SYNCED = "synced"
     """The log is synced before anything else is written about it."""
@@ -24,7 +24,7 @@ class CutDurability(Enum):
 
 
 def write_epochs(turn: Turn, log: ReplicaLog) -> None:
-    """Has the epoch checkpoint rewritten."""
+    """Rewrites the leader epoch checkpoint."""
     turn.write(effects.WriteEpochCheckpoint(partition=log.partition, epochs=log.epochs.entries))
 
 
@@ -40,7 +40,7 @@ def append_batches(
 ) -> None:
     """Appends batches that have been checked, entering new leader epochs before the batch that starts them.
 
-    ``contents`` and ``request_id`` say where the bytes of batches are that did not come with the step's input, as of
+    ``contents`` and ``request_id`` locate the bytes of batches that did not come with the step's input, as in
     ``effects.AppendToLog``.
     """
     partition = log.partition
@@ -131,19 +131,19 @@ def restart_log(
 
 
 def _write_lower_start(turn: Turn, log: ReplicaLog) -> None:
-    """Has the checkpoint agree before epochs do: after a kill the log would be opened with its former start (S51)."""
+    """Writes the log start checkpoint before the epochs: a killed process would reopen with the old start (S51)."""
     if log.lower_start_is_durable:
         turn.write(effects.WriteLogCheckpoints())
 
 
 def raise_log_start(turn: Turn, log: ReplicaLog, offset: Offset) -> None:
-    """Has records below ``offset`` deleted."""
+    """Raises the log start to ``offset``, so that the records below are deleted."""
     turn.write(effects.RaiseLogStart(partition=log.partition, offset=offset))
     follow_segments(turn, log, offset)
 
 
 def follow_segments(turn: Turn, log: ReplicaLog, offset: Offset) -> None:
-    """Takes note that storage has nothing below ``offset`` any more."""
+    """Raises the log start to ``offset``, as storage has deleted the segments below."""
     old = log.log_start_offset
     if log.raise_log_start(offset):
         write_epochs(turn, log)

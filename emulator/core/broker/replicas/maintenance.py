@@ -1,7 +1,7 @@
 """Periodic work of a broker, from the first applied difference on.
 
-Each task is due again one interval after it was done (``ReplicaManager`` and ``LogManager`` schedule them in Kafka):
-members that lag are dropped from ISRs, high watermarks and the logs' checkpoints written, idle producers forgotten.
+The tasks remove lagging members from ISRs, write high watermarks and log checkpoints, and expire idle producers. Each
+is due again one interval after it ran (Kafka's ``ReplicaManager`` and ``LogManager`` schedule them).
 """
 
 from enum import Enum
@@ -29,7 +29,7 @@ class Maintenance:
     """The periodic tasks of one broker.
 
     Attributes:
-        timers: when each is due; nothing before ``start``.
+        timers: when each task is due; empty before ``start``.
     """
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions) -> None:
@@ -39,7 +39,7 @@ class Maintenance:
         self._checkpointed: tuple[tuple[TopicPartition, Offset], ...] = ()
 
     def start(self, turn: Turn) -> None:
-        """Begins with all of them, each for the first time after one interval."""
+        """Schedules all tasks, each for the first time after one interval."""
         for task in _Task:
             self.timers.set(task, at_ms=turn.now_ms + self._interval_ms(task))
 
@@ -83,7 +83,7 @@ class Maintenance:
                 partition.advance_high_watermark(turn)
 
     def checkpoint_high_watermarks(self, turn: Turn) -> None:
-        """Writes all high watermarks, unless they are what was written last."""
+        """Writes the high watermark checkpoint, unless no high watermark changed since the last write."""
         high_watermarks = tuple(sorted((partition.name, partition.log.high_watermark) for partition in self._hosted))
         if high_watermarks != self._checkpointed:
             self._checkpointed = high_watermarks

@@ -1,4 +1,4 @@
-"""Metadata: who leads what, by this broker's image, which is stale by nature."""
+"""Metadata requests: live brokers and partition leaders, by this broker's image, which may be stale."""
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
@@ -14,7 +14,7 @@ def metadata(
 ) -> messages.MetadataResponse:
     """Answers with live brokers and the topics asked for, or all of them.
 
-    Topics that the asker may not see are refused where it names them, and hidden otherwise.
+    Topics that the requester may not see get an error if requested by name, and are left out otherwise.
     """
     names = request.topics or tuple(sorted(image.topics.keys() - unauthorized))
     return messages.MetadataResponse(

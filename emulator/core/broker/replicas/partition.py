@@ -2,10 +2,10 @@
 
 Roles and edges::
 
-    NONE ----> LEADER <----> FOLLOWER <---- NONE        (each metadata change names one; a role may follow itself)
+    NONE ----> LEADER <----> FOLLOWER <---- NONE        (each metadata change names a role; the role may stay)
 
-As leader it keeps the ISR state of ``isr``, which ``isr_changes`` takes from one to the next, and a ``FollowerState``
-per remote replica. What a follower takes over from its leader is in ``following``. All changes of its log go through
+A leader keeps an ISR state of ``isr``, whose transitions are in ``isr_changes``, and a ``FollowerState`` per remote
+replica. What a follower adopts from its leader is in ``following``. All changes of its log go through
 ``log_writer``.
 
 Invariants: leader epoch and partition epoch never go back; as leader the high watermark never goes back.
@@ -70,12 +70,12 @@ class Partition:
 
     Attributes:
         log: its log.
-        role: what this broker is to it.
+        role: this broker's role.
         leader: the leader by the last metadata, or ``None``.
         leader_epoch: of the last metadata; -1 before any.
         partition_epoch: of the last metadata or AlterPartition answer; -1 before any.
         replicas: assigned brokers, those being added included.
-        isr_state: the ISR and what is asked of the controller; empty on a follower.
+        isr_state: the ISR and the change proposed to the controller; empty on a follower.
         leader_recovery_state: by the last metadata or AlterPartition answer; always RECOVERED without the gate.
         epoch_start_offset: where this leader's epoch starts in the log.
         topic_properties: effective properties of the topic.
@@ -108,7 +108,7 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        """This broker leads the partition, by what it knows."""
+        """This broker believes that it leads the partition."""
         return self.role is PartitionRole.LEADER
 
     @property
@@ -128,7 +128,7 @@ class Partition:
 
     @property
     def effective_min_isr(self) -> int:
-        """Min ISR by the replicas that this leader knows to be assigned."""
+        """Min ISR, capped by the number of assigned replicas that this leader knows."""
         return effective_min_isr(
             min_insync_replicas=self.topic_properties.min_insync_replicas,
             replica_count=len(self.replicas),
@@ -142,7 +142,7 @@ class Partition:
 
     @property
     def followers(self) -> Mapping[BrokerId, FollowerState]:
-        """The other replicas as the leader sees them."""
+        """The leader's state of each other replica."""
         return self._followers
 
     def low_watermark(self) -> Offset:
@@ -162,11 +162,11 @@ class Partition:
             self.leader_recovery_state = state.leader_recovery_state
 
     def become_leader(self, turn: Turn, state: PartitionState) -> None:
-        """Leads by ``state``, for the first time or again.
+        """Becomes or stays leader by ``state``.
 
-        An older partition epoch is ignored. Where both epochs are those at hand the AlterPartition answer told the
-        same before: only the assignment is taken, so that a change sent since then stays pending (the hazard of
-        Kafka's ``Partition.makeLeader``).
+        An older partition epoch is ignored. If both epochs equal the current ones, an AlterPartition answer has
+        delivered the same state before: only the assignment is adopted, so that a change sent since then stays pending
+        (a hazard in Kafka's ``Partition.makeLeader``).
         """
         if state.partition_epoch < self.partition_epoch:
             return
@@ -225,7 +225,7 @@ class Partition:
                 follower.forget(last_caught_up_ms=caught_up_ms)
 
     def become_follower(self, turn: Turn, state: PartitionState) -> bool:
-        """Follows by ``state``; returns whether the leader epoch rose, so that fetching starts over.
+        """Becomes or stays follower by ``state``; returns whether the leader epoch rose, so that fetching restarts.
 
         The high watermark stays as it is. An older partition epoch is ignored.
         """
@@ -269,7 +269,7 @@ class Partition:
     ) -> None:
         """Appends a batch stamped with this epoch, and applies the high watermark rule.
 
-        ``request_id`` and ``contents`` are as of ``effects.AppendToLog``.
+        ``request_id`` and ``contents`` are as in ``effects.AppendToLog``.
         """
         append_batches(
             turn,
@@ -289,7 +289,7 @@ class Partition:
         return batch.base_offset
 
     def advance_high_watermark(self, turn: Turn) -> HighWatermarkReason:
-        """Applies the rule of ``high_watermark`` to what is known now; returns what came of it."""
+        """Applies the high watermark rule to the followers' current state; returns the outcome."""
         if self.is_recovering:
             return HighWatermarkReason.RECOVERING
         maximal = self.maximal_isr
@@ -338,9 +338,10 @@ class Partition:
         return decision.reason
 
     def _joiners(self, now_ms: int, maximal: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
-        """Returns the non-members that the high watermark waits for, so that they can get in.
+        """Returns the caught-up replicas outside the ISR that the high watermark waits for, so that they can join.
 
-        Ineligible ones are not waited for: a dead ex-member would hold up commits for the lag time (KAFKA-15021).
+        Replicas that may not join are left out: a dead former member would delay commits for the lag time
+        (KAFKA-15021).
         """
         if len(maximal) == len(self.replicas):
             return ()
@@ -365,18 +366,18 @@ class Partition:
         log_start_offset: Offset | None,
         broker_epoch: BrokerEpoch | None,
     ) -> ErrorCode:
-        """Takes note of a follower's fetch that was read without error, and moves the high watermark with it.
+        """Records a follower's successful fetch, and advances the high watermark if the fetch allows it.
 
         Args:
             turn: the step under way.
-            replica_id: who fetched.
-            fetch_offset: where it read; inside a batch it counts as the batch's base offset (KAFKA-17803).
-            log_start_offset: the follower's.
-            broker_epoch: the follower's incarnation, if it said so. An earlier one than the registered says nothing
-                about this one, and is refused (KIP-903).
+            replica_id: the follower.
+            fetch_offset: the fetch offset; inside a batch it counts as the batch's base offset (KAFKA-17803).
+            log_start_offset: the follower's log start offset.
+            broker_epoch: the follower's broker epoch, if the fetch has one. An epoch below the registered one is of
+                an earlier incarnation, and is refused (KIP-903).
 
         Returns:
-            NONE, or NOT_LEADER_OR_FOLLOWER where nothing was noted.
+            NONE, or NOT_LEADER_OR_FOLLOWER if the fetch was refused.
         """
         registration = self._registrations.get(replica_id)
         if broker_epoch is not None and registration is not None and broker_epoch < registration.broker_epoch:
@@ -427,7 +428,7 @@ class Partition:
         leader: BrokerId | None,
         leader_epoch: LeaderEpoch,
     ) -> None:
-        """Cuts the log at ``offset``, as the leader of that epoch wants it."""
+        """Truncates the log at ``offset``, to agree with the leader of that epoch."""
         switches = self._config.switches
         if switches.truncation_ends_at_batch:
             # The batch goes whole. Kafka's log ends at the offset all the same, within a batch of its leader: S49.
@@ -438,7 +439,7 @@ class Partition:
         )
 
     def cut_corrupt(self, turn: Turn, offset: Offset) -> None:
-        """Cuts the log of a recovering leader where its files hold a bad batch; its epoch starts there now."""
+        """Truncates a recovering leader's log at a bad batch; the leader's epoch starts at the new log end."""
         self.truncate(
             turn, offset, reason=TruncationReason.RECOVERED, leader=self.leader, leader_epoch=self.leader_epoch
         )
@@ -447,7 +448,7 @@ class Partition:
             write_epochs(turn, self.log)
 
     def isr_member(self, broker_id: BrokerId) -> messages.IsrMember:
-        """Returns a replica with the incarnation that a proposal vouches for: this one, or whose fetches came."""
+        """Returns a proposed ISR member: a replica and its broker epoch, own or by the replica's last fetch."""
         if broker_id == self._config.broker_id:
             registration = self._registrations.get(broker_id)
             return messages.IsrMember(broker_id, None if registration is None else registration.broker_epoch)
@@ -455,11 +456,11 @@ class Partition:
         return messages.IsrMember(broker_id, None if follower is None else follower.broker_epoch)
 
     def await_isr(self, state: PendingState) -> None:
-        """Counts on a proposed change from now on; ``isr_changes`` proposes it to the controller."""
+        """Enters the pending state of a change, which ``isr_changes`` proposes to the controller."""
         self.isr_state = state
 
     def commit_isr(self, turn: Turn, result: messages.AlterPartitionResult) -> None:
-        """Takes over what the controller committed, and moves the high watermark with it."""
+        """Adopts the ISR that the controller committed, and advances the high watermark if that ISR allows it."""
         self.isr_state = Committed(result.isr)
         self.partition_epoch = result.partition_epoch
         # Only the end of a recovery is learned here; what starts one is metadata.

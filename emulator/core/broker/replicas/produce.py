@@ -1,4 +1,4 @@
-"""Produce requests: what is checked in which order, and when an acks=all append is done (``ReplicaManager``).
+"""Produce requests: the order of the checks, and when an acks=all append is complete (``ReplicaManager``).
 
 An append is never undone: an error on one partition leaves the others as they are, and a request that times out leaves
 its records in the leader's log, where they may commit later.
@@ -17,9 +17,9 @@ from laststand.emulator.core.types import Acks, Offset, RequestId
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """A batch is in the log, now or since an earlier try; committed at ``required_offset`` (exclusive).
+    """A batch is in the log, appended now or by an earlier try; it is committed at ``required_offset`` (exclusive).
 
-    ``duplicate_timestamp_ms`` is the largest timestamp of the batch of the earlier try.
+    ``duplicate_timestamp_ms`` is the largest timestamp of the batch that the earlier try appended.
     """
 
     base_offset: Offset
@@ -56,7 +56,7 @@ def append_batch(
     guard: Verification | None = None,
     request_id: RequestId | None = None,
 ) -> Appended | Refused:
-    """Appends one batch on the leader, or says why not; a duplicate counts as appended where it is already.
+    """Appends one batch on the leader, or returns the error; a duplicate counts as appended at its old offsets.
 
     Args:
         turn: the step.
@@ -64,8 +64,8 @@ def append_batch(
         asked: the batch.
         acks: of the request.
         is_guarded: whether transactions are verified.
-        guard: of the batch's verification.
-        request_id: of the request, where that came in an earlier step.
+        guard: the verification of the batch's transaction.
+        request_id: of the request, if the request came in an earlier step.
     """
     partition = hosted.find_leader(asked.topic_partition)
     if isinstance(partition, ErrorCode):
@@ -88,10 +88,10 @@ def append_batch(
 
 
 def commit_result(partition: Partition | None, required_offset: Offset) -> ErrorCode | None:
-    """Judges a waiting acks=all append: its error (NONE for success), or ``None`` while it has to wait on.
+    """Returns the outcome of an acks=all append: its error (NONE for success), or ``None`` while it has to wait.
 
-    The maximal ISR counts here, not the committed one that the high watermark waited for: between the two lies the one
-    way to NOT_ENOUGH_REPLICAS_AFTER_APPEND (``Partition.checkEnoughReplicasReachOffset``).
+    Min ISR is compared with the maximal ISR here, but with the committed ISR when the high watermark advances. Only
+    this difference can lead to NOT_ENOUGH_REPLICAS_AFTER_APPEND (``Partition.checkEnoughReplicasReachOffset``).
     """
     if partition is None or not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -22,7 +22,7 @@ Allocated: TypeAlias = Callable[[Turn, ProducerId | None], None]
 
 
 class ProducerIdBlocks:
-    """Gives out ids from the block at hand."""
+    """Allocates ids from the current block."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -35,10 +35,10 @@ class ProducerIdBlocks:
         """Answers with the same id under the next epoch, or with a fresh id, once there is a block.
 
         Args:
-            turn: takes the answer.
+            turn: the step under way.
             request_id: of the request.
-            request: of a producer.
-            may_wait: whether another block can be asked for.
+            request: a producer's InitProducerId.
+            may_wait: whether another block can be requested.
 
         Returns:
             Whether another block is needed.
@@ -68,7 +68,7 @@ class ProducerIdBlocks:
         return self.allocate(turn, allocated, may_wait=may_wait)
 
     def allocate(self, turn: Turn, allocated: Allocated, *, may_wait: bool) -> bool:
-        """Gives out an id once there is a block; returns whether another is needed. Arguments as of the request's."""
+        """Allocates an id once there is a block; returns whether another is needed. Arguments: see above."""
         if self._next < self._end:
             self._hand_out(turn, allocated)
         elif not may_wait or len(self._waiting) >= WAITING_MAX:
@@ -79,14 +79,14 @@ class ProducerIdBlocks:
         return False
 
     def handle_block(self, turn: Turn, *, start: int, end: int) -> bool:
-        """Serves those who wait from the ids ``start`` to ``end``, exclusively; returns whether some still wait."""
+        """Gives waiting producers ids from ``start`` to ``end`` (exclusive); returns whether some still wait."""
         self._next, self._end = start, end
         while self._waiting and self._next < self._end:
             self._hand_out(turn, self._waiting.popleft())
         return bool(self._waiting)
 
     def give_up(self, turn: Turn) -> None:
-        """No block came: everyone who waits may try again."""
+        """No block was allocated: the waiting producers get a retriable error."""
         while self._waiting:
             self._waiting.popleft()(turn, None)
 

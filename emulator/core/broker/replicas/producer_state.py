@@ -3,8 +3,9 @@
 Kept per producer: epoch, the last five batches, where its open transaction began, and the epoch of the coordinator that
 wrote its last marker. Sequences and epochs are checked only for what clients and coordinators send to the leader;
 followers and replay never reject. A snapshot keeps one batch per producer, so after a restart an older retry is out of
-order rather than a duplicate. Kept of transactions: those that are open, those whose end is not committed, and those
-that were aborted; the first two hold readers of committed records (Kafka's ``ProducerStateManager``).
+order rather than a duplicate. Three kinds of transactions are kept: open ones, those
+whose marker is not committed, and aborted ones; the first two hold back the last stable offset (Kafka's
+``ProducerStateManager``).
 """
 
 from collections import deque
@@ -43,7 +44,7 @@ class RetainedBatch(NamedTuple):
 
 
 class ProducerEntry:
-    """One producer. No batches means that only a transaction marker is known of its epoch.
+    """One producer. Without batches, a transaction marker is all that is known of the producer's epoch.
 
     Attributes:
         coordinator_epoch: of the last marker; -1 before any.
@@ -63,13 +64,13 @@ class ProducerEntry:
 class Verification:
     """A producer's transaction that the coordinator is asked about before its first batch is appended (KIP-890).
 
-    The object itself is the guard: what was verified is appended only while it is still the producer's.
+    The object itself is the guard: a verified batch is appended only while this is the producer's verification.
 
     Attributes:
-        lowest_sequence: of the batches that wait for it.
-        producer_epoch: of the newest one.
+        lowest_sequence: lowest sequence of the batches that wait for the verification.
+        producer_epoch: producer epoch of the newest of these batches.
         adds_partition: the coordinator is asked to add the partition (transaction version 2), not only to confirm it.
-        started_ms: when it began.
+        started_ms: when the verification began.
     """
 
     __slots__ = ("adds_partition", "lowest_sequence", "producer_epoch", "started_ms")
@@ -141,7 +142,7 @@ class ProducerStates:
     def check(
         self, batch: BatchDescriptor, *, guard: Verification | None = None, is_guarded: bool = False
     ) -> SequenceCheck:
-        """Judges a batch that a client sent; changes nothing.
+        """Checks a client's batch; changes nothing.
 
         Args:
             batch: as the client sent it.
@@ -178,7 +179,7 @@ class ProducerStates:
         return _WRONG_STATE if is_outside and not batch.is_control else _IN_SEQUENCE
 
     def _is_ahead_of_verified(self, batch: BatchDescriptor, entry: ProducerEntry | None) -> bool:
-        """Returns whether a batch overtook one that waits for the same verification (KAFKA-14561)."""
+        """Returns whether a batch has overtaken another that waits for the same verification (KAFKA-14561)."""
         verification = None if batch.producer_id is None else self._verifications.get(batch.producer_id)
         if verification is None:
             return False
@@ -188,9 +189,9 @@ class ProducerStates:
     def check_own(
         self, producer: ProducerIdentity, *, guard: Verification | None = None, is_guarded: bool = False
     ) -> ErrorCode:
-        """Judges a transactional batch that the leader itself makes for a producer; it has no sequence to be checked.
+        """Checks a transactional batch without sequence numbers, which the leader itself makes for a producer.
 
-        Arguments are as of ``check``.
+        Arguments are as in ``check``.
         """
         entry = self._entries.get(producer.producer_id)
         if entry is not None and producer.producer_epoch < entry.producer_epoch:
@@ -204,7 +205,7 @@ class ProducerStates:
         return guard is not None and self._verifications.get(producer.producer_id) is guard
 
     def is_open(self, producer: ProducerIdentity) -> bool:
-        """Returns whether a transaction of a producer's epoch has records here and no marker."""
+        """Returns whether a transaction of this producer epoch has records in this log and no marker."""
         entry = self._entries.get(producer.producer_id)
         return (
             entry is not None
@@ -218,7 +219,7 @@ class ProducerStates:
         """Begins to verify a producer's transaction, or joins the verification that is under way.
 
         Returns:
-            The guard, INVALID_PRODUCER_EPOCH, or NONE where a transaction of the epoch is open and so known.
+            The guard, INVALID_PRODUCER_EPOCH, or NONE if an open transaction of the epoch makes this unnecessary.
         """
         if self.is_open(producer):
             return ErrorCode.NONE
@@ -243,12 +244,12 @@ class ProducerStates:
     # --- Markers --------------------------------------------------------------------------------------------------
 
     def check_marker(self, ended: TransactionEnded, *, raises_epoch: bool) -> ErrorCode:
-        """Judges a marker that a coordinator sent; changes nothing.
+        """Checks a coordinator's marker; changes nothing.
 
         Args:
             ended: the marker.
-            raises_epoch: the marker of a transaction has a larger epoch than its records (transaction version 2), so
-                that one of the same epoch is a repeated one, and is taken where nothing is open (KAFKA-19999).
+            raises_epoch: a marker has a larger epoch than its transaction's records (transaction version 2). A marker
+                with the known epoch is then a repeated one, and is accepted if no transaction is open (KAFKA-19999).
         """
         entry = self._entries.get(ended.producer_id)
         if entry is None:
@@ -263,9 +264,9 @@ class ProducerStates:
     # --- The log --------------------------------------------------------------------------------------------------
 
     def update(self, batch: BatchDescriptor, *, now_ms: int) -> CompletedTransaction | None:
-        """Takes note of an appended batch; returns the transaction that it ended.
+        """Updates the state by an appended batch; returns the transaction that the batch ended.
 
-        A marker moves the epoch and ends the open transaction. A batch of a new epoch joins the open one.
+        A marker sets the epoch and ends the open transaction. A batch of a new epoch joins the open transaction.
         """
         producer_id = batch.producer_id
         if producer_id is None:
@@ -329,11 +330,11 @@ class ProducerStates:
 
     @property
     def open_transactions(self) -> Mapping[ProducerId, Offset]:
-        """First offsets of the transactions that no marker has ended."""
+        """First offsets of the open transactions."""
         return self._open.first_offsets
 
     def has_late_transaction(self, *, now_ms: int, timeout_max_ms: int) -> bool:
-        """Returns whether the earliest open transaction has had no record for longer than any may take (KIP-664)."""
+        """Returns whether the earliest open transaction's producer is silent beyond the longest timeout (KIP-664)."""
         first_offsets = self._open.first_offsets
         if not first_offsets:
             return False
@@ -341,7 +342,7 @@ class ProducerStates:
         return now_ms - entry.last_update_ms > timeout_max_ms + _LATE_AFTER_MS
 
     def expire(self, *, now_ms: int, expiration_ms: int) -> None:
-        """Forgets producers and verifications that did nothing for ``expiration_ms`` (``producer.id.expiration.ms``).
+        """Removes producers and verifications that were idle for ``expiration_ms`` (``producer.id.expiration.ms``).
 
         A producer with an open transaction is kept.
         """
@@ -363,7 +364,7 @@ class ProducerStates:
         transactional: Sequence[BatchDescriptor] = (),
         now_ms: int,
     ) -> None:
-        """Forgets everything and starts from a snapshot; ``replay`` what follows it in the log.
+        """Resets the state to a snapshot; the caller has to ``replay`` the batches after the snapshot.
 
         Transactions whose markers are not committed do not count as undecided any more, as in Kafka.
 
@@ -395,7 +396,7 @@ class ProducerStates:
                 )
 
     def replay(self, batches: Iterable[BatchDescriptor], *, now_ms: int) -> None:
-        """Takes note of batches that were in the log when it was loaded or cut."""
+        """Updates the state by batches that the log held when loaded, or kept when truncated."""
         aborted, self.aborted = self.aborted, TransactionIndex()
         for batch in batches:
             self.update(batch, now_ms=now_ms)

@@ -1,7 +1,7 @@
 """One replica's log as the core sees it: an index of batches, offsets, epochs and producers.
 
-The bytes are the driver's. The index is columnar, about fifty bytes a batch, because a broker holds millions; lookups
-are binary searches. ``high_watermark`` lives here as it does in Kafka's ``UnifiedLog``.
+The driver keeps the batches' bytes. The index is columnar, about fifty bytes a batch, because a broker holds millions;
+lookups are binary searches. ``high_watermark`` lives here as it does in Kafka's ``UnifiedLog``.
 
 Invariants: log_start_offset <= high_watermark <= log_end_offset; base offsets rise; batches are contiguous but for the
 gaps that a truncation inside a batch leaves.
@@ -34,7 +34,7 @@ def _kind_of(batch: BatchDescriptor) -> int:
 
 
 class ReplicaLog:
-    """The log of one partition on one broker. Empty, at offset 0, when made."""
+    """The log of one partition on one broker; initially empty, at offset 0."""
 
     __slots__ = (
         "_base_offsets",
@@ -103,14 +103,14 @@ class ReplicaLog:
 
     @property
     def last_written_leader_epoch(self) -> LeaderEpoch | None:
-        """Epoch of the last batch; unlike the newest cache entry, never that of a leader that wrote nothing."""
+        """Epoch of the last batch; the newest cache entry may be a later epoch without records."""
         return LeaderEpoch(self._leader_epochs[-1]) if self._leader_epochs else None
 
     @property
     def first_unstable_offset(self) -> Offset | None:
         """First offset of the earliest transaction that is open, or whose end is not committed.
 
-        If the log start passed it, the base offset of the batch there, which may lie below (``UnifiedLog``).
+        If the log start is above that offset: the base offset of the batch at the log start (``UnifiedLog``).
         """
         first = self.producers.first_unstable_offset(self.high_watermark)
         return (
@@ -198,7 +198,7 @@ class ReplicaLog:
         )
 
     def size_between(self, fetch_offset: Offset, upper_bound: Offset) -> int:
-        """Returns the bytes of the batches that a read from ``fetch_offset`` up to ``upper_bound`` could return."""
+        """Returns the size of the batches that a read from ``fetch_offset`` up to ``upper_bound`` could return."""
         first = bisect_right(self._next_offsets, fetch_offset)
         end = bisect_right(self._next_offsets, upper_bound, first)
         return self._positions[end] - self._positions[first]
@@ -213,7 +213,7 @@ class ReplicaLog:
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[Offset, LeaderEpoch, int] | None:
         """Returns base offset, epoch and timestamp of the first batch with a timestamp of ``timestamp_ms`` or later.
 
-        Record timestamps are bytes to the core, so the answer is a batch and may lie before the record itself.
+        The core does not see timestamps of single records, so the base offset may be below the record's offset.
         """
         first = bisect_right(self._next_offsets, self.log_start_offset)
         for index in range(first, len(self._timestamps)):
@@ -231,8 +231,8 @@ class ReplicaLog:
     def truncate_to(self, offset: Offset, *, now_ms: int) -> bool:
         """Drops every batch whose last offset is at or above ``offset``; the log then ends there, whole batches gone.
 
-        At or above the log's end nothing is dropped but the entry of a leader that wrote nothing. Below the log start
-        the log restarts at ``offset``. Returns whether the epoch cache changed.
+        At or above the log end, only the epoch entry of a leader without records is dropped. Below the log start, the
+        log restarts at ``offset``. Returns whether the epoch cache changed.
         """
         epochs_changed = self.epochs.truncate_from_end(min(offset, self.log_end_offset))
         if offset >= self.log_end_offset:
@@ -246,11 +246,11 @@ class ReplicaLog:
         return epochs_changed
 
     def forget_epochs_below(self, start_offset: Offset) -> bool:
-        """Drops what is known of epochs below the log start; returns whether anything was.
+        """Drops epoch entries below the log start; returns whether it dropped any.
 
-        Of the last record that is gone the epoch stays: without that an empty log could not know whether its leader has
-        the same records below, or others (S50). Kafka moves the entry to the log start, where it is lost with those of
-        epochs without records when the log is opened.
+        The epoch of the last deleted record stays. Without it, an empty log could not be compared with its leader's
+        history below the log start (S50). Kafka moves the entry to the log start; if the log is empty, the entry is
+        then lost when the log is opened.
         """
         if self._keeps_epoch_when_empty:
             return self.epochs.drop_below(start_offset)
@@ -266,9 +266,9 @@ class ReplicaLog:
         return self.epochs.clear()
 
     def raise_log_start(self, offset: Offset) -> bool:
-        """Records below ``offset`` are gone; the high watermark is at least there. Returns whether epochs changed.
+        """Raises the log start, and the high watermark at least to it; returns whether the epoch cache changed.
 
-        Producers live on: only a reload forgets those whose batches are gone.
+        Producer state is kept: only a reload removes producers whose batches are gone.
         """
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)

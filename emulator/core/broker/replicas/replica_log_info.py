@@ -1,7 +1,7 @@
-"""GetReplicaLogInfo: what this replica holds, for unclean recovery and for monitoring (KIP-966).
+"""GetReplicaLogInfo: describes the end of a replica's log, for unclean recovery and monitoring (KIP-966).
 
-The epoch that counts is that of the last record, not the newest cache entry: a leader that wrote nothing has an entry
-too and would win falsely. Nothing is reported before the logs are loaded.
+The reported epoch is that of the last record, not of the newest cache entry: a leader without records has an entry too,
+and would be preferred wrongly. No log is reported before the logs are loaded.
 """
 
 from typing import Final

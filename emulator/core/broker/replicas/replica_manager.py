@@ -1,7 +1,7 @@
-"""All replicas that a broker hosts, and what is asked of them (Kafka's ``ReplicaManager`` and ``LogManager``).
+"""All replicas that a broker hosts, and the requests to them (Kafka's ``ReplicaManager`` and ``LogManager``).
 
-Both kinds of broker have one. They differ in who assigns their roles and in who writes the ISR; what a role means is
-the same. A broker changes roles, hands over the inputs that concern replicas, and ends each step with
+KRaft and ZooKeeper brokers both use it. They differ in who assigns roles and who writes the ISR; the meaning of a role
+is the same. A broker changes roles, passes on the inputs that concern replicas, and ends each step with
 ``check_recoveries``, the ISR changes that were proposed by then, and ``settle``.
 """
 
@@ -101,21 +101,21 @@ class ReplicaManager:
         turn.write(effects.LoadLogs())
 
     def open_logs(self, turn: Turn, loaded: inputs.LogsLoaded) -> None:
-        """Begins the upkeep of logs and the grace of strays; the broker decides which logs it hosts."""
+        """Starts periodic maintenance and the grace periods of strays; the broker decides which logs it hosts."""
         self.logs_state = LogsState.OPEN
         self.strays.resume(turn, loaded.strays)
         self._maintenance.start(turn)
 
     def handle_recovered(self, turn: Turn, recovered: inputs.LogRecovered) -> None:
-        """Goes on with the recovery of a leader that was elected uncleanly."""
+        """Continues an uncleanly elected leader's recovery with the result of the log scan."""
         self._recoveries.handle_recovered(turn, recovered)
 
     def handle_read(self, turn: Turn, read: inputs.RecordsRead) -> None:
-        """Goes on with the recovery of a leader of a coordinator's partition."""
+        """Continues a leader's recovery with the records of a coordinator's partition."""
         self._recoveries.handle_read(turn, read)
 
     def handle_segments_deleted(self, turn: Turn, deleted: inputs.SegmentsDeleted) -> None:
-        """Raises a log's start to where retention cut it."""
+        """Raises a log's start to where retention has deleted segments."""
         partition = self.hosted.get(deleted.partition)
         if partition is None or deleted.log_start_offset <= partition.log.log_start_offset:
             return
@@ -125,7 +125,7 @@ class ReplicaManager:
     def exit(self, turn: Turn, *, broker_epoch: BrokerEpoch | None, proven_epoch: BrokerEpoch | None) -> None:
         """Ends the process: closes logs that are open with their high watermarks and ``broker_epoch``.
 
-        Where logs are not open, ``proven_epoch`` is written, if they still are as the process before closed them.
+        If logs are not open but still as the previous process closed them, ``proven_epoch`` is written instead.
         """
         self.fetchers.stop()
         if self.logs_state is LogsState.OPEN:
@@ -147,7 +147,7 @@ class ReplicaManager:
         controller: NodeId | None,
         unauthorized: frozenset[str] = frozenset(),
     ) -> None:
-        """Handles a request that every broker serves; ``unauthorized`` are topics that its sender may not see.
+        """Handles a request that every broker serves; ``unauthorized`` are topics hidden from the sender.
 
         Raises:
             InvariantError: no broker serves such a request.
@@ -185,7 +185,7 @@ class ReplicaManager:
     def handle_response(
         self, turn: Turn, leader: BrokerId, request: messages.Request, response: messages.Response
     ) -> None:
-        """Handles what a leader answered that this broker follows.
+        """Handles the response of a leader that this broker follows.
 
         Raises:
             InvariantError: a response to another request.
@@ -223,7 +223,7 @@ class ReplicaManager:
                 handle(turn)
 
     def check_recoveries(self, turn: Turn) -> None:
-        """Begins, or ends, the recoveries of leaders whose role changed; it may propose an ISR change."""
+        """Starts or ends recoveries of leaders whose role changed; may propose an ISR change."""
         for name in turn.turned:
             self._recoveries.check(turn, name)
 

@@ -1,7 +1,7 @@
 """Chooses the replica that a consumer should read: the leader, or an in-sync follower in its rack (KIP-392).
 
-Only the leader decides, and only it knows enough: which followers are in sync, and how far each has come. A follower
-that lacks the offset asked for is never named. Sources: Kafka's ``ReplicaManager.findPreferredReadReplica`` and
+Only the leader selects a replica, as only it knows which followers are in sync and how far their logs reach. A follower
+without the requested offset is never selected. Sources: Kafka's ``ReplicaManager.findPreferredReadReplica`` and
 ``RackAwareReplicaSelector``.
 """
 
@@ -22,10 +22,10 @@ class ReadableReplica(msgspec.Struct, frozen=True, kw_only=True):
     """A replica that could serve a read.
 
     Attributes:
-        broker_id: which.
-        rack: where it is; empty if it did not say.
-        log_end_offset: how far it has come, as the leader knows.
-        last_caught_up_ms: when it last had everything.
+        broker_id: the broker.
+        rack: its rack; empty if it registered none.
+        log_end_offset: its log end offset, as the leader knows it.
+        last_caught_up_ms: when it was last caught up.
     """
 
     broker_id: BrokerId
@@ -35,7 +35,7 @@ class ReadableReplica(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def select_in_rack(client_rack: str, leader: ReadableReplica, followers: Iterable[ReadableReplica]) -> BrokerId:
-    """Returns the replica of the consumer's rack that has most; the leader if it, or no replica, is there."""
+    """Returns the consumer's rack's replica with the longest log; the leader if it, or no replica, is there."""
     here = [replica for replica in followers if replica.rack == client_rack]
     if not client_rack or not here or leader.rack == client_rack:
         return leader.broker_id
@@ -50,7 +50,7 @@ def preferred_read_replica(
     fetch_offset: Offset,
     now_ms: int,
 ) -> BrokerId | None:
-    """Returns the follower that a consumer of that rack should read from instead of this leader, if there is one."""
+    """Returns the follower that a consumer in this rack should read from; ``None`` if it should use the leader."""
     leader = partition.leader
     if leader is None or not partition.is_leader:
         return None

@@ -1,6 +1,6 @@
-"""The throttle of replication, of one side (KIP-73, Kafka's ``ReplicationQuotaManager``).
+"""The replication throttle of the leader side or the follower side (KIP-73, Kafka's ``ReplicationQuotaManager``).
 
-All bytes of throttled replicas count; once they exceed the rate, those out of sync get nothing more for a while.
+All bytes of throttled replicas count; once they exceed the rate, out-of-sync replicas get no records for a while.
 """
 
 from collections.abc import Callable
@@ -37,13 +37,13 @@ class ReplicationQuota:
         self._rate = SimpleRate()
 
     def reconfigure(self, image: MetadataImage) -> None:
-        """Adopts the rate that is in effect by the metadata."""
+        """Adopts the rate in effect by the current metadata."""
         values = dynamic_node_values(image, self._name, node_id=self._broker_id)
         self._limit = int(values[0].value or self._static) if values else self._static
 
     @property
     def is_limited(self) -> bool:
-        """There is a rate, for replicas that are throttled."""
+        """A rate limits the throttled replicas."""
         return self._limit != LONG_MAX
 
     def record(self, partition: Partition, size: int, *, now_ms: int) -> None:
@@ -52,7 +52,7 @@ class ReplicationQuota:
             self._rate.record(size, now_ms=now_ms)
 
     def is_exceeded(self, partition: Partition, *, now_ms: int) -> bool:
-        """Returns whether a replica of this partition that is out of sync gets nothing for now."""
+        """Returns whether an out-of-sync replica of this partition gets no records now."""
         return self._is_throttled(partition) and self._rate.per_second(now_ms=now_ms) > self._limit
 
     def _is_throttled(self, partition: Partition) -> bool:

@@ -1,10 +1,10 @@
 """Puts aside logs that were found at start and do not belong here (KIP-550).
 
-They are put aside before this broker takes any role: a topic of the same name that is there now gets a log of its own
-(KAFKA-14616). What follows is the switch ``stray_cleanup``: as the KIP has it their files go after a grace, in which an
-operator may still rescue them; Kafka leaves them on disk under another name; and before both they stayed as they were,
-were never cut by retention, for they have no high watermark, and came back as the data of whatever partition of their
-name was assigned here next. A grace begins again with each process.
+They are put aside before this broker takes any role, so that a new topic of the same name gets a log of its own
+(KAFKA-14616). The switch ``stray_cleanup`` decides the rest. By the KIP, their files are deleted after a grace period,
+in which an operator may rescue them. Kafka leaves them on disk under another name. Before both, they stayed as they
+were; retention never deleted from them, as they have no high watermark; and they became the data of the next partition
+of that name to be assigned to the broker. Each process starts the grace periods again.
 """
 
 from laststand.emulator.core import effects, events, inputs
@@ -28,13 +28,13 @@ class StrayLogs:
         self.timers: TimerQueue[inputs.StrayLog] = TimerQueue()
 
     def resume(self, turn: Turn, strays: tuple[inputs.StrayLog, ...]) -> None:
-        """Goes on with what an earlier process put aside."""
+        """Continues with the strays that an earlier process put aside."""
         if self._rule is StrayCleanup.DELETE:
             for stray in strays:
                 self.timers.set(stray, at_ms=turn.now_ms + self._delay_ms)
 
     def handle_stray(self, turn: Turn, loaded: inputs.LoadedLog, reason: StrayReason) -> None:
-        """Deals with a log that is a stray."""
+        """Handles a stray log as ``stray_cleanup`` demands."""
         topic, partition = loaded.partition
         topic_id = loaded.topic_id or TopicId("")
         turn.record(
@@ -65,7 +65,7 @@ class StrayLogs:
         self.resume(turn, (inputs.StrayLog(partition=loaded.partition, topic_id=loaded.topic_id),))
 
     def pop_retained(self, name: TopicPartition) -> inputs.LoadedLog | None:
-        """Returns, once, the log of that name that stayed where it was, whatever topic its data is of."""
+        """Removes and returns the retained stray of that name, whichever topic its data belongs to."""
         return self._kept.pop(name, None)
 
     def handle_timer(self, turn: Turn) -> None:

@@ -19,9 +19,9 @@ class CompletedTransaction(NamedTuple):
         producer_id: whose it was.
         first_offset: of its first record.
         last_offset: of the marker.
-        is_aborted: by that marker.
-        last_stable_offset: where readers of committed records are held once the marker is committed: the first offset
-            of the earliest transaction of another producer that is still open, else the offset after the marker.
+        is_aborted: whether the marker aborts it.
+        last_stable_offset: the last stable offset once the marker is committed: the first offset of the earliest
+            transaction that is still open, else the offset after the marker.
     """
 
     producer_id: ProducerId
@@ -32,7 +32,7 @@ class CompletedTransaction(NamedTuple):
 
 
 class OffsetOrderError(ValueError):
-    """An entry's marker is not above the one before."""
+    """An entry's marker offset is not above the last entry's."""
 
 
 class TransactionIndex:
@@ -58,7 +58,7 @@ class TransactionIndex:
         del self.entries[bisect_left(self.entries, offset, key=_last_offset) :]
 
     def collect(self, fetch_offset: Offset, upper_bound: Offset) -> tuple[list[AbortedTransaction], bool]:
-        """Returns the transactions with a record or marker in a range, by marker, and whether later ones cannot have.
+        """Returns the transactions with a record or marker in a range, and whether no later one can be in it.
 
         Args:
             fetch_offset: start of the range; a marker there counts.
@@ -88,11 +88,11 @@ class OpenTransactions:
 
     @property
     def earliest(self) -> Offset | None:
-        """Offset of the first record of the earliest one."""
+        """Offset of the first record of the earliest open transaction."""
         return min(self.first_offsets.values(), default=None)
 
     def note(self, batch: BatchDescriptor) -> CompletedTransaction | None:
-        """Takes in the next batch of a log; returns the transaction that it aborts, if it does."""
+        """Processes the next batch of a log; returns the transaction that the batch aborts, if any."""
         if batch.producer_id is None or not batch.is_transactional:
             return None
         if batch.marker is None:
@@ -104,7 +104,7 @@ class OpenTransactions:
     def end(
         self, producer_id: ProducerId, marker_offset: Offset, result: TransactionResult
     ) -> CompletedTransaction | None:
-        """Ends a producer's transaction; ``None`` if it has none."""
+        """Ends and returns a producer's transaction; ``None`` if none is open."""
         first_offset = self.first_offsets.pop(producer_id, None)
         if first_offset is None:
             return None

@@ -1,7 +1,7 @@
 """Finds where a follower's log stops agreeing with its leader's (KIP-101, KIP-279, KIP-595).
 
-The switch ``truncation`` is read in ``truncation_rule``, and nowhere else. What differs between its values is how a
-follower starts to follow, whether its fetches say which epoch they go on from, and how it reads an epoch's end:
+The switch ``truncation`` is read in ``truncation_rule``, and nowhere else. Its values differ in a follower's
+first step, in whether fetches carry the last fetched epoch, and in the use of an epoch's end offset:
 
 ===============  ============================  ====================  =================================
 rule             start                         fetch names an epoch  answer to an epoch lookup
@@ -42,7 +42,7 @@ class TruncationRule(msgspec.Struct, frozen=True, kw_only=True):
     fetch_names_epoch: bool
 
     def first_step(self, latest_epoch: LeaderEpoch | None) -> FollowStart:
-        """Returns the first step of a follower; without any epoch there is nothing to compare, whatever the rule."""
+        """Returns the first step of a follower; a log without epochs has nothing to compare under any rule."""
         return FollowStart.CUT_AT_HIGH_WATERMARK if latest_epoch is None else self.start
 
 
@@ -59,7 +59,7 @@ def truncation_rule(truncation: Truncation) -> TruncationRule:
 
 
 class TruncationTarget(msgspec.Struct, frozen=True):
-    """The offset to cut at, and whether the logs agree from then on; if not, the next fetch finds out more."""
+    """The offset to truncate to, and whether the logs then agree; if not, the next fetch reveals more."""
 
     offset: Offset
     is_final: bool
@@ -81,7 +81,7 @@ def truncation_target(
         end_offset: where that epoch ends on the leader; ``None`` if undefined.
         own_floor: the follower's largest epoch not above ``leader_epoch`` with its end; ``None`` if it has none.
         log_end_offset: the follower's.
-        initial_offset: where the follower started out: its high watermark.
+        initial_offset: the follower's high watermark when it began to follow.
     """
     if end_offset is None:
         return TruncationTarget(initial_offset, is_final=True)

@@ -1,9 +1,9 @@
 """One step under way: its time, its cause, its effects, and the partitions that it changed.
 
-Everything that a broker's parts do during a step ends here. ``effects`` puts it into the order that the driver relies
-on: file effects, then events, then messages, and last the end of the process. What a partition did that others may
-wait for (its log grew, its high watermark rose, its role changed) is noted too, and dealt with once at the step's end;
-so no part calls back into another.
+All parts of a broker add their effects here during a step. ``effects`` returns them in the order that the driver relies
+on: file effects, then events, then messages, and last the end of the process. Changes of a partition on which requests
+may wait (its log grew, its high watermark rose, its role changed) are collected too, and handled once at the end of the
+step; so no part calls back into another.
 """
 
 from typing import TypeAlias
@@ -62,7 +62,7 @@ class Turn:
 
     Attributes:
         now_ms: the step's time.
-        cause_id: of the input; a timer that remembers an older cause replaces it while it runs.
+        cause_id: of the input; while a timer with an older cause is handled, that cause's id.
         grown: partitions whose log got new batches.
         advanced: partitions whose high watermark moved, or whose log start did on the leader.
         turned: partitions whose role, leader epoch or ISR changed, or that are gone.

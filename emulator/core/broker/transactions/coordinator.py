@@ -1,6 +1,6 @@
-"""A broker in transactions: coordinator of ids, writer of markers, and verifier of what it is to append.
+"""A broker's part in transactions: it coordinates transactional ids, writes markers, and verifies appends.
 
-What it asks of itself goes the same way as what it asks of others, but for the network.
+Requests to the own broker take the same path as requests to others, without the network.
 """
 
 from collections import deque
@@ -52,7 +52,7 @@ _BetweenBrokers: TypeAlias = WriteTxnMarkersRequest | AddPartitionsToTxnRequest 
 
 
 class _Own(NamedTuple):
-    """A request of this broker to itself; takes the answer."""
+    """A request of this broker to itself; handles the answer."""
 
     sender: "TransactionCoordinator"
     request: messages.Request
@@ -62,7 +62,7 @@ class _Own(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """A log in which this broker ends what no coordinator will end; takes the answer to the markers."""
+    """A log in which this broker writes markers that no coordinator will write; handles their answer."""
 
     scans: "OpenTransactionScans"
     name: TopicPartition
@@ -76,12 +76,12 @@ class _Scan(NamedTuple):
 
 
 class TransactionCoordinator:
-    """Takes the requests of ``transaction_messages``, and sends those between brokers.
+    """Handles the requests of ``transaction_messages``, and sends those between brokers.
 
     Args:
         config: of the broker.
         hosted: its partitions.
-        groups: coordinates groups, which have positions in transactions.
+        groups: the group coordinator, for positions committed in transactions.
         verifier: of transactions.
         inquiry: about transactions that are open in its logs.
         in_flight: its requests.
@@ -89,7 +89,8 @@ class TransactionCoordinator:
         allocate: of producer ids.
 
     Attributes:
-        is_used: an internal topic exists, or a request came; until then nothing waits here, nor for groups.
+        is_used: an internal topic exists, or a request came; before that, neither this nor the group coordinator has
+            anything to do.
     """
 
     def __init__(
@@ -229,7 +230,7 @@ class TransactionCoordinator:
     def handle_response(
         self, turn: Turn, broker_id: BrokerId, request: messages.Request, response: messages.Response
     ) -> bool:
-        """Takes an answer of a broker; returns whether it is one to a request of this."""
+        """Handles a broker's answer; returns whether this object had sent the request."""
         match request, response:
             case WriteTxnMarkersRequest(), WriteTxnMarkersResponse():
                 self._sender.handle_response(turn, request, response)
@@ -242,7 +243,7 @@ class TransactionCoordinator:
         return True
 
     def handle_failure(self, turn: Turn, broker_id: BrokerId, request: messages.Request) -> bool:
-        """Takes note that a broker did not answer; returns whether that was asked by this."""
+        """Handles that a broker did not answer; returns whether this object had sent the request."""
         match request:
             case WriteTxnMarkersRequest():
                 self._sender.handle_failure(turn, request)
@@ -257,7 +258,7 @@ class TransactionCoordinator:
     # --- Time, logs, and the end of a step ------------------------------------------------------------------------
 
     def note_topics(self) -> None:
-        """Takes note of new metadata: with an internal topic there is something to do."""
+        """Checks new metadata for internal topics, and for newly elected coordinators."""
         topics = self._hosted.image.partition_counts
         self.is_used = self.is_used or TRANSACTIONS_TOPIC in topics or OFFSETS_TOPIC in topics
         if self.is_used:
@@ -284,7 +285,7 @@ class TransactionCoordinator:
                 handle(turn)
 
     def settle(self, turn: Turn) -> None:
-        """Follows what this step changed, and sends what is to be sent, until nothing follows from that any more."""
+        """Acts on what this step changed, and sends the due requests, until no more follow."""
         while True:
             self._shards.settle(turn)
             self._groups.settle(turn)

@@ -1,10 +1,11 @@
-"""A leader asks how the transactions ended that are open in its log.
+"""A leader asks the transaction coordinators how the transactions ended that are open in its log.
 
-The end of a transaction may have been lost here, with the records that an unclean election lost, or the coordinator's
-own log may have lost what it knew. A log names producer ids only, so all coordinators are asked, each as the leader of
-its partition of ``__transaction_state`` in the epoch that this broker knows: one that was deposed does not answer. The
-question is over once each of those ids is known to one of them, or all have answered. A transaction is in a log only
-after a coordinator has committed that it takes part, so that what all of them do not know is unknown for good.
+A transaction's marker may be missing because an unclean election lost records of this log, or because one lost records
+of the coordinator's own log. A log contains producer ids, not transactional ids, so all coordinators are asked, each as
+leader of its partition of ``__transaction_state`` in the leader epoch that this broker knows: a deposed coordinator
+does not answer. The inquiry is over once each of these producer ids is known to a coordinator, or all have answered. A
+partition has records of a transaction only after a coordinator has committed that the partition takes part. So a
+transaction that no coordinator knows will stay unknown.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ _RESULT_OF: Final = {
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction without an end in a log; ``coordinator_epoch`` is that of its producer's last marker."""
+    """A transaction without a marker in a log; ``coordinator_epoch`` is that of its producer's last marker."""
 
     producer_epoch: ProducerEpoch
     first_offset: Offset
@@ -54,7 +55,7 @@ class _Known(NamedTuple):
 
 
 class _Question:
-    """Transactions that are open in a partition, and the coordinators that have not said what they know of them."""
+    """Transactions that are open in a partition, and the coordinators that have not answered about them."""
 
     __slots__ = ("done", "in_flight", "known", "leader_epoch", "open", "partition", "unanswered")
 
@@ -73,16 +74,16 @@ class _Question:
 
     @property
     def is_answered(self) -> bool:
-        """Nobody is left who may know more: a producer id is one transactional id's, which has one coordinator."""
+        """All coordinators have answered, or each producer id is known: only one coordinator can know a producer id."""
         return not self.unanswered or self.open.keys() <= self.known.keys()
 
 
 class TransactionInquiry:
-    """The questions of all partitions that this broker leads.
+    """The inquiries for all partitions that this broker leads.
 
     Args:
         config: of the broker.
-        image: what it knows of coordinators.
+        image: the broker's metadata, which has the coordinators.
 
     Attributes:
         timers: when coordinators are asked, or asked again.
@@ -97,9 +98,9 @@ class TransactionInquiry:
         self.timers: TimerQueue[TopicPartition] = TimerQueue()
 
     def ask(self, turn: Turn, partition: Partition, done: Ended) -> None:
-        """Asks about what is open in a log that this broker leads, instead of what was asked about it before.
+        """Starts an inquiry about the open transactions of a log that this broker leads; replaces an earlier inquiry.
 
-        ``done`` hears the answer now or later, unless the partition is led by another or in another epoch by then.
+        Calls ``done`` with the answer, now or later, unless the leader or the leader epoch has changed by then.
         """
         found = open_transactions(partition)
         question = _Question(partition, found, done)
@@ -114,7 +115,7 @@ class TransactionInquiry:
         self._send(turn, question)
 
     def guesses(self, partition: Partition) -> list[TransactionEnded]:
-        """Returns the ends of what is open in a log by what the log alone knows: aborts."""
+        """Returns markers for the transactions open in a log, without asking coordinators: aborts."""
         return self._ends(_Question(partition, open_transactions(partition), lambda _turn, _ends: None))
 
     def handle_timer(self, turn: Turn) -> None:
@@ -138,7 +139,7 @@ class TransactionInquiry:
         self.timers.set(question.partition.name, at_ms=turn.now_ms + RETRY_MS)
 
     def pop_due(self) -> list[tuple[BrokerId, TransactionsOfProducersRequest]]:
-        """Returns what is to be sent now, and where."""
+        """Removes and returns the requests to be sent now, with their destinations."""
         due, self._due = self._due, []
         self._in_flight += [(request, question) for _, request, question in due]
         return [(broker_id, request) for broker_id, request, _ in due]
@@ -150,13 +151,13 @@ class TransactionInquiry:
         return question
 
     def handle_failure(self, request: TransactionsOfProducersRequest) -> None:
-        """Has a coordinator that did not answer asked again."""
+        """Schedules another request to a coordinator that did not answer."""
         self._pop_in_flight(request)
 
     def handle_response(
         self, turn: Turn, request: TransactionsOfProducersRequest, response: TransactionsOfProducersResponse
     ) -> None:
-        """Takes what a coordinator knows; once that is all there is to know, the answer is told."""
+        """Handles a coordinator's answer; calls ``done`` once the inquiry is answered."""
         question = self._pop_in_flight(request)
         name = question.partition.name
         if response.error is not ErrorCode.NONE or self._questions.get(name) is not question:
@@ -171,7 +172,7 @@ class TransactionInquiry:
                 question.done(turn, self._ends(question))
 
     def _ends(self, question: _Question) -> list[TransactionEnded]:
-        """Returns the ends of what is still open as it was, and what nobody else will end."""
+        """Returns markers for the transactions that are still open and whose coordinators will not write one."""
         still = open_transactions(question.partition)
         ends: list[TransactionEnded] = []
         for producer_id, each in question.open.items():
@@ -183,7 +184,7 @@ class TransactionInquiry:
 
 
 def open_transactions(partition: Partition) -> dict[ProducerId, OpenTransaction]:
-    """Returns the transactions without an end in a log, by producer id."""
+    """Returns the transactions without a marker in a log, by producer id."""
     return {
         producer_id: OpenTransaction(entry.producer_epoch, entry.transaction_first_offset, entry.coordinator_epoch)
         for producer_id, entry in partition.log.producers.entries()
@@ -194,16 +195,16 @@ def open_transactions(partition: Partition) -> dict[ProducerId, OpenTransaction]
 def end_of(
     producer_id: ProducerId, found: OpenTransaction, known: _Known | None, *, raises_epoch: bool
 ) -> TransactionEnded | None:
-    """Returns the end of an open transaction, ``None`` where its coordinator will write it.
+    """Returns the marker for an open transaction; ``None`` if its coordinator will write the marker.
 
-    What was decided of it is written, and what nobody knows is aborted: a decision that was lost was perhaps told, but
-    nobody can say which.
+    A known decision is written; a transaction that no coordinator knows is aborted. A client may have received another
+    decision before it was lost, but that cannot be found out.
 
     Args:
         producer_id: of its producer.
-        found: what the log has of it.
+        found: the transaction's state in the log.
         known: what coordinators know of the producer.
-        raises_epoch: a marker that nobody knows has the next epoch (transaction version 2).
+        raises_epoch: the marker of a transaction that no coordinator knows gets the next epoch (transaction version 2).
     """
     result, epoch = TransactionResult.ABORT, ProducerEpoch(found.producer_epoch + raises_epoch)
     coordinator_epoch = max(found.coordinator_epoch, 0)

@@ -1,7 +1,7 @@
 """Markers that coordinators send to the leaders of partitions (WriteTxnMarkers).
 
-A marker is appended with acks=all: the answer waits until every partition has committed its own, or cannot. The group
-coordinator takes those of ``__consumer_offsets``, because they make positions count.
+A marker is appended with acks=all: the answer waits until every partition has committed its marker, or cannot commit
+it. The group coordinator writes those of ``__consumer_offsets``, because they put positions into effect.
 """
 
 from typing import Protocol
@@ -32,7 +32,7 @@ class EndInGroups(Protocol):
 
 
 class _Waiting:
-    """A marker that is appended and not committed yet."""
+    """A marker that is appended, but not committed yet."""
 
     __slots__ = ("cause_id", "done", "partition", "required_offset")
 
@@ -49,11 +49,11 @@ class MarkerWriter:
     Args:
         hosted: the broker's partitions.
         encode: makes batches.
-        end_in_groups: takes markers of ``__consumer_offsets``.
+        end_in_groups: writes markers in ``__consumer_offsets``.
         timeout_ms: longest time until a marker is committed (``request.timeout.ms``).
 
     Attributes:
-        timers: when waiting markers are given up.
+        timers: when waiting markers time out.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class MarkerWriter:
         self._check(turn, name)
 
     def settle(self, turn: Turn) -> None:
-        """Looks again at what waits for partitions that this step changed."""
+        """Checks the waiting markers of partitions that this step changed."""
         if self._waiting:
             for name in (*turn.advanced, *turn.turned):
                 self._check(turn, name)
@@ -131,7 +131,7 @@ class MarkerWriter:
                 self._finish(turn, waiting, error)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Gives up markers that have waited for too long; they stay in the log."""
+        """Times out markers that have waited for too long; they stay in the log."""
         for waiting in self.timers.pop_due(now_ms=turn.now_ms):
             self._finish(turn, waiting, ErrorCode.REQUEST_TIMED_OUT)
 

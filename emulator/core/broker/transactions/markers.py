@@ -1,9 +1,9 @@
-"""The ends of decided transactions on their way to the partitions (Kafka's ``TransactionMarkerChannelManager``).
+"""Sends the markers of decided transactions to the partitions (Kafka's ``TransactionMarkerChannelManager``).
 
-What is decided in one step goes in one request per broker. A partition that answers an error which may pass is asked
-again, whoever leads it then. A partition that this broker's metadata does not have counts as deleted.
-One that refuses for good makes the coordinator give the transaction up: the others never get their markers, and the id
-stays pending, until another coordinator loads it.
+The markers decided in one step go out in one request per broker. After a retriable error, a partition's marker is sent
+again, to the leader of that time. A partition that is not in this broker's metadata counts as deleted. After a fatal
+error, the coordinator gives the transaction up: the other partitions get no markers, and the transactional id stays
+pending, until another coordinator loads it.
 """
 
 from typing import Final, NamedTuple
@@ -33,7 +33,7 @@ _FINAL: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTI
 
 
 class _Queued(NamedTuple):
-    """The end of a transaction for partitions that one broker leads."""
+    """The marker of a transaction, for partitions that one broker leads."""
 
     shard: TransactionShard
     transaction: Transaction
@@ -41,20 +41,20 @@ class _Queued(NamedTuple):
 
 
 class _Incomplete(NamedTuple):
-    """A transaction whose last record is to be written again."""
+    """A transaction whose completing record has to be written again."""
 
     shard: TransactionShard
     transaction: Transaction
 
 
 class MarkerSender:
-    """Sends the ends of all transactions that this broker coordinates.
+    """Sends the markers of all transactions that this broker coordinates.
 
     Args:
-        image: what the broker knows of partitions and their leaders.
+        image: the broker's metadata, which has the partitions' leaders.
 
     Attributes:
-        timers: when what failed is tried again.
+        timers: when failed requests and writes are retried.
     """
 
     def __init__(self, image: MetadataImage) -> None:
@@ -70,7 +70,7 @@ class MarkerSender:
         return len(self._unfinished)
 
     def send(self, turn: Turn, shard: TransactionShard, transaction: Transaction) -> None:
-        """Has the markers of a decided transaction written, and the transaction completed afterwards."""
+        """Sends the markers of a decided transaction, and completes the transaction afterwards."""
         self._unfinished[transaction.metadata.transactional_id] = transaction
         self._enqueue(turn, shard, transaction, transaction.metadata.partitions)
         self._complete_if_written(turn, shard, transaction)
@@ -122,7 +122,7 @@ class MarkerSender:
             del self._unfinished[transaction.metadata.transactional_id]
 
     def forget(self, shard: TransactionShard) -> None:
-        """Drops what was to be sent for a partition that is coordinated here no more."""
+        """Drops the markers to be sent for a partition that this broker no longer coordinates."""
         for queue in (*self._queues.values(), self._later):
             for queued in queue[:]:
                 if queued.shard is shard:
@@ -133,7 +133,7 @@ class MarkerSender:
     # --- Sending --------------------------------------------------------------------------------------------------
 
     def pop_due(self) -> list[tuple[BrokerId, WriteTxnMarkersRequest]]:
-        """Returns what can be sent now, and where."""
+        """Removes and returns the requests that can be sent now, with their destinations."""
         due: list[tuple[BrokerId, WriteTxnMarkersRequest]] = []
         queues, self._queues = self._queues, {}
         for broker_id, queue in queues.items():
@@ -148,7 +148,7 @@ class MarkerSender:
         return self._in_flight.pop(place)[1]
 
     def retry(self, turn: Turn) -> None:
-        """Looks again at what could not be sent, written or completed."""
+        """Retries markers that could not be sent or written, and transactions that could not be completed."""
         self.timers.pop_due(now_ms=turn.now_ms)
         again, self._later = self._later, []
         for shard, transaction, marker in again:
@@ -160,7 +160,7 @@ class MarkerSender:
             self._complete_if_written(turn, shard, transaction)
 
     def handle_response(self, turn: Turn, request: WriteTxnMarkersRequest, response: WriteTxnMarkersResponse) -> None:
-        """Takes note of what a broker wrote."""
+        """Handles a broker's answer about the markers that it wrote."""
         for queued, outcome in zip(self._pop_in_flight(request), response.markers, strict=True):
             self._take_outcome(turn, queued, outcome.errors)
 
@@ -183,7 +183,7 @@ class MarkerSender:
         self._complete_if_written(turn, shard, transaction)
 
     def handle_failure(self, turn: Turn, request: WriteTxnMarkersRequest) -> None:
-        """Asks again what a broker did not answer."""
+        """Schedules another request to a broker that did not answer."""
         for queued in self._pop_in_flight(request):
             if queued.shard.has_resigned:
                 self._finish(queued.transaction)

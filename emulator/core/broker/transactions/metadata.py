@@ -62,7 +62,7 @@ COMPLETED: Final = {
 
 
 class TransitionError(ValueError):
-    """A transition that the state does not allow."""
+    """The state of the transactional id does not allow the transition."""
 
 
 def _check(metadata: TransactionMetadata, state: TransactionState) -> None:
@@ -78,16 +78,16 @@ def is_exhausted(producer_epoch: ProducerEpoch) -> bool:
 def next_epoch(
     metadata: TransactionMetadata, *, timeout_ms: int, expected: ProducerEpoch | None, now_ms: int
 ) -> TransactionMetadata | ErrorCode:
-    """Begins a session with the next epoch, PRODUCER_FENCED if that is not for whoever asks (KIP-360).
+    """Begins a session with the next epoch; PRODUCER_FENCED if the requester's epoch is old (KIP-360).
 
     Args:
-        metadata: of an id that rests.
+        metadata: of an id without an open transaction.
         timeout_ms: of the new session.
-        expected: the epoch that the producer had, if it said so; the last but one is that of a retry.
+        expected: the producer's epoch, if the request names one; the last but one is that of a retry.
         now_ms: the time.
 
     Raises:
-        TransitionError: the id does not rest.
+        TransitionError: the id has an open transaction.
     """
     _check(metadata, TransactionState.EMPTY)
     epoch, last = ProducerEpoch(metadata.producer_epoch + 1), metadata.producer_epoch
@@ -103,10 +103,10 @@ def next_epoch(
 def next_producer(
     metadata: TransactionMetadata, producer_id: ProducerId, *, timeout_ms: int, is_expected: bool, now_ms: int
 ) -> TransactionMetadata:
-    """Begins a session with another producer id, as the epochs of the old one are exhausted.
+    """Begins a session with a new producer id, as the epochs of the old id are exhausted.
 
     Raises:
-        TransitionError: the id does not rest.
+        TransitionError: the id has an open transaction.
     """
     _check(metadata, TransactionState.EMPTY)
     last = metadata.producer_epoch if is_expected else None
@@ -139,7 +139,7 @@ def _rested(
 def with_partitions(
     metadata: TransactionMetadata, partitions: frozenset[TopicPartition], *, client_version: int, now_ms: int
 ) -> TransactionMetadata:
-    """Has partitions take part; the first ones begin the transaction.
+    """Adds partitions to the transaction; the first ones begin it.
 
     Raises:
         TransitionError: the transaction is decided.
@@ -157,7 +157,7 @@ def with_partitions(
 
 
 def fenced(metadata: TransactionMetadata, *, has_failed: bool, now_ms: int) -> TransactionMetadata:
-    """Fences the producer of an ongoing transaction; ``has_failed`` says that its epoch was raised before in vain.
+    """Fences the producer of an ongoing transaction; with ``has_failed``, an earlier attempt has raised its epoch.
 
     Raises:
         TransitionError: there is no ongoing transaction, or no epoch left (KAFKA-20090).
@@ -186,10 +186,10 @@ def prepared(
     """Decides a transaction.
 
     Args:
-        metadata: of an ongoing transaction; an id that rests can be aborted, too.
+        metadata: of an ongoing transaction; an id without one can be aborted, too.
         result: commit or abort.
         raises_epoch: the markers, and the producer afterwards, have the next epoch (transaction version 2, KIP-890).
-        next_producer_id: that the producer goes on with, if its epochs are exhausted.
+        next_producer_id: the producer's new id, if the epochs of the old id are exhausted.
         now_ms: the time.
 
     Raises:
@@ -216,12 +216,12 @@ def prepared(
 def aborted(
     metadata: TransactionMetadata, *, raises_epoch: bool, has_failed: bool = False, now_ms: int
 ) -> TransactionMetadata:
-    """Decides that an ongoing transaction is aborted without its producer, who is fenced by the next epoch.
+    """Decides to abort an ongoing transaction without its producer's request; the next epoch fences the producer.
 
     Args:
         metadata: of the transaction.
-        raises_epoch: as of ``prepared``; without, the epoch is raised to fence.
-        has_failed: as of ``fenced``.
+        raises_epoch: as in ``prepared``; if false, the epoch is raised to fence the producer.
+        has_failed: as in ``fenced``.
         now_ms: the time.
 
     Raises:
@@ -257,7 +257,7 @@ def completed(metadata: TransactionMetadata, *, now_ms: int) -> TransactionMetad
 
 
 def expired(metadata: TransactionMetadata) -> TransactionMetadata:
-    """Forgets an id.
+    """Removes an id without a transaction.
 
     Raises:
         TransitionError: it has a transaction.

@@ -15,7 +15,7 @@ from laststand.emulator.core.types import GroupRecovery, TopicPartition, TxnReco
 
 
 class LogMender:
-    """Decides by the switches what a log needs; as of ``leader_recovery.Mender``.
+    """Decides by the switches which records a log needs (``leader_recovery.Mender``).
 
     Attributes:
         encode: makes batches.
@@ -28,7 +28,7 @@ class LogMender:
         self.encode = encode
 
     def find_ends(self, turn: Turn, partition: Partition, done: Ended) -> None:
-        """Has ``done`` hear how the transactions are to be ended that are open in a log."""
+        """Calls ``done`` with the markers for the transactions that are open in a log."""
         if not self._switches.recovery_aborts_transactions:
             done(turn, ())
         elif self._switches.recovery_asks_coordinator:
@@ -37,7 +37,7 @@ class LogMender:
             done(turn, self._inquiry.guesses(partition))
 
     def needs_records(self, name: TopicPartition) -> bool:
-        """Returns whether ``missing`` has something to say of a partition."""
+        """Returns whether ``missing`` may have records for a partition."""
         if name.topic == TRANSACTIONS_TOPIC:
             return self._switches.txn_recovery is not TxnRecovery.OFF
         return name.topic == OFFSETS_TOPIC and self._switches.group_recovery is not GroupRecovery.OFF
@@ -53,11 +53,11 @@ class LogMender:
 
 
 def aborts(records: Sequence[LoadedRecord], *, raises_epoch: bool, now_ms: int) -> Iterator[TransactionMetadata]:
-    """Yields the decisions that abort what looks ongoing: the decision may be what was lost.
+    """Yields decisions to abort transactions that look ongoing: their actual decisions may be lost.
 
     Args:
-        records: of the log; the last one of an id counts.
-        raises_epoch: as of ``transitions.aborted``.
+        records: of the log; the last record of each id counts.
+        raises_epoch: as in ``transitions.aborted``.
         now_ms: the time.
     """
     for each in _latest(records):
@@ -69,7 +69,7 @@ def aborts(records: Sequence[LoadedRecord], *, raises_epoch: bool, now_ms: int) 
 
 
 def ends_of_sessions(records: Sequence[LoadedRecord]) -> Iterator[SessionsEnded]:
-    """Yields that the producer id of each transactional id is given up: a session that began later may be lost."""
+    """Yields records that retire each transactional id's producer id: a later session may have been lost."""
     for each in _latest(records):
         yield SessionsEnded(transactional_id=each.transactional_id, producer_id=each.producer_id)
 

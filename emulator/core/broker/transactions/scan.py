@@ -1,7 +1,8 @@
-"""Transactions that are open in a log and that no coordinator will end, because its own log lost what it knew of them.
+"""Finds and ends open transactions of a log that no coordinator will end, because its own log lost their records.
 
-A coordinator that was elected uncleanly cannot know what it does not know, so the leaders of all logs ask it: whenever
-a coordinator was elected, and whenever they were themselves. Nobody has to remember that an election was unclean.
+An uncleanly elected coordinator cannot know which transactions it lost. So the leaders of all logs ask the
+coordinators, whenever a coordinator or the leader itself was elected. No broker has to remember that an election was
+unclean.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ _Epochs: TypeAlias = tuple[LeaderEpoch, ...]
 
 
 class OpenTransactionScans:
-    """Has coordinators asked about open transactions, and ends those that they do not know.
+    """Asks coordinators about open transactions, and ends those that no coordinator knows.
 
     Args:
         config: of the broker.
@@ -33,7 +34,7 @@ class OpenTransactionScans:
         write: appends markers as a coordinator's request does.
 
     Attributes:
-        timers: when markers that could not be written are looked at again.
+        timers: when a log whose markers could not be written is checked again.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class OpenTransactionScans:
         self.timers: TimerQueue[TopicPartition] = TimerQueue()
 
     def note_coordinators(self) -> None:
-        """Takes note of new metadata: a coordinator that was elected may know less than the one before."""
+        """Checks new metadata for elected coordinators, which may know less than their predecessors."""
         image = self._hosted.image
         names = [
             TopicPartition(TRANSACTIONS_TOPIC, number)
@@ -75,11 +76,11 @@ class OpenTransactionScans:
                 self._ask(turn, name)
 
     def retry(self, turn: Turn, name: TopicPartition) -> None:
-        """Has a partition looked at again, where markers could not be written now."""
+        """Schedules another check of a partition whose markers could not be written."""
         self.timers.set(name, at_ms=turn.now_ms + RETRY_MS)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Looks again."""
+        """Asks again about partitions whose retry is due."""
         for name in self.timers.pop_due(now_ms=turn.now_ms):
             self._ask(turn, name)
 

@@ -1,8 +1,8 @@
 """The coordinator of the transactional ids of one partition, in one leader epoch (Kafka's ``TransactionCoordinator``).
 
-A request decides on a transition, whose record is appended; the transition takes effect, and is answered, once that is
-committed. Until then the id is pending, and almost everything about it is CONCURRENT_TRANSACTIONS. A decision that is
-committed has its markers written, whoever coordinates by then; the id stays pending until they are.
+A request leads to a transition, whose record is appended. Once the record is committed, the transition takes effect and
+the request is answered. Until then the id is pending, and most other requests get CONCURRENT_TRANSACTIONS. After a
+decision is committed, its markers are written, by a new coordinator if need be; the id stays pending until then.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -75,9 +75,9 @@ class Transaction:
     Attributes:
         metadata: as of the last transition that took effect; of a decided transaction, ``partitions`` are those whose
             markers are still to be written.
-        pending: the state that it is on its way to.
-        has_failed_fence: its epoch was raised to fence a producer, and the record of that failed (version 1).
-        written_at: offset of the record of that transition; -1 before there is one.
+        pending: the state after the transition under way.
+        has_failed_fence: its epoch was raised to fence a producer, but the write of the record failed (version 1).
+        written_at: offset of the record of the last transition that took effect; -1 before there is one.
     """
 
     __slots__ = ("has_failed_fence", "metadata", "pending", "written_at")
@@ -99,7 +99,7 @@ class TransactionShard:
         config: of the broker.
         records: of the log.
         allocate: of producer ids.
-        send_markers: has the markers of a decided transaction written.
+        send_markers: sends the markers of a decided transaction.
 
     Attributes:
         transactions: by id.
@@ -155,7 +155,7 @@ class TransactionShard:
                 pass
 
     def _has_ended_sessions(self, metadata: TransactionMetadata) -> bool:
-        """Returns whether an id has the producer id yet that a recovery took away from it."""
+        """Returns whether an id still has the producer id that a recovery has retired."""
         return self._ended_sessions.get(metadata.transactional_id) == metadata.producer_id
 
     # --- Time and the log -----------------------------------------------------------------------------------------
@@ -178,18 +178,18 @@ class TransactionShard:
                 self._checks.set(check, at_ms=turn.now_ms + interval_ms)
 
     def settle(self, turn: Turn) -> None:
-        """Lets what is committed by now take effect."""
+        """Applies the transitions whose records are committed by now."""
         self.log.settle(turn)
 
     def resign(self, turn: Turn) -> None:
-        """Gives up everything: what was written may commit, and nobody hears of it."""
+        """Ends the shard: waiting requests get an error, although written records may still commit."""
         self.has_resigned = True
         self.log.fail(turn, ErrorCode.NOT_COORDINATOR)
 
     def _transition(
         self, turn: Turn, transaction: Transaction, after: TransactionMetadata, done: Done | None = None
     ) -> None:
-        """Writes a transition; it takes effect, and ``done`` hears of it, once it is committed, or not at all."""
+        """Writes a transition, which takes effect once committed; calls ``done`` then, or with the error."""
         transaction.pending = after.state
         self._record_begun(turn, transaction.metadata.state, after)
         written_at = self.log.end_offset
@@ -371,7 +371,7 @@ class TransactionShard:
         return ErrorCode.CONCURRENT_TRANSACTIONS if is_decided else ErrorCode.NONE
 
     def add_partitions(self, turn: Turn, request: AddPartitions, told: TellOutcome) -> None:
-        """Adds partitions to a transaction, or says which are part of it; ``told`` hears it at once or later."""
+        """Adds partitions to a transaction, or verifies them; calls ``told`` with the outcome, at once or later."""
         if request.is_verify_only:
             told(turn, self._verified(request))
             return
@@ -511,7 +511,7 @@ class TransactionShard:
     def _abort(self, turn: Turn, transaction: Transaction, done: Done) -> None:
         """Aborts an ongoing transaction whose producer is fenced or late; its markers have the next epoch.
 
-        With version 1 the epoch is raised in memory first, and stays if the record fails.
+        With version 1, the epoch is raised in memory first, and stays raised if the write of the record fails.
         """
         try:
             after = transitions.aborted(
@@ -548,12 +548,12 @@ class TransactionShard:
                 self._abort(turn, transaction, lambda _turn, _error: None)
 
     def note_markers(self, transaction: Transaction, written: frozenset[TopicPartition]) -> None:
-        """Takes note of partitions that have their markers, or that need none any more."""
+        """Records partitions that have their markers, or that no longer need one."""
         metadata = transaction.metadata
         transaction.metadata = replace(metadata, partitions=metadata.partitions - written)
 
     def complete(self, turn: Turn, transaction: Transaction, done: Done) -> None:
-        """Ends a transaction all of whose markers are written; ``done`` hears whether it has to be tried again."""
+        """Completes a transaction whose markers are all written; calls ``done`` with the outcome."""
         after = transitions.completed(transaction.metadata, now_ms=turn.now_ms)
 
         def completed(turn: Turn, error: ErrorCode) -> None:
@@ -566,7 +566,7 @@ class TransactionShard:
     # --- Old ids, and questions -----------------------------------------------------------------------------------
 
     def expire(self, turn: Turn) -> None:
-        """Forgets the ids that nobody has used for ``transactional.id.expiration.ms``."""
+        """Removes the ids that were unused for ``transactional.id.expiration.ms``."""
         limit_ms = turn.now_ms - self._properties.transactional_id_expiration_ms
         for transactional_id, transaction in list(self.transactions.items()):
             metadata = transaction.metadata
@@ -603,7 +603,7 @@ class TransactionShard:
         )
 
     def of_producers(self, producer_ids: Collection[ProducerId]) -> tuple[KnownTransaction, ...]:
-        """Returns what is known of producers, by id."""
+        """Returns the last transactions of producers, by producer id."""
         return tuple(
             KnownTransaction(
                 producer_id=metadata.producer_id,
@@ -617,7 +617,7 @@ class TransactionShard:
         )
 
     def listed(self, now_ms: int) -> list[ListedTransaction]:
-        """Returns the ids that there are."""
+        """Returns the transactional ids, as ListTransactions shows them."""
         return [
             ListedTransaction(
                 transactional_id=transactional_id,
@@ -635,7 +635,7 @@ def _names(partitions: frozenset[TopicPartition]) -> tuple[str, ...]:
 
 
 def end_error_of_version_1(request: EndTxnRequest, transaction: Transaction) -> ErrorCode | None:
-    """Judges an EndTxn of a client that keeps its epoch: its answer, or ``None`` if a transaction is to be decided."""
+    """Checks EndTxn of a client whose epoch stays: the answer, or ``None`` if a transaction has to be decided."""
     metadata = transaction.metadata
     if request.producer_id != metadata.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -659,9 +659,9 @@ def end_error_of_version_1(request: EndTxnRequest, transaction: Transaction) -> 
 
 
 def end_error(request: EndTxnRequest, transaction: Transaction) -> ErrorCode | None:
-    """As ``end_error_of_version_1``, of a client whose epoch rises with each transaction (KIP-890).
+    """Like ``end_error_of_version_1``, for a client whose epoch rises with each transaction (KIP-890).
 
-    There the epoch distinguishes a retry, which has the one before, from the end of the next transaction.
+    A retry has the previous epoch, which distinguishes it from the end of the next transaction.
     """
     metadata = transaction.metadata
     if transaction.pending is not None:
@@ -697,7 +697,7 @@ def end_error(request: EndTxnRequest, transaction: Transaction) -> ErrorCode | N
 
 
 def refused_partitions(request: AddPartitions, error: ErrorCode) -> AddPartitionsOutcome:
-    """Returns the outcome of partitions that share an error, or none."""
+    """Returns the outcome of partitions that all have the same error, or all none."""
     return AddPartitionsOutcome(errors=(error,) * len(request.partitions))
 
 

@@ -1,7 +1,7 @@
-"""Questions of leaders to coordinators: is a transaction under way, and is a partition part of it (KIP-890).
+"""Leaders ask coordinators whether a transaction is ongoing, and whether a partition is part of it (KIP-890).
 
-A producer of version 2 has its partitions added by this, one of version 1 has them confirmed. One request per
-coordinator is in flight; what comes meanwhile goes together in the next (Kafka's ``AddPartitionsToTxnManager``).
+For a producer of transaction version 2, the coordinator adds the partitions; for version 1 it only verifies them. One
+request per coordinator is in flight; later ones are merged into the next (Kafka's ``AddPartitionsToTxnManager``).
 """
 
 from collections.abc import Callable, Mapping
@@ -39,20 +39,20 @@ class _Question(NamedTuple):
 
 
 class _Retry(NamedTuple):
-    """A question that is asked again; identity keeps equal ones apart."""
+    """A request that is sent again; compared by identity, so that equal requests stay distinct."""
 
     question: _Question
     until_ms: int
 
 
 class Verifier:
-    """Asks coordinators.
+    """Sends AddPartitionsToTxn requests to coordinators.
 
     Args:
-        image: what the broker knows of partitions and their leaders.
+        image: the broker's metadata, which has the partitions' leaders.
 
     Attributes:
-        timers: when questions are asked again.
+        timers: when requests are sent again.
     """
 
     def __init__(self, image: MetadataImage) -> None:
@@ -64,13 +64,13 @@ class Verifier:
         self.timers: TimerQueue[int] = TimerQueue()
 
     def guard(self, switches: Switches) -> VerifyTransaction | None:
-        """Returns what verifies the transactions of records before they are appended; ``None`` if nothing does."""
+        """Returns the function that verifies transactions before an append; ``None`` if they are not verified."""
         return self.verify if switches.partition_verification else None
 
     def verify(self, turn: Turn, request: AddPartitions, *, knows_abortable: bool, done: Verified) -> None:
-        """Asks; a transaction that is being completed is asked for again, for a while, if partitions are added.
+        """Asks the coordinator; retries an addition for a while if the last transaction is still being completed.
 
-        Arguments are as of ``ask``; refusals have the error codes of Produce.
+        Arguments are as in ``ask``; refusals have the error codes of Produce.
         """
         self._verify(turn, _Question(request, knows_abortable, done), until_ms=turn.now_ms + _PATIENCE_MS)
 
@@ -103,7 +103,7 @@ class Verifier:
             turn: the step.
             request: what is asked.
             knows_abortable: whether the client understands TRANSACTION_ABORTABLE.
-            done: hears the answer, now or later.
+            done: called with the answer, now or later.
         """
         coordinator = self._coordinator_of(request.transactional_id)
         question = _Question(request, knows_abortable, done)
@@ -128,7 +128,7 @@ class Verifier:
         return None if state is None else state.leader
 
     def pop_due(self) -> list[tuple[BrokerId, AddPartitionsToTxnRequest]]:
-        """Returns what can be sent now, and where."""
+        """Removes and returns the requests that can be sent now, with their destinations."""
         due: list[tuple[BrokerId, AddPartitionsToTxnRequest]] = []
         for broker_id in [broker_id for broker_id in self._queues if broker_id not in self._in_flight]:
             questions = self._in_flight[broker_id] = list(self._queues.pop(broker_id).values())
@@ -137,7 +137,7 @@ class Verifier:
         return due
 
     def handle_response(self, turn: Turn, broker_id: BrokerId, response: AddPartitionsToTxnResponse) -> None:
-        """Hands on the answers of a coordinator."""
+        """Passes a coordinator's answers on to the callers."""
         questions = self._in_flight.pop(broker_id)
         if response.error is ErrorCode.UNSUPPORTED_VERSION:
             # A coordinator from before KIP-890 verifies nothing.
@@ -153,7 +153,7 @@ class Verifier:
             _tell(turn, question, answer)
 
     def handle_failure(self, turn: Turn, broker_id: BrokerId) -> None:
-        """Tells those that asked that no answer came."""
+        """Answers the callers with the error for a missing answer."""
         for question in self._in_flight.pop(broker_id):
             _refuse(turn, question, ErrorCode.NETWORK_EXCEPTION)
 
@@ -182,7 +182,7 @@ _RETRIABLE: Final = frozenset(
 
 
 def produce_error(request: AddPartitions, error: ErrorCode) -> ErrorCode:
-    """Returns the error of a refusal as a producer gets it (``ReplicaManager.handleProduceAppend``)."""
+    """Returns the Produce error for a coordinator's error (``ReplicaManager.handleProduceAppend``)."""
     if error in _RETRIABLE or (error is ErrorCode.CONCURRENT_TRANSACTIONS and request.is_verify_only):
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
