@@ -24,6 +24,9 @@ _OF_MOMENTS: Final = frozenset({"D3", "D8", "D9", "H4", "L1", "L2", "L3", "L4", 
 """The simulator sees them at every moment, verification at the few that leave a trace: where they show there, what they
 lead to shows, too."""
 
+_CRASHES: Final = frozenset({"InvariantError", "Exception"})
+"""Alarms about a process that ended by itself: what such a process leaves proves nothing."""
+
 _STILL_DIFFERENT: Final = "L6"
 """Replicas differ at the end, so what is transient elsewhere was left behind."""
 
@@ -90,9 +93,11 @@ def judge(
     }
     if lost:
         violated.add("D1")
-    doubts = tuple(f"{name} ended without a leader, as the protocol allows, so nobody could read it" for name in unread)
-    if not acks:
-        doubts = ("no record was acknowledged", *doubts)
+    doubts = (
+        *(() if acks else ("no record was acknowledged",)),
+        *(f"a process ended by itself: {alarm}" for alarm in alarms if alarm.check_id in _CRASHES),
+        *(f"{name} ended without a leader, as the protocol allows, so nobody could read it" for name in unread),
+    )
     guarantee = None
     if lost:
         guarantee = LossGuarantee.BROKEN if any(each.is_covered for each in lost) else LossGuarantee.EXCEEDED

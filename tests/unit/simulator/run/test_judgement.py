@@ -53,6 +53,13 @@ def test_a_run_in_which_nothing_was_acknowledged_proves_nothing() -> None:
     assert judgement.doubts == ("no record was acknowledged",)
 
 
+@pytest.mark.parametrize("check_id", ["InvariantError", "Exception"])
+def test_a_run_in_which_a_process_ended_by_itself_proves_nothing(check_id: str) -> None:
+    judgement = judged(alarm(check_id))
+    assert judgement.verdict is RunVerdict.UNKNOWN
+    assert judgement.doubts == (f"a process ended by itself: {check_id} at step 1: ",)
+
+
 def test_topics_that_are_recreated_at_one_moment_have_ids_of_their_own() -> None:
     recreated = "recreate orders\n" * 3
     plan = parse_plan(f"cluster brokers=2\ntopic orders replicas=(0,1)\n{recreated}")
