@@ -58,7 +58,7 @@ class QuorumRules(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     follower_syncs_first: bool = True
-    """A follower syncs what it fetched before its next fetch claims it: Q08.
+    """A voter syncs what it fetched before its next fetch or vote request claims it: Q08.
 
     Kafka 2.8: KAFKA-10533, ``KafkaRaftClient.appendAsFollower``.
     """

@@ -47,7 +47,7 @@ def fetch_from_any(replica: Replica) -> None:
 
 
 def _send(replica: Replica, node_id: NodeId) -> None:
-    if replica.has_to_sync and replica.synced_end_offset < replica.log.end_offset:
+    if not replica.may_claim_log:
         return
     settings, state = replica.settings, replica.state
     request: messages.QuorumRequest

@@ -164,6 +164,11 @@ class Replica:
         """True if fetched records have to be durable before the next fetch: they are counted, or may be by then."""
         return self.rules.follower_syncs_first and (self.is_voter or self.settings.can_become_voter)
 
+    @property
+    def may_claim_log(self) -> bool:
+        """False while a fetch or a vote request would claim records that a power loss can take."""
+        return not self.has_to_sync or self.synced_end_offset >= self.log.end_offset
+
     # --- Effects ----------------------------------------------------------------------------------------------------
 
     def take_effects(self) -> list[effects.QuorumEffect]:

@@ -82,10 +82,14 @@ def _vote_answer(
 
 
 def ask_for_votes(replica: Replica) -> None:
-    """Asks every voter whose answer is missing, as long as the election can be won."""
+    """Asks every voter whose answer is missing, as long as the election can be won.
+
+    A vote is for the log that the request names, so its records have to be durable: a candidate that lost some with the
+    power would be granted the same vote again, since a voter that has voted for it compares no logs.
+    """
     state = replica.state
     assert isinstance(state, (Prospective, Candidate))
-    if state.tally.is_lost:
+    if state.tally.is_lost or not replica.may_claim_log:
         return
     for voter_id in state.tally.unanswered:
         voter = replica.log.voters.by_node(voter_id)

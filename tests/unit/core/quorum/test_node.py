@@ -9,7 +9,14 @@ from laststand.emulator.core.quorum import effects, inputs, messages
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum.node import QuorumNode
 from laststand.emulator.core.quorum.settings import QuorumSettings, formatted
-from laststand.emulator.core.quorum.states import Candidate, Follower, IllegalQuorumState, Leader, Unattached
+from laststand.emulator.core.quorum.states import (
+    Candidate,
+    Follower,
+    IllegalQuorumState,
+    Leader,
+    Prospective,
+    Unattached,
+)
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.quorum_rules import QuorumRules
 from laststand.emulator.core.switches import ERAS
@@ -95,6 +102,24 @@ def test_a_follower_fetches_on_once_what_it_has_is_durable() -> None:
         inputs.LogSynced(cause_id=_CAUSE, end_offset=sync.end_offset, generation=sync.generation), now_ms=2
     )
     assert [effect.request.fetch_offset for effect in _sent(list(synced))] == [1]  # type: ignore[union-attr]
+
+
+def test_a_node_asks_for_votes_once_what_it_has_is_durable() -> None:
+    """Else it could lose records with the power, and be granted the vote again that it was granted for them."""
+    node = _node(inputs.LoadedQuorum(election=effects.Election(leader_epoch=LeaderEpoch(5)), batches=(_batch(),)))
+    (sync,) = [effect for effect in _started(node) if isinstance(effect, effects.SyncMetadata)]
+    deadline_ms = node.next_deadline_ms()
+    assert deadline_ms is not None
+
+    standing = node.step(node_inputs.TimerFired(cause_id=_CAUSE), now_ms=deadline_ms)
+    assert isinstance(node.replica.state, Prospective)
+    assert not [each for each in _sent(list(standing)) if isinstance(each.request, messages.VoteRequest)]
+
+    synced = node.step(
+        inputs.LogSynced(cause_id=_CAUSE, end_offset=sync.end_offset, generation=sync.generation), now_ms=deadline_ms
+    )
+    asked = [each.request for each in _sent(list(synced)) if isinstance(each.request, messages.VoteRequest)]
+    assert [each.last_offset for each in asked] == [1, 1]
 
 
 @pytest.mark.parametrize(("era", "commits"), [("kip-966", [False, True]), ("kafka-4.2", [True, False])])
