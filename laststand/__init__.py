@@ -65,7 +65,7 @@ def run(
         store: where run directories go.
 
     Raises:
-        laststand.emulator.core.errors.ConfigError: a name or value is none, or the driver cannot play the scenario.
+        laststand.emulator.core.errors.ConfigError: no such scenario, era or setting, or the driver cannot play it.
         laststand.emulator.plan.yaml_cursor.ScenarioError: the file cannot be played; the error names line and key.
         laststand.emulator.core.errors.EmulatorError: there is no verdict, as Java or toxiproxy-server is missing or
         Spark

@@ -94,7 +94,7 @@ class StandingCluster:
             kafka_clients: the same, with links of their own for clients of these names.
 
         Raises:
-            ConfigError: a name or value is none.
+            ConfigError: there is no such era or setting, or a value is not allowed.
             MissingToolError: there is no toxiproxy-server, or for an era with ZooKeeper no Java.
             NotStartedError: the cluster did not come up.
         """
@@ -167,7 +167,7 @@ class StandingCluster:
             config: topic properties, such as ``{"min.insync.replicas": "2"}``.
 
         Raises:
-            ConfigError: a property is none.
+            ConfigError: topics have no such property, or not with that value.
             AdminError: the controller refused, or did not answer.
         """
         properties = dict(config or {})
@@ -209,7 +209,7 @@ class StandingCluster:
             How many were acknowledged, failed, or have an unknown outcome.
 
         Raises:
-            ConfigError: there is no such topic or partition, or a property is none.
+            ConfigError: there is no such topic, partition or property of producers.
         """
         producer_properties = producer_settings(ACKS[acks], settings or {})
         partitions = self._partitions(topic, partition)

@@ -51,7 +51,7 @@ def lost_records_of(run: Path) -> frozenset[RecordName]:
     """Returns the lost records of a run directory.
 
     Raises:
-        OSError: it has no history that can be read.
-        msgspec.MsgspecError: a line of it is none.
+        OSError: the run has no history that can be read.
+        msgspec.MsgspecError: a line of the history is malformed.
     """
     return lost_records(read_history(history_of(run)))

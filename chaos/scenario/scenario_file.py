@@ -82,7 +82,7 @@ def find_scenario(name: str) -> Path:
     """Returns the file of a scenario, by path or by name.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such scenario.
     """
     for path in (Path(name), SCENARIOS / name, SCENARIOS / f"{name}.yaml"):
         if path.is_file():

@@ -81,8 +81,8 @@ class StandingCluster:
         """Starts nothing yet.
 
         Raises:
-            ConfigError: the properties are none, or what the supervisor before left cannot be read.
-            ClientAtWorkError: a client of the supervisor before has not ended yet.
+            ConfigError: a property is unknown or has a wrong value, or the earlier supervisor's files cannot be read.
+            ClientAtWorkError: a client of the earlier supervisor has not ended yet.
         """
         self._before = read_state(order.path)
         self._started_s = time.monotonic()

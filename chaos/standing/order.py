@@ -191,7 +191,7 @@ def read_order(directory: Path) -> StandingOrder:
     """Returns the order in a directory.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no order that can be read.
     """
     try:
         return _DECODER.decode(read_bytes(directory / ORDER_FILE))

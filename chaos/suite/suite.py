@@ -105,7 +105,7 @@ def make_suite(
         shard: only the cells of this part.
 
     Raises:
-        ConfigError: an era or setting is none, the store cannot be used, or there is no cell in this part.
+        ConfigError: there is no such era or setting, the store cannot be used, or there is no cell in this part.
         MissingToolError: no toxiproxy-server, and a scenario needs it.
     """
     check_store(store)
@@ -203,7 +203,7 @@ def suite_of(
         kafka: what plays cells on Apache Kafka.
 
     Raises:
-        ConfigError: a setting is none, or the store cannot be used.
+        ConfigError: there is no such setting, or the store cannot be used.
         MissingToolError: no toxiproxy-server, and a scenario needs it.
     """
     check_store(store)

@@ -44,7 +44,7 @@ class ZooKeeperMetadata:
         """Follows the log until cancelled.
 
         Raises:
-            StorageError: the log is none.
+            StorageError: a file is not a transaction log.
         """
         while True:
             self.read()

@@ -152,7 +152,7 @@ class ServerEvents:
         """Takes in what the server has written since the last call; returns whether that was anything.
 
         Raises:
-            StorageError: its log is none, or its ledger cannot be read.
+            StorageError: a file is not a transaction log, or the sync ledger cannot be read.
         """
         return self._add_all(self.log.read_new(synced=self._synced if self._has_sync_ledger else None))
 

@@ -101,7 +101,7 @@ def api_named(name: str) -> Api:
     """Returns an API by its name.
 
     Raises:
-        KeyError: there is none.
+        KeyError: there is no API of that name.
     """
     return {api.name: api for api in all_apis().values()}[name]
 

@@ -30,7 +30,7 @@ def await_controller(environment: Mapping[str, str], *, unknown_for_s: float = _
         unknown_for_s: how many seconds its host may be unknown without a break.
 
     Raises:
-        ConfigError: there is no such host, or the address is none.
+        ConfigError: there is no such host, or the text is not an address.
     """
     address = environment.get(PREFIX + CONTROLLER_ADDRESS)
     if not address:

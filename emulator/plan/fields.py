@@ -71,7 +71,7 @@ class Words:
         """Returns the next word that stands alone, and removes it.
 
         Raises:
-            ValueError: there is none.
+            ValueError: no such word is left.
         """
         if not self._alone:
             raise ValueError("a word is missing")
@@ -402,7 +402,7 @@ def duration_ms(cursor: Cursor) -> int:
     """Returns a duration such as ``30 s``, ``500 ms`` or ``2 min`` in ms.
 
     Raises:
-        ScenarioError: it is none.
+        ScenarioError: the text is not a duration.
     """
     try:
         return milliseconds(cursor.text())
@@ -414,7 +414,7 @@ def milliseconds(text: str) -> int:
     """Returns the duration that a text such as ``1.5 s`` stands for.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a duration.
     """
     match = _DURATION.fullmatch(text.strip())
     if match is None:

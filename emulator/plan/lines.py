@@ -66,7 +66,7 @@ def parse_action(line: str, names: Names | None = None) -> actions.Action:
         names: what may be named in a line that is a step; without them there is no such line.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the line is not an action.
     """
     try:
         return actions.with_nodes(_parse(line, names), _known)
@@ -78,8 +78,8 @@ def parse_words(row: actions.ActionSpec, words: Words) -> actions.ActionTemplate
     """Returns the action of a row that some words stand for; nodes may be roles.
 
     Raises:
-        ValueError: they have another form.
-        KeyError: a word is none of those that are allowed.
+        ValueError: the words have another form.
+        KeyError: a word is not an allowed one.
     """
     # Fields with words that stand alone take them in the order of the struct: the subject first.
     given = {name: field.parse(words) for name, field in row.fields.items()}

@@ -144,7 +144,7 @@ def read_text(text: str, names: Names, *, path: Path) -> actions.ActionTemplate:
     """Returns the action of a step that stands alone.
 
     Raises:
-        ScenarioError: it is none.
+        ScenarioError: the text is not such a step.
     """
     cursor = open_document(path, text)
     with cursor.fields() as verbs:

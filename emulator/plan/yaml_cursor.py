@@ -97,7 +97,7 @@ class Cursor:
         """Returns a whole number from ``low`` to ``high``.
 
         Raises:
-            ScenarioError: it is none.
+            ScenarioError: the value is not such a number.
         """
         span = f"a whole number from {low} on" if high == 2**31 - 1 else f"a whole number from {low} to {high}"
         if not isinstance(self._node, yaml.ScalarNode) or self._node.tag != _INT_TAG:
@@ -201,7 +201,7 @@ class Fields:
         """Takes out an entry.
 
         Raises:
-            ScenarioError: there is none.
+            ScenarioError: there is no such entry.
         """
         found = self.optional(key)
         if found is None:

@@ -97,7 +97,7 @@ def parse_epochs(text: str, *, path: str) -> tuple[EpochEntry, ...]:
 
 
 def _number(text: str, *, path: str) -> int:
-    # Kafka reads a 64-bit integer, and refuses what is none.
+    # Kafka reads a 64-bit integer, and refuses any other text.
     if _NUMBER.fullmatch(text) is None or not -(2**63) <= int(text) < 2**63:
         raise StorageError(path=path, reason=f"{shown(text)!r} is no number")
     return int(text)

@@ -148,7 +148,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> GroupRecord | None:
     """Returns a record; ``None`` for one of another type or version.
 
     Raises:
-        FieldError: key or value ends too soon, or has a text that is none.
+        FieldError: key or value ends too soon, or has a text that is not UTF-8.
     """
     found = None if key is None else _key(key)
     if found is None:

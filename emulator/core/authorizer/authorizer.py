@@ -1,4 +1,4 @@
-"""The decision whether somebody may do something (Kafka's ``StandardAuthorizer``).
+"""Decides whether a principal may perform an operation on a resource (Kafka's ``StandardAuthorizer``).
 
 Super users may do everything. Else, of the entries that apply to the resource, the principal, the host and the
 operation, one that denies beats one that allows. If none applies, nothing is allowed, unless the resource has no
@@ -37,7 +37,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class Authorizer:
-    """Decides by a node's properties and the entries that its metadata has.
+    """Decides by a node's properties and the ACL entries in its metadata.
 
     Args:
         properties: of the node.
@@ -57,7 +57,7 @@ class Authorizer:
         return self._acls.changes
 
     def is_allowed(self, requester: Requester, operation: AclOperation, resource: Resource) -> bool:
-        """Returns whether somebody may do something to a resource."""
+        """Returns whether a principal may perform an operation on a resource."""
         if self._decided_at != self._acls.changes or len(self._decided) > _REMEMBERED_MAX:
             self._decided.clear()
             self._decided_at = self._acls.changes
@@ -83,9 +83,9 @@ class Authorizer:
         return is_allowed or (self._is_open and not is_known)
 
     def is_allowed_on_any(self, requester: Requester, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Returns whether there may be a resource of a type to which somebody may do something.
+        """Returns whether a principal may perform an operation on any resource of a type.
 
-        Kafka's ``Authorizer.authorizeByResourceType``: entries that imply the operation do not count.
+        Kafka's ``Authorizer.authorizeByResourceType``: only entries of this operation, or of all operations, count.
         """
         if self.is_allowed(requester, operation, Resource(resource_type, _ANY_NAME)):
             return True
@@ -101,7 +101,7 @@ class Authorizer:
         )
 
     def unseen(self, requester: Requester, topics: Iterable[str]) -> frozenset[str]:
-        """Returns those of several topics that somebody may not describe."""
+        """Returns the topics that a principal may not describe."""
         return frozenset(
             name
             for name in topics

@@ -12,13 +12,13 @@ _REPORTED_MAX: Final = 1000
 
 
 class RecordingAuthorizer:
-    """An authorizer whose denials wait to be written down.
+    """An authorizer that collects its denials until they are recorded.
 
     Args:
         authorizer: decides.
 
     Attributes:
-        authorizer: as given, for questions whose answers are nobody's denial.
+        authorizer: the given one, for checks whose denials are not recorded.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -53,7 +53,7 @@ class RecordingAuthorizer:
 
     @property
     def has_denials(self) -> bool:
-        """Denials wait to be written down."""
+        """Denials wait to be recorded."""
         return bool(self._denials)
 
     def pop_denials(self) -> list[AuthorizationDenied]:

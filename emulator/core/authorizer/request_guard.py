@@ -1,4 +1,4 @@
-"""Requests before they are handled: what their senders may not do is taken out, and answered with an error.
+"""Checks requests before they are handled: entries that the sender may not access are answered with an error.
 
 A request that is denied as a whole is answered at once. One about several topics goes on without those that are denied;
 their errors are put into the answer, at their places, when it leaves. Kafka's ``AuthHelper``.
@@ -71,7 +71,7 @@ _RESULTS: Final[Mapping[type[_PartitionEntry | _ConfigEntry], type[msgspec.Struc
 
 
 class Refused(NamedTuple):
-    """The answer to a request of which nothing may be done."""
+    """The response to a request that is denied as a whole."""
 
     response: messages.Response
 
@@ -103,7 +103,7 @@ class RequestGuard:
         self._denied: dict[RequestId, dict[int, msgspec.Struct]] = {}
 
     def admit(self, received: RequestReceived) -> RequestReceived | Refused:
-        """Returns the request without what is denied, or its answer if nothing is left of it."""
+        """Returns the request without its denied entries, or the response if no entry is left."""
         request, requester = received.request, received.requester
         requirement = REQUIREMENTS.get(type(request))
         if requester is None or requirement is None:
@@ -131,17 +131,17 @@ class RequestGuard:
         return self._admit_entries(received, asked, requirement)
 
     def may_read_metadata(self, requester: Requester | None) -> bool:
-        """Returns whether somebody may read the metadata log."""
+        """Returns whether a requester may read the metadata log."""
         if requester is None:
             return True
         return self._is_met_on_cluster(_Asked(STREAM_API, requester, _STREAM_CAUSE), METADATA_STREAM)
 
     def unseen(self, received: RequestReceived, existing: Iterable[str]) -> frozenset[str]:
-        """Returns the topics that the sender of a request may not describe, and asks to have described.
+        """Returns the topics of a request to describe topics that its sender may not describe.
 
         Args:
             received: the request.
-            existing: the topics that a request without names is about, of which none counts as denied.
+            existing: the topics that a request without names is about; their denials are not recorded.
         """
         request, requester = received.request, received.requester
         if requester is None:
@@ -193,7 +193,7 @@ class RequestGuard:
         request: group_messages.OffsetCommitRequest | group_messages.OffsetFetchRequest,
         requirement: Requirement,
     ) -> ErrorCode | None:
-        """Returns why positions of a group may not be written or read; one topic that is denied denies them all."""
+        """Returns why a group's offsets may not be committed or fetched; one denied topic denies the whole request."""
         if not self._is_allowed(asked, requirement.operation, Resource(ResourceType.GROUP, request.group_id)):
             return ErrorCode.GROUP_AUTHORIZATION_FAILED
         if isinstance(request, group_messages.OffsetCommitRequest):
@@ -222,7 +222,7 @@ class RequestGuard:
     def _admit_entries(
         self, received: RequestReceived, asked: _Asked, requirement: Requirement
     ) -> RequestReceived | Refused:
-        """Returns a request without the entries that are denied, whose errors wait for the answer."""
+        """Returns a request without its denied entries; their errors are kept for the response."""
         request = received.request
         is_follower = isinstance(request, messages.FetchRequest) and request.replica_id is not None
         if is_follower and requirement.of_followers is not None:
@@ -248,7 +248,7 @@ class RequestGuard:
     # --- Answers --------------------------------------------------------------------------------------------------
 
     def complete(self, answer: SendResponse) -> SendResponse:
-        """Returns an answer with the errors of what was denied."""
+        """Returns a response with the errors of the denied entries added."""
         denied = self._denied.pop(answer.request_id, None)
         if denied is None:
             return answer
@@ -265,7 +265,7 @@ def _asked(received: RequestReceived, requester: Requester) -> _Asked:
 def is_inactive(request: messages.Request, response: messages.Response) -> bool:
     """Returns whether a controller refused a request because another one, or none, is active.
 
-    A request about nothing is answered by everybody alike.
+    Every controller gives the same answer to a request without entries.
     """
     return response == refusal(request, ErrorCode.NOT_CONTROLLER) != refusal(request, ErrorCode.NONE)
 
@@ -319,7 +319,7 @@ def _response(request: messages.Request, **fields: ErrorCode | tuple[msgspec.Str
 
 
 def _entries_of(message: messages.Request | messages.Response) -> tuple[str, tuple[_Entry, ...]]:
-    """Returns the list that a request asks about, or that its answer has outcomes of, and the list's field."""
+    """Returns the field of a message that lists its entries (subjects or outcomes), and the list."""
     field = next(name for name in _LISTS if name in message.__struct_fields__)
     return field, getattr(message, field)
 

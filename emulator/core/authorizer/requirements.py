@@ -1,6 +1,6 @@
 """The permission that each request between nodes needs, as Kafka's ``KafkaApis`` and ``ControllerApis`` ask for it.
 
-Requests that are not listed need none, such as DescribeCluster, or clients of Kafka alone ask them
+Requests that are not listed need no permission, such as DescribeCluster, or only clients of Kafka send them
 (``emulator.kafka_listener.permissions``).
 """
 
@@ -28,10 +28,10 @@ class Requirement(NamedTuple):
     """A permission.
 
     Attributes:
-        operation: that has to be allowed.
-        subject: to what.
-        on_cluster: an operation on the cluster that is as good.
-        on_any_topic: an operation on any topic that is as good as that on the cluster.
+        operation: the operation that has to be allowed.
+        subject: the resources on which it has to be allowed.
+        on_cluster: an operation on the cluster that suffices instead.
+        on_any_topic: an operation on any topic that suffices instead of the one on the cluster.
         of_followers: an operation on the cluster that replicas need instead.
     """
 

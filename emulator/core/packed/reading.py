@@ -1,4 +1,4 @@
-"""Makes the JSON lines of a packed file again, one by one: for people, and for whatever is in no hurry."""
+"""Restores the JSON lines of a packed file, one by one: for people, and for readers that need no speed."""
 
 import struct
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _SEALS: Final = (b'"type":"FileSealed"', b'"f":"sealed"')
 
 
 class _BrokenError(Exception):
-    """Cells that are no line."""
+    """Cells that do not form a line."""
 
 
 class LineReader:
@@ -50,7 +50,7 @@ class LineReader:
         self._words: list[Any] = []
 
     def lines(self, block: bytes) -> Iterator[bytes]:
-        """Yields the lines that end in a block, without line ends; for cells that are no line a text that says so."""
+        """Yields the lines that end in a block, without line ends; for cells that form no line, a text that says so."""
         content, begin = self.rest + block, 0
         while begin < len(content):
             size = _size(content, begin)
@@ -142,7 +142,7 @@ def _id_number(layout: Layout, numbers: list[int]) -> int:
 
 
 def _size(content: bytes | memoryview, begin: int) -> int | None:
-    """Returns the size of the line that begins there; ``None`` where it is incomplete."""
+    """Returns the size of the line that begins at an offset; ``None`` where the line is incomplete."""
     layout = _LAYOUTS.get(content[begin])
     if layout is not None:
         return _packed_size(layout, content, begin)
@@ -169,7 +169,7 @@ def is_packed(name: str | PurePath) -> bool:
 
 
 def json_lines(content: bytes) -> bytes:
-    """Returns the lines of a packed file, each with a line end; what is left of a torn one is not among them."""
+    """Returns the lines of a packed file, each with a line end; a torn last line is left out."""
     return b"".join([line + b"\n" for line in LineReader().lines(content)])
 
 
@@ -192,7 +192,7 @@ def count_lines(cells: bytes | memoryview) -> int:
 
 
 def whole_end(content: bytes | memoryview) -> int:
-    """Returns where the last whole line, word or header ends in content that is read from the begin of one."""
+    """Returns where the last whole line, word or header ends; ``content`` begins at the begin of one."""
     begin = next((place for place in range(_last_cell(content), -1, -CELL) if 0 < content[place] < KINDS_END), 0)
     if not content or _size(content, begin) is None:
         return begin
@@ -200,7 +200,7 @@ def whole_end(content: bytes | memoryview) -> int:
 
 
 def content_end(tail: bytes) -> int | None:
-    """Returns where the whole lines of a file end, but for the line that seals it.
+    """Returns where the whole lines of a file end, without the line that seals it.
 
     Args:
         tail: the last cells of the file; the last of them may be torn.

@@ -100,7 +100,7 @@ def _filled(kind: int, text: bytes) -> bytes:
 
 
 class _Packing:
-    """The packing of one kind of line. Every broker does this for every batch, so it decides nothing twice."""
+    """The packing of one kind of line. Brokers pack every batch, so all decisions are made once, here."""
 
     def __init__(self, layout: Layout, first_byte: int) -> None:
         self._first_byte = first_byte
@@ -121,7 +121,7 @@ class _Packing:
         self._element = None if layout.elements is None else _Packing(layout.elements[1], 0)
 
     def packed(self, line: Any, number: int, time_ns: int, number_of: NumberOf) -> bytes | None:
-        """Returns a line, or ``None`` where it does not fit."""
+        """Returns the packed line; ``None`` where a value does not fit its field."""
         try:
             return self._packed(line, number, time_ns, number_of)
         except (struct.error, OverflowError):

@@ -1,4 +1,4 @@
-"""Checks that several requests share, and what any answer of another node says of epoch and leader."""
+"""Checks that several requests share, and the handling of the epoch and leader that every response names."""
 
 from enum import Enum
 
@@ -11,16 +11,16 @@ from laststand.emulator.core.types import LeaderEpoch, NodeId
 
 
 class Handled(Enum):
-    """The use of an answer."""
+    """The outcome of the checks that every response passes first."""
 
     DONE = "done"
-    """It was what was asked for."""
+    """The response was used; nothing is left to do."""
 
     FAILED = "failed"
-    """It brings nothing, at least nothing more than what it says of epoch and leader: ask again after a pause."""
+    """The response was of no use beyond its epoch and leader: repeat the request after a pause."""
 
     OPEN = "open"
-    """It is of this epoch and without an error that every answer may have."""
+    """The response is of this epoch and has none of the common errors; its handler goes on."""
 
 
 def has_other_cluster(replica: Replica, cluster_id: str | None) -> bool:
@@ -36,7 +36,7 @@ def election_error(replica: Replica, *, leader_epoch: LeaderEpoch, sender_id: No
 
 
 def leader_error(replica: Replica, *, leader_epoch: LeaderEpoch | None = None) -> ErrorCode | None:
-    """Returns why a request that only the leader of its epoch serves is refused; ``None`` asks whoever leads."""
+    """Returns why a request that only the leader of its epoch serves is refused; with ``None``, any leader does."""
     asked = replica.leader_epoch if leader_epoch is None else leader_epoch
     if asked < replica.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
@@ -48,16 +48,16 @@ def leader_error(replica: Replica, *, leader_epoch: LeaderEpoch | None = None) -
 
 
 def is_meant_for(replica: Replica, voter: ReplicaKey | None) -> bool:
-    """Returns whether a request is addressed to this node and directory, as far as it says."""
+    """Returns whether a request is addressed to this node and directory; one that it does not name may be any."""
     if voter is None:
         return True
     return voter.node_id == replica.key.node_id and voter.directory_id in (None, replica.key.directory_id)
 
 
 def handle_answer(replica: Replica, answer: messages.QuorumResponse) -> Handled:
-    """Follows what an answer says of epoch and leader (``KafkaRaftClient.maybeHandleCommonResponse``).
+    """Adopts the epoch and leader that a response names (``KafkaRaftClient.maybeHandleCommonResponse``).
 
-    Kafka asks again without a pause where nobody knows of a leader, or a voter's disk is another.
+    Unlike here, Kafka repeats the request without a pause if the node knows no leader, or the voter key differs.
 
     Raises:
         IllegalQuorumState: INVALID_REQUEST, or two leaders of one epoch.

@@ -1,4 +1,4 @@
-"""Contents of the metadata log: batches of records, control records, and snapshots of what they add up to (KIP-630).
+"""Contents of the metadata log: batches of records, control records, and snapshots of the resulting state (KIP-630).
 
 What the controllers write is opaque here. Control records are the quorum's own; they lie in the same log and take
 offsets like any other record.

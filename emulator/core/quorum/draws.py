@@ -1,4 +1,4 @@
-"""Numbers that follow from a seed: an input is recorded once, and every draw of the process can be repeated."""
+"""Random numbers from a seed: the seed is recorded once, as an input, so that every draw can be repeated."""
 
 from typing import Final
 

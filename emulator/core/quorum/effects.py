@@ -48,7 +48,7 @@ class SyncMetadata(Effect, frozen=True, kw_only=True):
 
     Attributes:
         end_offset: of what is to be durable.
-        generation: of the log, which every cut raises: what was synced before a cut says nothing of later records.
+        generation: of the log; each truncation raises it, as a sync before a truncation does not cover later records.
     """
 
     end_offset: MetadataOffset
@@ -74,7 +74,7 @@ class RestartMetadata(Effect, frozen=True, kw_only=True):
 
 
 class AnnounceLeader(Effect, frozen=True, kw_only=True):
-    """Tell the state machine who leads. Of this node itself: it has every record below its epoch, and may propose."""
+    """Report the leader to the state machine. If it is this node, the state machine has all records below the epoch."""
 
     leader_epoch: LeaderEpoch
     leader_id: NodeId | None
@@ -87,13 +87,13 @@ class Commit(Effect, frozen=True, kw_only=True):
 
 
 class LoadSnapshot(Effect, frozen=True, kw_only=True):
-    """The state machine begins again from a stored snapshot."""
+    """Reset the state machine to a stored snapshot."""
 
     position: LogPosition
 
 
 class AcceptProposal(Effect, frozen=True, kw_only=True):
-    """Records proposed got their offsets. They may still be lost; ``last_offset`` of them committed means all are."""
+    """Proposed records got offsets, but may still be lost; once ``last_offset`` is committed, all of them are."""
 
     proposal_id: int
     last_offset: MetadataOffset
@@ -106,7 +106,7 @@ class RefuseProposal(Effect, frozen=True, kw_only=True):
 
 
 class EndProcess(Effect, frozen=True, kw_only=True):
-    """An orderly stop is complete: another leads, or none was found in time."""
+    """An orderly stop is complete: another node leads, or no new leader was found in time."""
 
 
 class RecordQuorumEvent(Effect, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Evidence of the quorum: what an oracle may judge it by, beside the logs on disk."""
+"""Events of the quorum, by which an oracle judges it, beside the logs on disk."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""The follower: it fetches, appends what it gets, and cuts what its leader has not (KIP-595, KIP-630)."""
+"""The follower: it fetches, appends, and truncates records that its leader does not have (KIP-595, KIP-630)."""
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum import effects, events, messages
@@ -11,11 +11,11 @@ from laststand.emulator.core.types import MetadataOffset, NodeId
 
 
 class CommittedRecordsMissing(IllegalQuorumState):
-    """The leader lacks records that are committed here. The process stops, and cuts nothing (KAFKA-12460)."""
+    """The leader lacks records that are committed here. The process stops, and truncates nothing (KAFKA-12460)."""
 
 
 class HighWatermarkFell(IllegalQuorumState):
-    """The leader exposes less than it, or a leader before it, did."""
+    """The leader's high watermark is below one that this node had from it, or from an earlier leader."""
 
 
 # --- Asking -----------------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def _send(replica: Replica, node_id: NodeId) -> None:
 
 
 def handle_fetch_response(replica: Replica, answer: messages.FetchMetadataResponse) -> Handled:
-    """Appends, cuts, or begins to download, as the leader says."""
+    """Appends batches, truncates the log, or begins to download a snapshot, as the response demands."""
     handled = handle_answer(replica, answer)
     if handled is not Handled.OPEN:
         return handled
@@ -101,10 +101,10 @@ def _note_success(replica: Replica, state: Follower) -> None:
 
 
 def cut_offset(log: MetadataLog, diverging: LogPosition, *, high_watermark: MetadataOffset | None) -> MetadataOffset:
-    """Returns where a log is cut that diverges from its leader's.
+    """Returns the offset to which a log that diverges from its leader's is truncated.
 
     Raises:
-        CommittedRecordsMissing: below what is known to be committed.
+        CommittedRecordsMissing: that offset is below the high watermark.
     """
     offset = min(log.truncation_offset(diverging), log.end_offset)
     if high_watermark is not None and min(offset, diverging.end_offset) < high_watermark:
@@ -134,7 +134,7 @@ def _cut(replica: Replica, state: Follower, diverging: LogPosition) -> None:
 
 
 def _append(replica: Replica, batches: tuple[QuorumBatch, ...]) -> None:
-    """Appends what belongs to this epoch or an older one; the rest is dropped."""
+    """Appends the batches of this epoch or older ones; drops the rest."""
     appended = []
     for batch in batches:
         if batch.leader_epoch > replica.leader_epoch:
@@ -163,7 +163,7 @@ def handle_fetch_snapshot_response(
     """Adds a part of a snapshot; the whole one is stored before it replaces the log.
 
     Raises:
-        IllegalQuorumState: it is not what was asked for, or does not go beyond the log.
+        IllegalQuorumState: the part is not the requested one, or the snapshot does not go beyond the log.
     """
     handled = handle_answer(replica, answer)
     if handled is not Handled.OPEN:

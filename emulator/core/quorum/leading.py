@@ -1,4 +1,4 @@
-"""The leader: what it appends, what it counts, and when it gives up (Kafka's ``LeaderState``)."""
+"""The leader: it appends, tracks the replicas' progress, and resigns without a majority (Kafka's ``LeaderState``)."""
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum import effects, events, messages
@@ -17,7 +17,7 @@ def propose(replica: Replica, leader_epoch: LeaderEpoch, values: tuple[bytes, ..
     """Collects records of the state machine, and reports to it the offset of the last.
 
     Raises:
-        IllegalCall: of an epoch that this node has not reached.
+        IllegalCall: the proposal is of an epoch that this node has not reached.
     """
     state = replica.state
     if not isinstance(state, Leader) or leader_epoch < state.leader_epoch:
@@ -49,7 +49,7 @@ def _next_offset(replica: Replica, state: Leader) -> MetadataOffset:
 
 
 def append_collected(replica: Replica) -> bool:
-    """Appends what was collected if any of it is due; returns whether it did. A set of voters counts from here on."""
+    """Appends collected records if some are due; returns whether it did. A set of voters is in force from here on."""
     state = replica.state
     assert isinstance(state, Leader)
     if not state.collected or min(each.deadline_ms for each in state.collected) > replica.now_ms:
@@ -74,7 +74,7 @@ def append_collected(replica: Replica) -> bool:
 
 
 def _follow_voters(replica: Replica, state: Leader) -> None:
-    """Takes over the set of voters in force; who is no voter any more is an observer from now on."""
+    """Adopts the set of voters in force; a replica that is no longer a voter becomes an observer."""
     known = {**state.observers, **state.progress}
     progress = {}
     for key in replica.log.voters.keys:
@@ -96,7 +96,7 @@ def progress_of(state: Leader, key: ReplicaKey) -> Progress:
 
 
 def voter_key(state: Leader, key: ReplicaKey) -> ReplicaKey | None:
-    """Returns the voter that a replica is, by node and directory."""
+    """Returns the key of the voter that a replica's node and directory match; ``None`` for an observer."""
     return next((voter for voter in state.progress if voter.is_matched_by(key)), None)
 
 
@@ -109,7 +109,7 @@ def count_own_log(replica: Replica, state: Leader, end_offset: MetadataOffset) -
 
 
 def count_fetch(replica: Replica, state: Leader, request: messages.FetchMetadataRequest) -> bool:
-    """Counts a valid fetch; returns whether it commits anything. A voter that lost its tail counts for less again."""
+    """Counts a valid fetch; returns whether it commits anything. A voter that lost records counts up to its new end."""
     progress, now_ms = progress_of(state, request.replica), replica.now_ms
     leader_end_offset = replica.log.end_offset
     if request.fetch_offset >= leader_end_offset:
@@ -124,7 +124,7 @@ def count_fetch(replica: Replica, state: Leader, request: messages.FetchMetadata
 
 
 def count_contact(replica: Replica, state: Leader, key: ReplicaKey) -> None:
-    """Counts a voter for check-quorum: distinct voters, together with the leader a majority, start the timer again."""
+    """Counts a voter for check-quorum: once the counted voters and the leader are a majority, the timer restarts."""
     voter = voter_key(state, key)
     if voter is not None:
         state.fetched.add(voter)
@@ -135,7 +135,7 @@ def count_contact(replica: Replica, state: Leader, key: ReplicaKey) -> None:
 
 
 def advance_high_watermark(replica: Replica, state: Leader) -> bool:
-    """Raises the high watermark to what a majority has, once that includes a record of the own epoch (KIP-595)."""
+    """Raises the high watermark to the offset that a majority has, once that is past the epoch's start (KIP-595)."""
     end_offset = majority_end_offset(progress.end_offset for progress in state.progress.values())
     if end_offset is None or end_offset <= (state.high_watermark or 0):
         return False
@@ -151,7 +151,7 @@ def misses_majority(replica: Replica, state: Leader) -> bool:
 
 
 def checks_quorum(replica: Replica, state: Leader) -> bool:
-    """Returns whether the leader minds how long ago a majority has fetched."""
+    """Returns whether the leader resigns when no majority fetches for too long."""
     return replica.rules.check_quorum and len(state.progress) > 1
 
 

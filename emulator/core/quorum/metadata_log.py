@@ -23,7 +23,7 @@ _START = LogPosition(LeaderEpoch(0), MetadataOffset(0))
 
 
 class Comparison(Enum):
-    """The leader's verdict on where a follower fetches."""
+    """The leader's verdict on the offset and epoch of a follower's fetch."""
 
     VALID = "valid"
     DIVERGING = "diverging"
@@ -147,7 +147,7 @@ class MetadataLog:
             self._epochs.append(LogPosition(leader_epoch, self.end_offset))
 
     def truncate(self, end_offset: MetadataOffset) -> None:
-        """Cuts the log. A batch that lies on the cut goes whole, as in Kafka; logs that agree are never cut there."""
+        """Truncates the log. A batch that the offset lies in is removed whole, as in Kafka."""
         while self.batches and self.batches[-1].end_offset > end_offset:
             self.batches.pop()
         self._epochs = [entry for entry in self._epochs if entry.end_offset < end_offset]
@@ -187,7 +187,7 @@ class MetadataLog:
     def end_of_epoch(self, leader_epoch: LeaderEpoch) -> LogPosition:
         """Returns the largest epoch not above the given one, and where it ends in this log.
 
-        Below every epoch of the log that is the given epoch at the log's start.
+        If every epoch of the log is higher, the result is the given epoch at the log's start.
         """
         end_offset = self.end_offset
         for entry in reversed(self._epochs):
@@ -197,7 +197,7 @@ class MetadataLog:
         return LogPosition(leader_epoch, self.start_offset)
 
     def compare(self, position: LogPosition) -> tuple[Comparison, LogPosition]:
-        """Returns whether a follower's log may go on at its end, and where it should look instead.
+        """Returns whether a follower may fetch from its log's end; if not, where to truncate, or a snapshot to load.
 
         Kafka's ``ReplicatedLog.validateOffsetAndEpoch``.
         """
@@ -222,7 +222,7 @@ class MetadataLog:
         )
 
     def truncation_offset(self, diverging: LogPosition) -> MetadataOffset:
-        """Returns where a follower cuts its log that diverges (``ReplicatedLog.truncateToEndOffset``)."""
+        """Returns the offset to which a follower truncates a diverging log (``ReplicatedLog.truncateToEndOffset``)."""
         if diverging.leader_epoch == 0:
             return diverging.end_offset
         own = self.end_of_epoch(diverging.leader_epoch)

@@ -1,6 +1,6 @@
 """The state machine of one node of the quorum: ``step`` takes an input and returns effects.
 
-Timers are looked at before the input of the same turn, so that a leader whose time is over does not answer as one.
+Timers are checked before the input of the same turn, so that a leader that is due to resign does not answer as leader.
 """
 
 from collections.abc import Sequence
@@ -78,8 +78,8 @@ class QuorumNode:
         """Reacts to an input.
 
         Raises:
-            IllegalQuorumState: something that cannot be; the process has to stop.
-            IllegalCall: the state machine on top asked for what no rule allows.
+            IllegalQuorumState: a state that correct nodes never reach; the process has to stop.
+            IllegalCall: the state machine on top made a request that no rule allows.
         """
         replica = self.replica
         replica.now_ms, replica.cause_id = now_ms, incoming.cause_id
@@ -243,7 +243,7 @@ class QuorumNode:
     # --- What is due ------------------------------------------------------------------------------------------------
 
     def _poll(self) -> None:
-        """Does what the state wants at this moment, until it wants nothing more."""
+        """Performs the actions that are due in the current state, until the state no longer changes."""
         replica = self.replica
         if replica.stop_deadline_ms is not None and replica.now_ms >= replica.stop_deadline_ms:
             replica.emit(effects.EndProcess())

@@ -21,7 +21,7 @@ class Outbox:
     """Connections by node.
 
     Args:
-        request_timeout_ms: after which a request is not waited for.
+        request_timeout_ms: after which an unanswered request counts as failed.
         retry_backoff_ms: pause after a failed one.
     """
 
@@ -42,7 +42,7 @@ class Outbox:
         return connection is not None and not connection.has_failed and now_ms >= connection.until_ms
 
     def is_backing_off(self, node_id: NodeId, *, now_ms: int) -> bool:
-        """Returns whether a node has to be left alone for a while."""
+        """Returns whether a node is in the pause after a failed request."""
         connection = self._connections.get(node_id)
         return connection is not None and connection.has_failed and now_ms < connection.until_ms
 
@@ -83,11 +83,11 @@ class Outbox:
             connection.until_ms = now_ms + self._retry_backoff_ms
 
     def forget(self, node_id: NodeId) -> None:
-        """Drops what is under way to a node."""
+        """Forgets the request under way to a node."""
         self._connections.pop(node_id, None)
 
     def forget_all(self) -> None:
-        """Drops everything: answers to what an earlier state asked are not heard."""
+        """Forgets all requests: responses to requests of an earlier state are ignored."""
         self._connections.clear()
 
     def deadlines_ms(self) -> list[int]:

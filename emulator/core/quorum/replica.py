@@ -1,6 +1,6 @@
 """A node of the quorum: its state, its log, its requests under way, and the transitions between states.
 
-What a transition makes durable is written before anything that follows it (``WriteElection``). Handlers of messages are
+What a transition makes durable is written before any later effect (``WriteElection``). Handlers of messages are
 in ``voting``, ``serving``, ``following`` and ``voter_changes``; ``node`` calls them.
 """
 
@@ -34,7 +34,7 @@ from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, M
 
 
 class ParkedFetch:
-    """A fetch that waits for something new; ``response`` is what it gets if nothing comes."""
+    """A fetch that waits for records or a new high watermark; ``response`` answers it if neither comes."""
 
     __slots__ = ("cause_id", "deadline_ms", "request", "request_id", "response")
 
@@ -62,9 +62,9 @@ class Replica:
         loaded: from its disk.
 
     Attributes:
-        log: what its log holds.
+        log: the metadata log, in memory.
         synced_end_offset: below which the log is known to be durable.
-        log_generation: raised whenever records go, so that the completion of an earlier sync does not count.
+        log_generation: raised whenever records are removed, so that the completion of an earlier sync does not count.
         state: one of six.
         outbox: requests under way.
         parked: fetches that wait, in order.
@@ -132,7 +132,7 @@ class Replica:
             self.begin_election()
 
     def _is_candidate(self, election: effects.Election) -> bool:
-        """Returns whether the node stood for election in the epoch of its file, and may stand on."""
+        """Returns whether the node was a candidate in the epoch of ``quorum-state``, and may still be one."""
         if not self.is_voter or election.voted is None or not election.voted.is_matched_by(self.key):
             return False
         return election.leader_id is None or not self.rules.known_leader_first
@@ -161,7 +161,7 @@ class Replica:
 
     @property
     def has_to_sync(self) -> bool:
-        """True if fetched records have to be durable before the next fetch: they are counted, or may be by then."""
+        """True if fetched records have to be durable before the next fetch: this is a voter, or may become one."""
         return self.rules.follower_syncs_first and (self.is_voter or self.settings.can_become_voter)
 
     @property
@@ -181,16 +181,16 @@ class Replica:
         self._effects.append(effect)
 
     def sync_log(self) -> None:
-        """Makes the whole log durable, in its own time."""
+        """Starts to sync the whole log; ``LogSynced`` reports when it is durable."""
         self.emit(effects.SyncMetadata(end_offset=self.log.end_offset, generation=self.log_generation))
 
     def note_cut(self) -> None:
-        """Notes that the log was cut, which is durable at once, or replaced."""
+        """Notes that the log was truncated, which is durable at once, or replaced."""
         self.log_generation += 1
         self.synced_end_offset = min(self.synced_end_offset, self.log.end_offset)
 
     def send(self, node_id: NodeId, request: messages.QuorumRequest) -> CorrelationId:
-        """Asks another node, which must be ready."""
+        """Sends a request to another node, which must be ready."""
         correlation_id = self.outbox.open(node_id, request, now_ms=self.now_ms)
         self.emit(
             node_effects.SendRequest(
@@ -204,7 +204,7 @@ class Replica:
         return correlation_id
 
     def send_if_ready(self, node_id: NodeId, request: messages.QuorumRequest) -> None:
-        """Asks another node, unless something is under way to it, or it has to be left alone."""
+        """Sends a request to another node, unless one is under way to it, or the node is in a pause after a failure."""
         if self.outbox.is_ready(node_id, now_ms=self.now_ms):
             self.send(node_id, request)
 
@@ -221,7 +221,7 @@ class Replica:
         self.emit(effects.RecordQuorumEvent(event=event))
 
     def announce(self) -> None:
-        """Tells the state machine of another epoch or leader; of itself only where ``announce_claim`` does."""
+        """Reports a new epoch or leader to the state machine; ``announce_claim`` reports this node's own leadership."""
         state = self.state
         if isinstance(state, (Leader, Resigned)):
             return
@@ -230,7 +230,7 @@ class Replica:
             self._announce(state.leader_epoch, state.leader_id)
 
     def announce_claim(self) -> None:
-        """Tells the state machine that this node leads, once it has every record below the epoch (KAFKA-15345)."""
+        """Reports its leadership to the state machine, once that has all records below the epoch (KAFKA-15345)."""
         state = self.state
         assert isinstance(state, Leader)
         is_ready = self.committed_end_offset > state.epoch_start_offset or not self.rules.claim_follows_commit
@@ -247,7 +247,7 @@ class Replica:
         self.emit(effects.AnnounceLeader(leader_epoch=leader_epoch, leader_id=leader_id))
 
     def expose(self, high_watermark: MetadataOffset) -> None:
-        """Raises the high watermark of the state, and hands what is committed to the state machine."""
+        """Sets the high watermark of the state, and hands newly committed records to the state machine."""
         assert isinstance(self.state, (Leader, Follower))
         self.state.high_watermark = high_watermark
         self.record(
@@ -265,10 +265,10 @@ class Replica:
     # --- Transitions ------------------------------------------------------------------------------------------------
 
     def hear_of(self, leader_epoch: LeaderEpoch, leader_id: NodeId | None) -> None:
-        """Follows what a message says of epoch and leader, neither of which is older than what is known.
+        """Adopts the epoch and leader that a message names; they must not be older than the known ones.
 
         Raises:
-            IllegalQuorumState: it names another leader of the known epoch.
+            IllegalQuorumState: the message names another leader of the known epoch.
         """
         state = self.state
         if leader_id == self.key.node_id and not (
@@ -287,11 +287,11 @@ class Replica:
             self.become_follower(leader_id, leader_epoch)
 
     def _lacks_address_of(self, leader_id: NodeId) -> bool:
-        """The leader was known by its id alone: from the file of epoch and vote."""
+        """Returns whether the node cannot follow a leader whose id it knows, as no voter with that id is known."""
         return isinstance(self.state, (Unattached, Prospective)) and self.log.voters.by_node(leader_id) is None
 
     def become_unattached(self, leader_epoch: LeaderEpoch) -> None:
-        """Knows no leader that it could follow: of a higher epoch, or of this one after an election that was lost."""
+        """Becomes Unattached: in a higher epoch whose leader is unknown, or in this epoch after a lost election."""
         state = self.state
         if leader_epoch == state.leader_epoch:
             assert isinstance(state, Prospective)
@@ -308,14 +308,14 @@ class Replica:
         self._become(unattached)
 
     def become_follower(self, leader_id: NodeId, leader_epoch: LeaderEpoch) -> None:
-        """Follows a leader."""
+        """Becomes a Follower."""
         if leader_id == self.key.node_id:
             raise IllegalQuorumState(f"{self.key} would follow itself")
         self._become(self._follower_of(leader_id, leader_epoch))
         self.record(events.LeaderLearned(replica=self.key, leader_epoch=leader_epoch, leader_id=leader_id))
 
     def begin_election(self) -> None:
-        """Asks whether it could win (KIP-996); without pre-votes it raises the epoch at once."""
+        """Becomes Prospective, to ask for pre-votes (KIP-996); without pre-votes it becomes a Candidate at once."""
         if not self.rules.pre_vote:
             self.become_candidate()
             return
@@ -332,13 +332,13 @@ class Replica:
         self.advance_election()
 
     def become_candidate(self) -> None:
-        """Votes for itself in the next epoch."""
+        """Becomes a Candidate: votes for itself in the next epoch."""
         self._become(self._candidate_at(LeaderEpoch(self.leader_epoch + 1)))
         self.record(events.VoteGranted(replica=self.key, leader_epoch=self.leader_epoch, candidate=self.key))
         self.advance_election()
 
     def advance_election(self) -> None:
-        """Acts on the votes so far."""
+        """Ends an election, or a round of pre-votes, that the votes so far have decided."""
         state = self.state
         if isinstance(state, Prospective):
             if state.tally.is_won:
@@ -406,7 +406,7 @@ class Replica:
         return (KRaftVersion(level=self.log.kraft_version), KRaftVoters(voters=updated))
 
     def resign(self) -> None:
-        """Gives leadership up in its own epoch; nothing is written, because the file says the same."""
+        """Gives leadership up in its own epoch; nothing is written, because ``quorum-state`` stays the same."""
         state = self.state
         assert isinstance(state, Leader)
         ends = {key: each.end_offset for key, each in state.progress.items() if key.node_id != self.key.node_id}
@@ -427,11 +427,11 @@ class Replica:
             self.fail_waiting(before)
 
     def _forget_requests(self) -> None:
-        """Answers to what the state before asked are not heard any more."""
+        """Forgets the requests of the previous state; their responses are ignored."""
         self.outbox.forget_all()
 
     def fail_waiting(self, leader: Leader) -> None:
-        """Answers what waits for a leader that leads no more; what it has appended may still be committed."""
+        """Fails the requests that wait after a loss of leadership; appended records may still be committed."""
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         for fetch in self.parked:
             answer = messages.FetchMetadataResponse(

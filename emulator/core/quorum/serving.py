@@ -92,9 +92,9 @@ def _fetch_answer(
 
 
 def answer_parked(replica: Replica) -> None:
-    """Serves every fetch that waits once more: there are new records, or a new high watermark.
+    """Serves every waiting fetch again: there are new records, or a new high watermark.
 
-    As in Kafka it counts as a fetch of this moment, though its sender may be gone since.
+    As in Kafka, each counts as a fetch at this moment, although its sender may have gone.
     """
     parked, replica.parked = replica.parked, []
     for fetch in parked:

@@ -23,7 +23,7 @@ OBSERVER_SESSION_MS: Final = 5 * 60 * 1000
 
 
 def initial_directory_id(cluster_id: str, node_id: NodeId) -> DirectoryId:
-    """Returns the directory id of a controller's first disk, which every node can tell.
+    """Returns the directory id of a controller's first disk, which every node can compute.
 
     Kafka's ``format`` draws them, and is given those of all controllers (``--initial-controllers``).
     """
@@ -51,7 +51,7 @@ def settings_of(
         properties: has ``controller.quorum.*``.
         key: of the node, with its disk.
         cluster_id: of its cluster.
-        rules: which hold.
+        rules: the rules in force.
         initial: all controllers with their first disks, as ``format`` was given them.
     """
     voters, kraft_version = formatted(initial, rules)
@@ -90,7 +90,7 @@ class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
         listener: this node's address.
         versions: of ``kraft.version`` that it supports.
         election_timeout_ms: the least time without a leader before an election.
-        election_jitter_ms: the range of what is drawn on top of it (exclusive).
+        election_jitter_ms: upper bound (exclusive) of the random time that is added to it.
         fetch_timeout_ms: after which a follower gives its leader up.
         request_timeout_ms: after which a request counts as failed.
         retry_backoff_ms: pause after a failed request.
@@ -99,8 +99,8 @@ class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
         is_first: stands for election at once where nobody was elected yet, instead of after the election timeout.
         append_linger_ms: for which records are collected before they are appended.
         fetch_wait_ms: for which the leader may keep a fetch without anything new.
-        fetch_batches_max: in one answer.
-        snapshot_chunk_bytes: in one answer.
+        fetch_batches_max: most batches in one response.
+        snapshot_chunk_bytes: most bytes of a snapshot in one response.
     """
 
     key: ReplicaKey
@@ -133,7 +133,7 @@ class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def begin_quorum_interval_ms(self) -> int:
-        """Time between two rounds of BeginQuorumEpoch, and how long a voter may not have fetched to be sent one."""
+        """Time between two rounds of BeginQuorumEpoch; voters that have fetched within it are sent none."""
         return self.fetch_timeout_ms // 2
 
     @property

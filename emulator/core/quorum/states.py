@@ -26,7 +26,7 @@ class IllegalQuorumState(InvariantError):
 
 
 class IllegalCall(InvariantError):
-    """The state machine on top asked for what no rule allows; nothing was changed."""
+    """The state machine on top made a request that no rule allows; nothing was changed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Prospective:
     """Asks for pre-votes.
 
     Attributes:
-        leader_epoch: of the node, which an election that may be lost does not raise.
+        leader_epoch: of the node; asking for pre-votes does not raise it.
         leader_id: of that epoch, if known.
         voted: for whom this node has voted in that epoch.
         high_watermark: that it knows.
@@ -92,14 +92,14 @@ class Progress:
 
 @dataclass(slots=True, kw_only=True)
 class PendingChange:
-    """A request to add or remove a voter that waits.
+    """A waiting request to add or remove a voter.
 
     Attributes:
         request_id: to be answered.
         cause_id: of the request.
         deadline_ms: by which it is answered in any case; a record that was appended stays.
         adding: the voter, until its versions are known.
-        correlation_id: of the question for them.
+        correlation_id: of the ApiVersions request for its versions.
         ack_when_committed: answer at the commit, not at the append.
         last_offset: of the record, once it is appended.
     """
@@ -143,7 +143,7 @@ class Leader:
         collected: batches to be appended, in order.
         granted: who voted for it.
         change: of voters, that waits.
-        is_resigning: asked to by its state machine, or removed from the set.
+        is_resigning: its state machine asked it to resign, or it was removed from the set.
     """
 
     leader_epoch: LeaderEpoch
@@ -177,7 +177,7 @@ class Follower:
     Attributes:
         has_fetched: successfully from this leader; then it refuses pre-votes.
         fetch_deadline_ms: when it gives the leader up.
-        update_voter_deadline_ms: when it next looks whether the voters record names it rightly.
+        update_voter_deadline_ms: when it next checks that the voters record has its current address and versions.
         download: of a snapshot, in place of fetching.
     """
 

@@ -31,7 +31,7 @@ class VoteTally:
         """Counts an answer.
 
         Raises:
-            InvariantError: it is the answer of no voter.
+            InvariantError: the answer does not come from a voter.
         """
         if voter_id not in self._voters:
             raise InvariantError(f"vote of {voter_id}, which is none of {sorted(self._voters)}")

@@ -11,7 +11,7 @@ from laststand.emulator.core.types import CauseId, NodeId, RequestId
 
 
 def _change_error(replica: Replica, state: Leader) -> ErrorCode | None:
-    """Returns why no change of voters may begin: the one before, or the predecessor's, may still be undecided."""
+    """Returns why no change of voters may begin: one of this leader, or of its predecessor, may be uncommitted."""
     if state.change is not None:
         return ErrorCode.REQUEST_TIMED_OUT
     follows_commit = replica.rules.change_follows_commit
@@ -66,7 +66,7 @@ def _add_error(replica: Replica, request: messages.AddRaftVoterRequest) -> Error
 
 
 def handle_versions(replica: Replica, sender_id: NodeId, answer: messages.ApiVersionsResponse | None) -> Handled:
-    """Goes on with an addition once the new voter has said what it supports; ``None`` if it did not answer."""
+    """Goes on with an addition once the new voter has reported its versions; ``None`` if it did not answer."""
     state = replica.state
     if not isinstance(state, Leader) or state.change is None or state.change.adding is None:
         return Handled.DONE
@@ -190,7 +190,7 @@ def settle_change(replica: Replica, state: Leader) -> None:
 
 
 def own_change(replica: Replica, state: Follower) -> messages.QuorumRequest | None:
-    """Returns what a follower asks of the leader so that the set of voters names it rightly; ``None`` if it does."""
+    """Returns the request by which a follower corrects its entry in the set of voters; ``None`` if that is right."""
     settings, voters = replica.settings, replica.log.voters
     if replica.log.kraft_version == 0:
         return None

@@ -29,8 +29,8 @@ from laststand.emulator.core.types import NodeId
 def answer_vote(replica: Replica, request: messages.VoteRequest) -> messages.VoteResponse:
     """Decides on a vote, or on a pre-vote, which binds nobody.
 
-    A higher epoch counts whatever comes of the vote. Neither end need be in the set that the other knows: sets may
-    differ by a record that is not committed.
+    The node adopts a higher epoch even if it refuses the vote. Neither node need be in the set of voters that the
+    other knows: the sets may differ by an uncommitted record.
     """
     if has_other_cluster(replica, request.cluster_id):
         return _vote_answer(replica, ErrorCode.INCONSISTENT_CLUSTER_ID, is_top_level=True)
@@ -110,7 +110,7 @@ def handle_vote_response(replica: Replica, request: messages.VoteRequest, answer
     """Counts an answer to a vote request.
 
     Raises:
-        IllegalQuorumState: a voter takes its answer to a candidate back.
+        IllegalQuorumState: a voter contradicts its earlier answer to a candidate.
     """
     if answer.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.state, Prospective):
         replica.become_candidate()  # an older release, without pre-votes
@@ -139,7 +139,7 @@ def handle_vote_response(replica: Replica, request: messages.VoteRequest, answer
 def _hear_leader(
     replica: Replica, request: messages.BeginQuorumEpochRequest | messages.EndQuorumEpochRequest
 ) -> ErrorCode | None:
-    """Takes note of the leader that sends a request; returns the error if it is refused."""
+    """Adopts the leader that sends a request; returns the error if the request is refused."""
     if has_other_cluster(replica, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     error = election_error(replica, leader_epoch=request.leader_epoch, sender_id=request.leader_id)
@@ -152,7 +152,7 @@ def _hear_leader(
 
 
 def answer_begin(replica: Replica, request: messages.BeginQuorumEpochRequest) -> messages.BeginQuorumEpochResponse:
-    """Follows the leader that announces itself; that is checked before whom it wanted to reach."""
+    """Follows the leader that announces itself, even if the request was addressed to another voter."""
     error = _hear_leader(replica, request)
     if error is None and not is_meant_for(replica, request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
@@ -188,7 +188,7 @@ def announce_epoch(replica: Replica) -> None:
 
 
 def answer_end(replica: Replica, request: messages.EndQuorumEpochRequest) -> messages.EndQuorumEpochResponse:
-    """Answers a leader that resigns; the earlier it lists this replica, the sooner that stands for election."""
+    """Answers a leader that resigns; the earlier it lists this replica, the sooner the replica stands for election."""
     error = _hear_leader(replica, request)
     if error is None:
         state = replica.state
@@ -203,7 +203,7 @@ def answer_end(replica: Replica, request: messages.EndQuorumEpochRequest) -> mes
 
 
 def _succession_wait_ms(replica: Replica, successors: tuple[ReplicaKey, ...]) -> int:
-    """Returns how long to wait by one's place among the successors; an empty list puts everybody in the first place."""
+    """Returns how long to wait for this replica's place among the successors; with an empty list, all are first."""
     places = (place for place, key in enumerate(successors) if is_meant_for(replica, key))
     place = next(places, len(successors))
     longest_ms = replica.settings.election_backoff_max_ms

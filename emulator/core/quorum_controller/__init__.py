@@ -1,1 +1,1 @@
-"""The controller on top of the metadata quorum: which node decides, on which state, and what of it counts."""
+"""The controller on top of the metadata quorum: which node is active, its state, and which decisions are committed."""

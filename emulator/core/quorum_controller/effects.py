@@ -1,4 +1,4 @@
-"""Effects of one of several controllers: those of quorum and controller, but for what passes between them."""
+"""Effects of one of several controllers: those of quorum and controller, except those that one has for the other."""
 
 from typing import TypeAlias
 
@@ -29,7 +29,7 @@ class ServeMetadata(Effect, frozen=True, kw_only=True):
 
 
 class RecordFacts(Effect, frozen=True, kw_only=True):
-    """Write the events of a batch that an earlier leader appended, unless it has: it may have been killed before."""
+    """Write the events of an earlier leader's batch, unless that leader, which may have been killed, wrote them."""
 
     base_offset: MetadataOffset
     events: tuple[ControllerEvent, ...]

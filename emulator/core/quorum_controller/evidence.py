@@ -8,7 +8,7 @@ from laststand.emulator.core.types import CauseId
 
 
 def event_of(evidence: quorum_events.QuorumEvent, cause_id: CauseId) -> events.ControllerEvent | None:
-    """Returns the event; ``None`` for what other events say: ``ControllerActivated`` and ``ControllerDeposed``."""
+    """Returns the event; ``None`` where ``ControllerActivated`` or ``ControllerDeposed`` records the same."""
     directory_id, epoch = evidence.replica.directory_id, evidence.leader_epoch
     match evidence:
         case quorum_events.VoteGranted(candidate=candidate):

@@ -1,7 +1,7 @@
 """Offsets of one of several controllers: what is committed, what of that is stable, and where it writes next.
 
 A committed record is not stable while the metadata transaction that it lies in is open: the controller does not answer
-yet, and whoever is deposed goes back to the state before. Kafka's ``OffsetControlManager``; as there, a transaction is
+yet, and a deposed one goes back to the state before it. Kafka's ``OffsetControlManager``; as there, a transaction is
 over for the active controller with the record that ends it, committed or not.
 """
 
@@ -37,7 +37,7 @@ class ControllerOffsets:
         """Notes that it has become active.
 
         Raises:
-            InvariantError: it is already, or would write where something is committed.
+            InvariantError: it is already active, or would write below the committed end.
         """
         if self.is_active:
             raise InvariantError("a controller is activated that is active")
@@ -46,7 +46,7 @@ class ControllerOffsets:
         self.write_end = write_end
 
     def deactivate(self) -> None:
-        """Notes that it is active no more; what it has written and is not committed is nothing to it.
+        """Notes that the controller is no longer active; it forgets what it wrote and did not see committed.
 
         Raises:
             InvariantError: it was not active.
@@ -60,7 +60,7 @@ class ControllerOffsets:
         """Notes a batch that the active controller writes.
 
         Raises:
-            InvariantError: it is not active, the batch is not the next one, or it ends or aborts no transaction.
+            InvariantError: it is not active, or the batch is not the next one, or ends a transaction that is not open.
         """
         if batch.base_offset != self.write_end:
             raise InvariantError(
@@ -73,7 +73,7 @@ class ControllerOffsets:
         """Notes that a batch is committed.
 
         Raises:
-            InvariantError: it ends or aborts no transaction.
+            InvariantError: the batch ends or aborts a transaction that is not open.
         """
         self.committed_end = batch.end_offset
         self._committed_start = _open_after(self._committed_start, batch)

@@ -7,7 +7,7 @@
 The controller's log is the quorum's. A standby has no state but that log; a claim makes a new ``Controller`` of the
 committed records, as a process that starts does, so that it begins with new sessions and new unclean recoveries
 (KIP-966). What it appends is replayed at once, and leaves the node once a majority has it. A deposed controller is
-thrown away with what was not committed, and whoever waits for an answer gets NOT_CONTROLLER, which leaves the outcome
+discarded with what was not committed, and each waiting request is answered NOT_CONTROLLER, which leaves the outcome
 open: its successor may commit those records. Kafka's ``QuorumController``.
 
 Resignation counts at once. Kafka's controller hears of it with the next epoch and answers on until then
@@ -63,7 +63,7 @@ def _offset_of(event: Event) -> int:
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A request under way: its id to whoever sent it, a controller of an epoch or (``None``) the quorum."""
+    """A request under way: the id that its sender gave it; the sender is a controller of an epoch, or the quorum."""
 
     correlation_id: CorrelationId
     controller_epoch: LeaderEpoch | None
@@ -128,7 +128,7 @@ class QuorumController:
         """Reacts to an input.
 
         Raises:
-            IllegalQuorumState: something that cannot be; the process has to stop.
+            IllegalQuorumState: a state that correct nodes never reach; the process has to stop.
             InvariantError: likewise.
         """
         self._now_ms = now_ms
@@ -225,11 +225,11 @@ class QuorumController:
                 self.offsets.append(control)
 
     def _commit(self, end_offset: MetadataOffset, cause_id: CauseId, *, led: bool) -> None:
-        """Publishes what is committed, and lets out what has waited for that.
+        """Publishes committed batches, and releases the effects that waited for the commit.
 
-        Nobody hears of a metadata transaction before it is over; what an aborted one decided never was. The leader
-        writes the facts down, by offset, those of earlier epochs, too: their leader may have been killed before. One
-        that commits its own removal resigns with that, and led when the turn began.
+        A metadata transaction is published once it is over, without the events of an aborted one. The leader writes
+        the events in the order of offsets, also those of earlier epochs: their leader may have been killed before it
+        did. A leader that commits its own removal resigns within the turn, so ``led`` is from the turn's begin.
         """
         writes_facts = led or isinstance(self.quorum.replica.state, Leader)
         log = self.quorum.replica.log
@@ -296,7 +296,7 @@ class QuorumController:
         self._step_active(inputs.Started(cause_id=cause_id))
 
     def _depose(self) -> None:
-        """Throws the controller away, and leaves open what it had not committed."""
+        """Discards the controller's state; the outcome of its uncommitted records stays open."""
         if self.active is None:
             return
         self.active = None
@@ -316,7 +316,7 @@ class QuorumController:
                 self._take_active(effect)
 
     def _operate(self, incoming: inputs.ControllerInput) -> None:
-        """Steps the active controller, of which not even a bug may end the process, but for one in its records."""
+        """Steps the active controller; a bug in it does not end the process, unless its records cannot be applied."""
         try:
             self._step_active(incoming)
         except (InvariantError, EmulatorError):
@@ -328,7 +328,7 @@ class QuorumController:
             self._fail(OperationFailure.UNFORESEEN, asked)
 
     def _fail(self, failure: OperationFailure, received: inputs.RequestReceived | None) -> None:
-        """Answers an operation that failed, if somebody asked for it, and resigns where it takes that."""
+        """Answers a failed operation, if a request started it, and resigns if the failure demands that."""
         outcome = outcome_of(failure)
         if received is not None and self._waiting.pop(received.request_id, None) is not None:
             self._refuse(received, outcome.error)
@@ -403,7 +403,7 @@ class QuorumController:
         self._effects.append(msgspec.structs.replace(effect, correlation_id=correlation_id))
 
     def _conclude(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> None:
-        """Hands an outcome to whoever asked; what a controller asked that is gone is of no use to its successor."""
+        """Hands an outcome to the sender of the request; drops it if that was a controller of an earlier epoch."""
         asked = self._asked.pop(outcome.correlation_id)
         outcome = msgspec.structs.replace(outcome, correlation_id=asked.correlation_id)
         if asked.controller_epoch is None:

@@ -1,4 +1,4 @@
-"""Requests of the quorum before they are handled: who may send them, as Kafka's ``ControllerApis`` decides it.
+"""Checks who may send requests of the quorum before they are handled, as Kafka's ``ControllerApis`` does.
 
 Every controller decides by the entries that it knows to be committed, whether it is the active one or not.
 """
@@ -36,7 +36,7 @@ class QuorumGuard:
     """The guard of one controller's part in the quorum.
 
     Args:
-        image: empty; of what is committed.
+        image: an empty metadata image, to which committed batches are applied.
         authorizer: decides by the entries of that image.
     """
 
@@ -50,7 +50,7 @@ class QuorumGuard:
             self._image.replay(record, offset=MetadataOffset(offset))
 
     def refusal(self, received: inputs.RequestReceived) -> messages.Response | None:
-        """Returns the answer to a request of somebody who may not send it; ``None`` if they may."""
+        """Returns the response that denies a request; ``None`` if its sender may send it."""
         request, requester = received.request, received.requester
         operation = OPERATIONS.get(type(request))
         if requester is None or operation is None:

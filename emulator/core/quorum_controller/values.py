@@ -1,7 +1,7 @@
-"""Metadata records in the log of one or several controllers: what is written becomes values, and is read back.
+"""Metadata records as values in the log of one or several controllers: encoded and decoded.
 
-A value is a record; the last of a batch carries the events that describe the batch, so that a successor can write down
-what its predecessor decided and was killed before writing. Records of the quorum itself take offsets, too; to the
+A value is a record; the last of a batch carries the events that describe the batch, so that a successor can write the
+events of a predecessor that was killed before it wrote them. Records of the quorum itself take offsets, too; to the
 metadata image they are ``ControlRecord``, which changes nothing.
 """
 
@@ -44,7 +44,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(StoredRecord)
 
 
 class PlainValues:
-    """``ValueCodec`` of virtual time, where nobody reads the log but us: MessagePack."""
+    """``ValueCodec`` of the simulator, whose logs no other program reads: MessagePack."""
 
     def encode(self, batch: records.MetadataBatch, events: tuple[ControllerEvent, ...]) -> tuple[bytes, ...]:
         """Returns the values of a batch."""

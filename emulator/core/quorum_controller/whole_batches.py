@@ -1,4 +1,4 @@
-"""Committed batches as everybody but the active controller may see them: a metadata transaction at once, or not at all.
+"""Committed batches for all but the active controller: a metadata transaction appears at once, or not at all.
 
 Kafka's ``MetadataBatchLoader``.
 """
@@ -18,12 +18,12 @@ class WholeBatches:
         self._held: list[CommittedBatch] = []
 
     def add(self, committed: CommittedBatch) -> CommittedBatch | None:
-        """Returns a batch, together with those before it that waited for it; ``None`` while a transaction is open.
+        """Returns a batch, joined with the batches of its transaction; ``None`` while a transaction is open.
 
-        What records of an aborted transaction say of themselves is left out.
+        Events of the records of an aborted transaction are left out.
 
         Raises:
-            InvariantError: it ends or aborts no transaction.
+            InvariantError: the batch ends or aborts a transaction that is not open.
         """
         aborted = False
         for offset, record in enumerate(committed.batch.records, committed.batch.base_offset):

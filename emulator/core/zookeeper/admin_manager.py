@@ -1,6 +1,6 @@
-"""Requests of administrators beside ZooKeeper: what is read, decided and written for them (Kafka's ``ZkAdminManager``).
+"""Requests of administrators in a ZooKeeper cluster: reads, decisions and writes (Kafka's ``ZkAdminManager``).
 
-Each request is a program that any client of ZooKeeper can run. It reads there on what a decision depends, decides by
+Each request is a program that any client of ZooKeeper can run. It reads the nodes that its decision needs, decides by
 the rules of a KRaft controller, and writes; the elected controller sees the nodes by its watches. So a topic is there
 once the request is answered, and has leaders a little later.
 """
@@ -79,7 +79,7 @@ _SubjectT = TypeVar("_SubjectT")
 
 
 class AdminSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of decisions beside what is in ZooKeeper.
+    """The input of decisions besides the nodes in ZooKeeper.
 
     Attributes:
         node_id: of the broker whose configuration counts.
@@ -110,7 +110,7 @@ class _Waiting(NamedTuple):
 
 
 class AdminManager:
-    """Carries out the requests that one broker is sent, in order; those of every broker survive its session.
+    """Carries out one broker's requests, in order; those that any broker may serve survive the session's end.
 
     A request waits for ``request.timeout.ms`` at most, for those before it and for ZooKeeper. Then it is answered with
     REQUEST_TIMED_OUT; if it had begun by then, it may still be carried out, as in Kafka.
@@ -193,7 +193,7 @@ def _answer(asked: AdminAsked, response: AdminResponse) -> effects.SendResponse:
 
 
 def failed(request: AdminRequest, error: ErrorCode) -> AdminResponse:
-    """Returns the answer to a request of which nothing was done."""
+    """Returns the response to a request that was not carried out."""
     match request:
         case admin_messages.CreateTopicsRequest(topics=topics):
             return admin_messages.CreateTopicsResponse(topics=_topics_failed((each.name for each in topics), error))
@@ -284,7 +284,7 @@ def _add_partitions(
 
 
 def _colliding(topic: str) -> operations.Program[list[str]]:
-    """Reads which other topics differ from a name by dots and underscores alone, which Kafka refuses."""
+    """Reads the other topics whose names differ from a name only by dots and underscores; Kafka refuses such names."""
     if not {".", "_"} & set(topic):
         return []
     plain = topic.replace(".", "_")
@@ -345,7 +345,7 @@ def _describe(
 def _read_view_of(
     resource: ConfigResource, resource_name: str, settings: AdminSettings
 ) -> operations.Program[ClusterView]:
-    """Reads what decisions about the configuration of a resource depend on."""
+    """Reads the nodes that decisions about the configuration of a resource depend on."""
     is_topic = resource is ConfigResource.TOPIC
     named = () if is_topic else (resource_name,)
     return (yield from _read_view(settings, topics=[resource_name] if is_topic else [], brokers=named))
@@ -358,7 +358,7 @@ def _read_view(
     brokers: Iterable[str] = (),
     alive: Iterable[BrokerId] = (),
 ) -> operations.Program[ClusterView]:
-    """Reads what decisions about some topics depend on: the brokers, these topics, and the configuration of both.
+    """Reads the nodes that decisions about topics depend on: the brokers, the topics, and the configuration of both.
 
     Args:
         settings: on which decisions depend, too.

@@ -23,12 +23,12 @@ _DEFAULT_BROKER: Final = "<default>"
 def described_cluster(
     image: MetadataImage, *, cluster_id: str, controller: BrokerId | None, server: NodeId, last_zxid: Zxid
 ) -> admin_messages.DescribeClusterResponse:
-    """Returns the registered brokers; nobody knows the metadata of each.
+    """Returns the registered brokers; how much metadata each has applied is not known.
 
     Args:
         image: what is committed.
         cluster_id: of the cluster.
-        controller: whom ``/controller`` names; where it names nobody, the server stands for it.
+        controller: the broker that ``/controller`` names; ``None`` stands for the server.
         server: its id.
         last_zxid: of the last write.
     """

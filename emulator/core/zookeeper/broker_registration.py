@@ -14,7 +14,7 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoi
 
 
 def make_persistent_paths() -> operations.Program[None]:
-    """Makes the nodes that everything else hangs on; who comes later finds them there."""
+    """Creates the top-level nodes, unless an earlier process has."""
     for path in paths.PERSISTENT_PATHS:
         yield (operations.Create(path=path),)
 
@@ -39,7 +39,7 @@ def register_broker(
         now_ms: goes into the node.
 
     Raises:
-        ZooKeeperRefusedError: NODEEXISTS, the node is another process's.
+        ZooKeeperRefusedError: NODEEXISTS: another process owns the node.
     """
     path = paths.broker_node(broker_id)
     data = encode_broker(endpoint, version=node_version, now_ms=now_ms)

@@ -1,6 +1,6 @@
 """Requests of a ZooKeeper controller to brokers: LeaderAndIsr, UpdateMetadata, StopReplica, and their answers.
 
-All carry who speaks, in which term, and which incarnation of the broker is meant. A field that their version lacks has
+All carry the controller's id and epoch, and the epoch of the addressed broker. A field that their version lacks has
 its default (``control_versions``). Kafka's ``LeaderAndIsrRequest``, ``UpdateMetadataRequest``, ``StopReplicaRequest``.
 """
 
@@ -76,7 +76,7 @@ class PartitionError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaderAndIsrResponse(Message, frozen=True, kw_only=True):
-    """A top-level error means that no partition was looked at."""
+    """A top-level error means that no partition was handled."""
 
     error: ErrorCode
     partitions: tuple[PartitionError, ...] = ()
@@ -120,7 +120,7 @@ class UpdateMetadataRequest(ControlRequest, frozen=True, kw_only=True):
 
 
 class UpdateMetadataResponse(Message, frozen=True, kw_only=True):
-    """Taken, or not looked at."""
+    """The request was applied, or refused as a whole."""
 
     error: ErrorCode
 
@@ -136,7 +136,7 @@ class StopReplicaEpoch(Enum):
 
 
 class StopReplicaPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica to be stopped, and whether its log goes."""
+    """One replica to be stopped, and whether its log is deleted."""
 
     name: TopicPartition
     leader_epoch: LeaderEpoch | StopReplicaEpoch
@@ -151,7 +151,7 @@ class StopReplicaRequest(ControlRequest, frozen=True, kw_only=True):
 
 
 class StopReplicaResponse(Message, frozen=True, kw_only=True):
-    """A top-level error means that no partition was looked at."""
+    """A top-level error means that no partition was handled."""
 
     error: ErrorCode
     partitions: tuple[PartitionError, ...] = ()
@@ -162,14 +162,14 @@ ControlAnswer: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | StopR
 
 
 class ControlledShutdownRequest(Message, frozen=True, kw_only=True):
-    """A broker asks to be let go; ``broker_epoch`` is ``None`` in requests from before KIP-380."""
+    """A broker asks for a controlled shutdown; ``broker_epoch`` is ``None`` in requests from before KIP-380."""
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch | None = None
 
 
 class ControlledShutdownResponse(Message, frozen=True, kw_only=True):
-    """The replicated partitions that the broker leads still; it asks again while there are some."""
+    """The replicated partitions that the broker still leads; the broker repeats its request while there are some."""
 
     error: ErrorCode
     remaining: tuple[TopicPartition, ...] = ()

@@ -1,7 +1,7 @@
 """The fields of LeaderAndIsr, UpdateMetadata and StopReplica in each version (Kafka's ``*Request.json``).
 
 The sender's ``inter.broker.protocol.version`` decides the version (``inter_broker_protocol``), and the version decides
-what can be said: whatever the controller knows, the reader has the default of a field that the version lacks.
+what the request can carry: a field that the version lacks has its default at the reader.
 ``contains_all_replicas`` is KIP-550's, whose text adds it in version 5 of LeaderAndIsr.
 """
 

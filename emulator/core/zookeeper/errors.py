@@ -5,7 +5,7 @@ from laststand.emulator.core.zookeeper import operations
 
 
 class ControllerMovedError(EmulatorError):
-    """Another controller has been elected: whatever this one was doing is none of its business any more.
+    """Another controller has been elected: this one must stop what it was doing.
 
     Kafka's ``ControllerMovedException``.
     """
@@ -15,7 +15,7 @@ class ControllerMovedError(EmulatorError):
 
 
 class ZooKeeperRefusedError(EmulatorError):
-    """ZooKeeper refused an operation for a reason that its sender has no answer to (Kafka's ``KeeperException``).
+    """ZooKeeper refused an operation for a reason that its sender cannot handle (Kafka's ``KeeperException``).
 
     Attributes:
         path: the node.

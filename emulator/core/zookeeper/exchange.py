@@ -1,11 +1,11 @@
 """Effects and inputs between a node's core and the driver that keeps its ZooKeeper session.
 
 A node asks with ``ZooKeeperRequest`` and hears either ``ZooKeeperAnswered``, with one answer per step, or
-``ZooKeeperConnectionLost``: then nobody knows what was executed. Watches are set by the steps that read; an event of
-one arrives before the answer to any later step. After ``ZooKeeperConnectionLost`` the driver sets every watch of the
-session again by reading, and records what changed meanwhile. ``SessionExpired`` is only ever learned from the server,
-so a node may believe itself alive for any length of time; ``OpenSession`` asks for the next session, once the core has
-let go of the old one.
+``ZooKeeperConnectionLost``: then it is unknown which steps were executed. Watches are set by the steps that read; an
+event of one arrives before the answer to any later step. After ``ZooKeeperConnectionLost`` the driver sets every watch
+of the session again by reading, and records what changed meanwhile. ``SessionExpired`` is only ever learned from the
+server, so a node may believe itself alive for any length of time; ``OpenSession`` asks for the next session, once the
+core has let go of the old one.
 """
 
 from typing import TypeAlias
@@ -69,7 +69,7 @@ class SessionExpired(msgspec.Struct, frozen=True):
 
 
 class WatchFired(msgspec.Struct, frozen=True, kw_only=True):
-    """A watch saw something."""
+    """A watch fired."""
 
     cause_id: CauseId
     event: operations.WatchEvent

@@ -39,7 +39,7 @@ _DEFAULT_BROKER: Final = "<default>"
 
 
 class ZooKeeperHistory:
-    """The fold of all writes.
+    """The metadata image that all writes lead to, and their events.
 
     Args:
         rules: of the brokers, which decide how nodes are read.
@@ -64,7 +64,7 @@ class ZooKeeperHistory:
         self._assignments: dict[str, TopicAssignment] = {}
 
     def fold(self, change: operations.TreeChange, *, cause_id: CauseId) -> list[events.ControllerEvent]:
-        """Folds a change of a node; returns what to write down.
+        """Applies a change of a node to the image; returns the events to record.
 
         Raises:
             MalformedNodeError: the node makes no sense.
@@ -79,7 +79,7 @@ class ZooKeeperHistory:
         return [written, *self._meaning(change, cause_id)]
 
     def passed(self, zxid: Zxid) -> None:
-        """Moves the image's end past a zxid: also where no node was changed, or none that is metadata."""
+        """Moves the image's end past a zxid, even if its write changed no metadata."""
         self.image.next_offset = MetadataOffset(zxid + 1)
 
     def _meaning(self, change: operations.TreeChange, cause_id: CauseId) -> Iterator[events.ControllerEvent]:
@@ -297,7 +297,7 @@ class ZooKeeperHistory:
 
 
 def _election(after: LeaderAndIsr, before: PartitionState | None) -> events.Election:
-    """Returns the way in which the leader of a decision was found."""
+    """Returns the kind of election by which a decision found its leader."""
     if before is None:
         return events.Election.ISR
     if after.leader == before.leader:

@@ -132,7 +132,7 @@ class InterBrokerProtocol(msgspec.Struct, frozen=True):
 
     Attributes:
         level: the version.
-        knows_topic_ids: whether its release can do what the version says of topic ids.
+        knows_topic_ids: whether its release supports topic ids as the version requires.
     """
 
     level: IbpLevel = LATEST
@@ -188,7 +188,7 @@ class InterBrokerProtocol(msgspec.Struct, frozen=True):
         return 5 if self.level >= _BROKER_FEATURES else 4
 
     def alter_partition_version(self, *, are_topic_ids_known: bool, controller_max_version: int) -> int:
-        """Returns the version of a leader's request: by name where a topic among its partitions has no known id.
+        """Returns the version of a leader's request; it names topics unless the ids of all are known.
 
         Args:
             are_topic_ids_known: of all partitions in the request.

@@ -58,14 +58,14 @@ class CheckVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GetData(msgspec.Struct, frozen=True, kw_only=True):
-    """Reads a node; a watch is only set where there is one."""
+    """Reads a node; a watch is only set if the node exists."""
 
     path: str
     is_watched: bool = False
 
 
 class Exists(msgspec.Struct, frozen=True, kw_only=True):
-    """Asks for a node; the watch is set whether there is one or not."""
+    """Asks whether a node exists; the watch is set in either case."""
 
     path: str
     is_watched: bool = False
@@ -160,7 +160,7 @@ class ChildrenRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OperationFailed(msgspec.Struct, frozen=True):
-    """Nothing happened."""
+    """The operation changed nothing."""
 
     reason: ZooKeeperFailure
 
@@ -195,7 +195,7 @@ was lost are sent again by whoever runs the program, as they were.
 
 
 class ZooKeeperEventKind(Enum):
-    """Outcome of a watched node."""
+    """The change of a node that a watch reports."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -222,7 +222,7 @@ class TreeChange(msgspec.Struct, frozen=True, kw_only=True):
     """The change of one node by a write, from the server's transaction log; changes of one transaction share a zxid.
 
     ``data`` and ``version`` are the node's after the whole write; ``version`` is ``None`` where there is no node then.
-    ``is_closing``: the node went with its session because a client closed that in order.
+    ``is_closing``: the node was deleted with its session, which a client closed in order.
     """
 
     zxid: Zxid

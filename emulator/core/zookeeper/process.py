@@ -3,7 +3,7 @@
 There is no process that is only a controller: each hosts one, which acts while it is elected, so that killing or
 pausing the controller is killing or pausing a broker. The broker opens its logs, then the controller registers it and
 stands for election; both send to ZooKeeper, the controller under even correlation ids and the broker under odd ones.
-What is written for administrators has negative ones.
+Requests on behalf of administrators have negative ones.
 """
 
 from typing import TypeAlias

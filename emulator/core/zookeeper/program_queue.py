@@ -50,7 +50,7 @@ class ProgramQueue(Generic[operations.ResultT]):
             self.requests.append(again)
 
     def abandon(self) -> None:
-        """Forgets everything, as the end of a session does."""
+        """Drops all programs, because the session has ended."""
         self._runner.abandon()
         self._waiting.clear()
 

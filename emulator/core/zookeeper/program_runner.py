@@ -1,8 +1,8 @@
 """Runs programs that wait for ZooKeeper, one at a time, and repeats what a lost connection left open.
 
 Kafka's ``KafkaZkClient.retryRequestsUntilConnected``: steps whose connection was lost are sent again as they were once
-the server is reached, although the first try may have been executed. What a program makes of the refusal that then
-follows is its own affair.
+the server is reached, although the first try may have been executed. Each program has to handle the refusal that may
+follow.
 
 States and edges::
 
@@ -62,11 +62,11 @@ class ProgramRunner(Generic[operations.ResultT]):
         self._awaited = None
 
     def reconnected(self) -> exchange.ZooKeeperRequest | None:
-        """Returns the steps again whose answer was lost."""
+        """Returns the steps whose answer was lost, to be sent again."""
         return None if self._program is None or self._awaited is not None else self._request()
 
     def abandon(self) -> None:
-        """Gives the program up where it stands, as the session's end does."""
+        """Drops the program at its present step, because the session has ended."""
         if self._program is not None:
             self._program.close()
         self._program = None

@@ -4,7 +4,7 @@ It is what tests and the simulator run against. A session lives until it is clos
 it for its timeout; its ephemeral nodes vanish then, each by a write of its own. A watch fires once: the event waits for
 the client, which gets it before the answer to anything that it asks for later.
 
-What the network does to all this, lost answers and late deliveries, is up to whoever stands between the two.
+Lost answers and late deliveries are up to the network between the client and the server.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from laststand.emulator.core.zookeeper.identifiers import SessionId, Zxid
 
 
 class _Session:
-    """One client: when it was last heard of, and the events that it has not been sent yet."""
+    """One client's session: when the server last heard from it, and events that it has not been sent yet."""
 
     __slots__ = ("children_watches", "events", "last_heard_ms", "node_watches", "timeout_ms")
 
@@ -42,17 +42,17 @@ class ZooKeeperServer:
         return self._tree.last_zxid
 
     def data(self, path: str) -> bytes | None:
-        """Returns a node's data past all clients; ``None`` where there is no node."""
+        """Returns a node's data, without any session; ``None`` where there is no node."""
         node = self._tree.get(path)
         return None if node is None else node.data
 
     def stat(self, path: str) -> operations.NodeStat | None:
-        """Returns the metadata of a node past all clients."""
+        """Returns the metadata of a node, without any session."""
         node = self._tree.get(path)
         return None if node is None else node.stat
 
     def children(self, path: str) -> tuple[str, ...]:
-        """Returns the names of a node's children past all clients, ascending; none where there is no node."""
+        """Returns the names of a node's children, without any session, ascending; none where there is no node."""
         node = self._tree.get(path)
         return () if node is None else tuple(sorted(node.children))
 
@@ -70,13 +70,13 @@ class ZooKeeperServer:
         return session_id in self._sessions
 
     def hear(self, session_id: SessionId, *, now_ms: int) -> None:
-        """Notes a sign of life: a ping, or any request. A session that is gone stays gone."""
+        """Records that a session was heard from: a ping, or any request. An ended session stays ended."""
         session = self._sessions.get(session_id)
         if session is not None:
             session.last_heard_ms = now_ms
 
     def next_expiry_ms(self) -> int | None:
-        """Returns when the first session expires unless it is heard of; ``None`` without sessions."""
+        """Returns when the first session expires unless it is heard from; ``None`` without sessions."""
         due = [session.last_heard_ms + session.timeout_ms for session in self._sessions.values()]
         return min(due, default=None)
 
@@ -92,7 +92,7 @@ class ZooKeeperServer:
         return silent
 
     def end_session(self, session_id: SessionId) -> None:
-        """Ends a session at once, by the client's wish or another's; its ephemeral nodes go."""
+        """Ends a session at once, at the request of its client or of another; its ephemeral nodes are deleted."""
         if self._sessions.pop(session_id, None) is None:
             return
         for path in self._tree.owned_by(session_id):
@@ -137,7 +137,7 @@ class ZooKeeperServer:
     # --- Watches --------------------------------------------------------------------------------------------------
 
     def pop_events(self, session_id: SessionId) -> tuple[operations.WatchEvent, ...]:
-        """Returns, once, what a client's watches saw, in order."""
+        """Returns and removes the events of a client's watches, in order."""
         session = self._sessions.get(session_id)
         if session is None:
             return ()
@@ -145,7 +145,7 @@ class ZooKeeperServer:
         return events
 
     def drop_watches(self, session_id: SessionId) -> None:
-        """Forgets a client's watches and what they saw, as a lost connection does to a client that keeps none."""
+        """Drops a client's watches and their events: its connection was lost, and it does not set watches again."""
         session = self._sessions.get(session_id)
         if session is not None:
             session.node_watches.clear()
@@ -160,7 +160,7 @@ class ZooKeeperServer:
         }
 
     def pop_changes(self) -> tuple[operations.TreeChange, ...]:
-        """Returns, once, what was written, in order: the transaction log of a real server."""
+        """Returns and removes the writes so far, in order: the transaction log of a real server."""
         changes, self._changes = tuple(self._changes), []
         return changes
 

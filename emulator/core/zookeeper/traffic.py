@@ -1,4 +1,4 @@
-"""A process of a ZooKeeper cluster on a network: whatever it wants of other brokers is an ordinary request.
+"""A process of a ZooKeeper cluster on a network: all its messages to other brokers are ordinary requests.
 
 Control requests, questions to the controller, and what brokers ask of each other all leave as ``SendRequest`` and come
 back as ``ResponseReceived`` or ``RequestFailed``. So links, pauses and crashes mean here what they mean in a KRaft
@@ -165,7 +165,7 @@ class NetworkedProcess:
 
 
 def _received(incoming: inputs.RequestReceived) -> ProcessInput:
-    """Returns a request as an input of the process: from a controller, to its own, from administrators, or else."""
+    """Returns a request as an input of the process, by its sender and addressee."""
     request_id, cause_id = incoming.request_id, incoming.cause_id
     request: object = incoming.request
     if isinstance(

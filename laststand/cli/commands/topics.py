@@ -365,7 +365,7 @@ def parse_assignment(text: str) -> "tuple[tuple[BrokerId, ...], ...]":
     """Returns the replicas of each partition in a text like ``0:1:2,1:2:0``.
 
     Raises:
-        UserError: it is none.
+        UserError: the text is not such an assignment.
     """
     from laststand.emulator.core.types import BrokerId, NodeId
 

@@ -57,8 +57,8 @@ class ExternalChoice:
         """Returns cluster and hooks, and the era by which it is judged if nobody names one.
 
         Raises:
-            ConfigError: there is no such cluster, or it is none to be broken.
-            ScenarioError: the file of hooks is none.
+            ConfigError: there is no such cluster, or it must not be broken.
+            ScenarioError: the file is not a file of hooks.
             UserError: cluster and hooks do not fit the scenario.
         """
         require_kio()

@@ -83,7 +83,7 @@ def locate(place: Path) -> Path:
     """Returns the directory of a standing cluster, up or down.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such cluster.
     """
     from laststand.chaos.standing.link import NoClusterError, find_standing
 

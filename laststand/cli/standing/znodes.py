@@ -36,7 +36,7 @@ def print_znodes(directory: Path, root: str, *, output: Output) -> None:
 
     Raises:
         UserError: the cluster has no ZooKeeper, or there is no such node.
-        StorageError: the server's log is none.
+        StorageError: a file of the server is not a transaction log.
     """
     from laststand.emulator.plan.nodes import CONTROLLER
     from laststand.emulator.zookeeper.transaction_log import TransactionLogReader

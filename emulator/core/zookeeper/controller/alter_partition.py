@@ -1,11 +1,11 @@
 """ISR changes that leaders ask for: AlterIsr and AlterPartition in three generations (``processAlterPartition``).
 
-What is looked at before the write depends on the release (``AlterIsrChecks``); the write itself is a compare-and-set at
+The checks before the write depend on the release (``AlterIsrChecks``); the write itself is a compare-and-set at
 the version that the leader named. Kafka compares neither the sender with the leader, so whoever asks is written as the
 leader, nor the ISR with the replicas; KIP-497 does.
 
 A change that is written is not followed by LeaderAndIsr, and the leader epoch stays: the leader learns by the answer,
-everybody else by UpdateMetadata. KIP-497 has it the other way round: the answer is out before the write begins and only
+all other brokers by UpdateMetadata. KIP-497 has it the other way round: the answer leaves before the write and only
 says that the change was taken; LeaderAndIsr with the newer partition epoch informs the replicas, also after a write
 that was refused. A controller that dies in between has acknowledged what was never done.
 """
@@ -145,7 +145,7 @@ class AlterPartition:
     # --- Judging --------------------------------------------------------------------------------------------------
 
     def _name_of(self, data: messages.AlterPartitionData, api_version: int) -> TopicPartition | None:
-        """Returns the partition that is meant; ``None`` where no topic has the id."""
+        """Returns the partition that the request names; ``None`` where no topic has its id."""
         if api_version < _VERSION_WITH_TOPIC_IDS:
             return TopicPartition(data.topic, data.partition)
         topic = self._topic_with(data.topic_id)
@@ -197,7 +197,7 @@ class AlterPartition:
         return asked
 
     def _is_honest(self, name: TopicPartition, asked: LeaderAndIsr, current: LeaderAndIsr) -> bool:
-        """Returns whether the leader asks, for replicas only, itself among them (KIP-497: INVALID_REQUEST)."""
+        """Returns whether the sender leads, and the ISR has it and only replicas (KIP-497: else INVALID_REQUEST)."""
         is_subset = set(asked.isr) <= set(self._context.replicas_of(name)) and len(set(asked.isr)) == len(asked.isr)
         return asked.leader == current.leader and asked.leader in asked.isr and is_subset
 
@@ -220,7 +220,7 @@ class AlterPartition:
 def _accepted(
     request: messages.AlterPartitionRequest, wanted: Mapping[TopicPartition, tuple[int, LeaderAndIsr]]
 ) -> dict[int, messages.AlterPartitionResult]:
-    """Returns the results of changes that are not made yet."""
+    """Returns the results of changes that are accepted and not yet written."""
     return {index: _failed(request.partitions[index], ErrorCode.NONE) for index, _ in wanted.values()}
 
 
@@ -249,7 +249,7 @@ def _judge_2_7(asked: LeaderAndIsr, current: LeaderAndIsr) -> LeaderAndIsr | Err
 
 
 def _epoch_error(asked: LeaderAndIsr, current: LeaderAndIsr) -> ErrorCode | None:
-    """Returns why the leader asks the wrong controller, or is not the leader any more."""
+    """Returns an error if this controller's state is older than the leader's, or the leader is deposed."""
     if asked.partition_epoch > current.partition_epoch or asked.leader_epoch > current.leader_epoch:
         return ErrorCode.NOT_CONTROLLER
     return ErrorCode.FENCED_LEADER_EPOCH if asked.leader_epoch < current.leader_epoch else None
@@ -264,7 +264,7 @@ def _recovery_error(asked: LeaderAndIsr, current: LeaderAndIsr) -> ErrorCode | N
 
 
 def _has_content_of(asked: LeaderAndIsr, current: LeaderAndIsr) -> bool:
-    """Returns whether the node says so already, whatever its version: a change that is sent twice succeeds twice."""
+    """Returns whether the node already has that state, at any version: a change that is sent twice succeeds twice."""
     return msgspec.structs.replace(asked, partition_epoch=current.partition_epoch) == current
 
 

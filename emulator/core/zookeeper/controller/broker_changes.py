@@ -1,4 +1,4 @@
-"""Brokers that come, go, or came back before anybody looked (Kafka's ``KafkaController.processBrokerChange``).
+"""Brokers that register, go, or return before the controller saw them go (``KafkaController.processBrokerChange``).
 
 One look at ``/brokers/ids`` distinguishes three kinds: new (registered, not cached), dead (cached, not registered) and
 bounced (both, but the node was made later than the cached one: KAFKA-7235). New ones start; bounced ones fail and then
@@ -28,7 +28,7 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_rack
 
 
 def read_brokers(*, is_watched: bool = True) -> operations.Program[dict[BrokerId, RegisteredBroker]]:
-    """Returns all registered brokers, and watches for others; a broker's epoch is the zxid that made its node."""
+    """Returns all registered brokers, and watches for changes; a broker's epoch is the zxid that made its node."""
     children = yield (operations.GetChildren(path=paths.BROKER_IDS, is_watched=is_watched),)
     names = children_of(children, paths.BROKER_IDS)
     if not names:
@@ -43,7 +43,7 @@ def read_brokers(*, is_watched: bool = True) -> operations.Program[dict[BrokerId
 
 
 class BrokerChanges:
-    """Acts on who is registered."""
+    """Acts on changes of the registered brokers."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class BrokerChanges:
         self._deletion = deletion
 
     def refresh(self) -> operations.Program[None]:
-        """Reads the registrations, and acts on changes since the last look."""
+        """Reads the registrations, and acts on changes since they were last read."""
         yield from self.apply((yield from read_brokers()))
 
     def apply(self, registered: Mapping[BrokerId, RegisteredBroker]) -> operations.Program[None]:

@@ -13,11 +13,12 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         broker_id: the broker that hosts it.
         rules: of its release.
-        ibp: what it sends and writes.
-        unclean_leader_election_enable: for topics that say nothing.
+        ibp: the protocol version by which it sends and writes.
+        unclean_leader_election_enable: for topics without the property.
         auto_leader_rebalance_enable: whether leaderships return to preferred replicas by themselves.
-        leader_imbalance_check_interval_ms: between two looks at that; the first is soon after an election.
-        leader_imbalance_per_broker_percentage: how many may be elsewhere before they do.
+        leader_imbalance_check_interval_ms: between two checks for that; the first is soon after an election.
+        leader_imbalance_per_broker_percentage: of the partitions that a broker should lead; if more are elsewhere, they
+            return.
     """
 
     broker_id: BrokerId

@@ -1,7 +1,7 @@
 """An elected controller's view of the cluster: a copy of ZooKeeper, and its own states (``ControllerContext``).
 
 It is filled at failover and kept up by watches, by answers to its own writes, and by leaders' notifications; between a
-leader's own write and the controller's look at it the copy is stale, so whoever writes a state node reads it first.
+leader's own write and the controller's read of it the copy is stale, so each write of a state node reads it first.
 Nothing of it outlives the term.
 """
 
@@ -59,7 +59,7 @@ class ControllerContext:
         controller_epoch: of this term; 0 before any.
         epoch_version: version of ``/controller_epoch`` after this controller's election.
         brokers: registered ones, those that are shutting down included.
-        shutting_down: brokers that asked to be let go, until they are gone.
+        shutting_down: brokers in controlled shutdown, until they are gone.
         offline_replicas: partitions whose directory failed, by broker.
         topic_ids: by name of all topics; ``None`` for one made before there were ids.
         assignments: replicas by partition.
@@ -92,7 +92,7 @@ class ControllerContext:
 
     @property
     def live_brokers(self) -> frozenset[BrokerId]:
-        """Registered brokers that are not shutting down: who may be elected or become an ISR member."""
+        """Registered brokers that are not shutting down: they may be elected or become ISR members."""
         return frozenset(self.brokers.keys() - self.shutting_down)
 
     @property
@@ -169,7 +169,7 @@ class ControllerContext:
         return leader is not None and self.is_online(leader, partition)
 
     def phase_of(self, partition: TopicPartition) -> PartitionPhase:
-        """Returns where a partition is in its life."""
+        """Returns a partition's state."""
         return self.partition_phases.get(partition, PartitionPhase.NON_EXISTENT)
 
     def replica_phase_of(self, replica: Replica) -> ReplicaPhase:

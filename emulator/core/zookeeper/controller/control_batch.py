@@ -62,7 +62,7 @@ class ControlBatch:
         *,
         is_new: bool = False,
     ) -> None:
-        """Informs brokers of a partition's leader and ISR, and everybody of it for clients."""
+        """Sends a partition's leader and ISR to some brokers, and UpdateMetadata of it to all brokers."""
         partition = self._leader_and_isr_partition(name, leadership, assignment)
         for broker_id in broker_ids:
             partitions = self._leader_and_isr.setdefault(broker_id, {})
@@ -81,7 +81,7 @@ class ControlBatch:
             )
 
     def add_update_metadata(self, broker_ids: Iterable[BrokerId], names: Iterable[TopicPartition]) -> None:
-        """Informs brokers who is registered, and what clients are to know of partitions; of unknown ones, nothing."""
+        """Sends the registered brokers, and the metadata of known partitions, to brokers."""
         self._update_metadata_to |= set(broker_ids)
         for name in names:
             leadership = self._context.leadership.get(name)
@@ -89,10 +89,10 @@ class ControlBatch:
                 self._metadata[name] = self._metadata_partition(name, leadership)
 
     def name_all_replicas_to(self, broker_ids: Iterable[BrokerId]) -> None:
-        """Makes this batch's LeaderAndIsr to some brokers the list of all that they are to hold (KIP-550).
+        """Makes this batch's LeaderAndIsr to some brokers the list of all replicas that they are to hold (KIP-550).
 
-        It is sent even where it names nothing: a broker that was relieved of everything has to learn that, too. That it
-        is the whole list is said from version 5 on.
+        It is sent even if it is empty: a broker that is to hold no replica has to learn that, too. From version 5 on
+        the request has a field for it.
         """
         if self._config.rules.contains_all_replicas:
             self._full_to |= frozenset(broker_ids)
@@ -153,7 +153,7 @@ class ControlBatch:
     # --- Sending --------------------------------------------------------------------------------------------------
 
     def discard(self) -> None:
-        """Forgets what was collected, as the controller does that was replaced in the middle of a decision."""
+        """Drops the collected requests: the controller was replaced in the middle of a decision."""
         self._leader_and_isr = {}
         self._stop_replica = {}
         self._update_metadata_to = set()
@@ -161,7 +161,7 @@ class ControlBatch:
         self._full_to = frozenset()
 
     def close(self) -> None:
-        """Puts what was collected into the outbox, for registered brokers."""
+        """Moves the collected requests into the outbox, for registered brokers."""
         self._complete_full_lists()
         for broker_id in self._registered_of(self._leader_and_isr):
             self._send_leader_and_isr(broker_id)
@@ -175,7 +175,7 @@ class ControlBatch:
         return [broker_id for broker_id in sorted(broker_ids) if broker_id in self._context.brokers]
 
     def _complete_full_lists(self) -> None:
-        """Adds partitions without a state node: nobody is to take a role, but their logs are no strays."""
+        """Adds partitions without a state node: they have no leader yet, but their logs are not strays."""
         version = self._config.ibp.leader_and_isr_version
         is_said = has_field(control_messages.LeaderAndIsrRequest, "contains_all_replicas", version)
         for broker_id in self._full_to:

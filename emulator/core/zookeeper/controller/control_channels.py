@@ -87,7 +87,7 @@ class ControlChannels:
         return sent
 
     def answered(self, correlation_id: CorrelationId) -> tuple[BrokerId, control_messages.ControlMessage] | None:
-        """Returns the broker that answered, and its request, and goes on to the next; ``None`` for a closed queue."""
+        """Returns the broker that answered and its request, and frees its queue; ``None`` if the queue is closed."""
         for broker_id, channel in self._channels.items():
             if channel.awaited == correlation_id:
                 channel.awaited = None

@@ -1,8 +1,8 @@
-"""A broker that asks to be let go (Kafka's ``KafkaController.doControlledShutdown``).
+"""Controlled shutdown of a broker (Kafka's ``KafkaController.doControlledShutdown``).
 
 It is marked until it dies or another controller comes: it may not be elected or become an ISR member, but is still sent
-everything. What it leads moves to members of the ISR that stay; where there is none, it goes on leading and says so by
-being named in the answer. What it follows leaves its ISRs. Partitions of a single replica are left alone.
+everything. Its leaderships move to ISR members that stay; where there is none, it goes on leading, and the answer
+lists the partition. It leaves the ISRs of partitions that it follows. Partitions of a single replica are left alone.
 """
 
 from laststand.emulator.core.errors import ErrorCode
@@ -16,7 +16,7 @@ from laststand.emulator.core.zookeeper.controller.replica_states import ReplicaS
 
 
 class ControlledShutdown:
-    """Moves partitions off brokers that are about to go."""
+    """Moves leaderships off brokers that are about to go."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class ControlledShutdown:
     def shut_down(
         self, broker_id: BrokerId, broker_epoch: BrokerEpoch | None
     ) -> operations.Program[control_messages.ControlledShutdownResponse]:
-        """Moves what can be moved; ``broker_epoch`` is ``None`` in requests from before KIP-380.
+        """Moves all leaderships that can be moved; ``broker_epoch`` is ``None`` in requests from before KIP-380.
 
         Raises:
             ControllerMovedError: the term is over.

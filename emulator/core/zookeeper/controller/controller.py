@@ -87,7 +87,7 @@ class ZooKeeperController:
 
     @property
     def channels(self) -> ControlChannels:
-        """Control requests that brokers have not answered yet; for reading only."""
+        """The queues of control requests that brokers have not answered yet; for reading only."""
         return self._channels
 
     def next_deadline_ms(self) -> int | None:
@@ -147,7 +147,7 @@ class ZooKeeperController:
                 self._handled = None
 
     def _guard(self, program: operations.Program[None]) -> operations.Program[None]:
-        """Ends an event that cannot be ended well: of a term that is over, or by a node that makes no sense."""
+        """Ends an event that cannot be completed: its term is over, or a node is malformed."""
         try:
             yield from program
         except ControllerMovedError:
@@ -168,7 +168,7 @@ class ZooKeeperController:
             )
 
     def _handle(self, event: events.Event) -> operations.Program[None]:
-        """Returns the program of an event; most are nothing to a controller that is not elected."""
+        """Returns the program of an event; a controller that is not elected ignores most events."""
         match event:
             case events.RegisterAndElect():
                 return self._register_and_elect()
@@ -250,13 +250,13 @@ class ZooKeeperController:
             self._resign()
 
     def _resign(self) -> None:
-        """Forgets the term with everything in it; what is queued for brokers is not sent."""
+        """Drops the term's state; requests that are queued for brokers are not sent."""
         self.term = None
         self._balance_at_ms = None
         self._channels = ControlChannels(first_correlation_id=self._channels.next_correlation_id)
 
     def _expire(self) -> None:
-        """Lets go of everything, and only then asks for another session."""
+        """Drops the state of the expired session, and only then asks for another session."""
         waiting = [event for event in (self._handled, *self._queue) if isinstance(event, events.Asked)]
         self._queue.clear()
         self._runner.abandon()

@@ -39,7 +39,7 @@ class TopicChanged(msgspec.Struct, frozen=True):
 
 
 class DeletionsChanged(msgspec.Struct, frozen=True):
-    """Somebody wants a topic to be deleted."""
+    """A deletion of a topic was requested."""
 
 
 class IsrChangesNotified(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class ReassignedIsrChanged(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody asks the controller."""
+    """A broker or an administrator sent the controller a request."""
 
     request_id: RequestId
     request: exchange.ControllerRequest
@@ -85,7 +85,7 @@ class TopicConfigured(msgspec.Struct, frozen=True):
 
 
 class BalanceDue(msgspec.Struct, frozen=True):
-    """It is time to look for leaderships that are elsewhere."""
+    """It is time to check for leaderships that are not at preferred replicas."""
 
 
 Event: TypeAlias = (

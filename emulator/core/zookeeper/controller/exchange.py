@@ -23,7 +23,7 @@ ControllerResponse: TypeAlias = (
 
 
 class ControllerAsked(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker or an administrator asks the controller; most are answered once."""
+    """A request of a broker or an administrator to the controller; most are answered once."""
 
     cause_id: CauseId
     request_id: RequestId
@@ -46,7 +46,7 @@ class ControlFailed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimeCame(msgspec.Struct, frozen=True):
-    """The time that ``next_deadline_ms`` named is there."""
+    """The time that ``next_deadline_ms`` returned has come."""
 
     cause_id: CauseId
 
@@ -70,13 +70,13 @@ class AnswerController(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """This process's broker is registered, under this epoch from now on."""
+    """This process's broker is registered, with this epoch."""
 
     broker_epoch: BrokerEpoch
 
 
 class RegistrationRefused(msgspec.Struct, frozen=True):
-    """The broker's id is another process's: this one has to end."""
+    """Another process has registered with the broker's id: this one has to end."""
 
 
 ControllerEffect: TypeAlias = (

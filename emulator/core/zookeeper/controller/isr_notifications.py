@@ -37,7 +37,7 @@ class Notifications:
         self._watches_isr_changes = watches_isr_changes
 
     def discard_all(self) -> operations.Program[None]:
-        """Deletes what was left for a predecessor: a new controller reads everything anyway."""
+        """Deletes notifications to a predecessor: a new controller reads all state nodes anyway."""
         is_watched = {
             paths.LOG_DIR_EVENT_NOTIFICATIONS: True,
             paths.ISR_CHANGE_NOTIFICATIONS: self._watches_isr_changes,
@@ -47,7 +47,7 @@ class Notifications:
             yield from self._delete(parent, names)
 
     def handle_isr_changes(self) -> operations.Program[None]:
-        """Takes the ISRs that leaders wrote, and informs brokers of them, changed or not."""
+        """Reads the ISRs that leaders wrote, and sends them to all brokers, changed or not."""
         parent = paths.ISR_CHANGE_NOTIFICATIONS
         names = children_of((yield (operations.GetChildren(path=parent, is_watched=True),)), parent)
         named: set[TopicPartition] = set()
@@ -65,7 +65,7 @@ class Notifications:
         self._batch.close()
 
     def handle_log_dir_events(self) -> operations.Program[None]:
-        """Asks brokers whose directory failed which replicas are left: the answer to LeaderAndIsr says it."""
+        """Sends LeaderAndIsr to brokers whose directory failed: the response names the replicas that are left."""
         parent = paths.LOG_DIR_EVENT_NOTIFICATIONS
         names = children_of((yield (operations.GetChildren(path=parent, is_watched=True),)), parent)
         failed = {decode_log_dir_event(data) for data in (yield from self._read(parent, names))}

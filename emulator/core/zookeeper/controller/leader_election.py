@@ -8,7 +8,7 @@
     CONTROLLED_SHUTDOWN   first online or departing replica in the ISR that is not departing
 
 "First" is in assignment order. Each election writes a state node with the next leader epoch; a clean one keeps the
-recovery state. Nobody: nothing is written.
+recovery state. If nobody can lead, nothing is written.
 """
 
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Elections that nobody died for: an administrator's, the return to preferred replicas, and a topic made unclean.
+"""Elections without a failure: an administrator's, the return to preferred replicas, a topic that became unclean.
 
 Kafka's ``KafkaController.processReplicaLeaderElection``, ``checkAndTriggerAutoLeaderRebalance`` and
 ``processTopicUncleanLeaderElectionEnable``.
@@ -28,7 +28,7 @@ class LeaderRequests:
     def elect(
         self, names: Iterable[TopicPartition] | None, election: admin_messages.RequestedElection
     ) -> operations.Program[dict[TopicPartition, ErrorCode]]:
-        """Elects leaders for partitions, or for all (``None``), of which then only those are answered that needed it.
+        """Elects leaders for partitions, or for all (``None``); then only those that needed an election are answered.
 
         Raises:
             ControllerMovedError: the term is over.
@@ -80,7 +80,7 @@ class LeaderRequests:
         return is_member and self._context.is_online(head, name) and name not in self._context.reassigning
 
     def enable_unclean(self, topic: str) -> operations.Program[None]:
-        """Looks for leaders once more in a topic that allows unclean elections now.
+        """Tries again to elect leaders in a topic that now allows unclean elections.
 
         Raises:
             ControllerMovedError: the term is over.

@@ -69,7 +69,7 @@ class PartitionStateMachine:
         self._batch = batch
 
     def start(self) -> operations.Program[None]:
-        """Finds out where all partitions are, and elects leaders for those that have none."""
+        """Determines the state of all partitions, and elects leaders for those that have none."""
         for name in sorted(self._context.assignments):
             phase = PartitionPhase.NEW
             if name in self._context.leadership:
@@ -88,7 +88,7 @@ class PartitionStateMachine:
         return (yield from self.bring_online(waiting, ElectionStrategy.OFFLINE))
 
     def enter(self, names: Iterable[TopicPartition], phase: PartitionPhase) -> tuple[TopicPartition, ...]:
-        """Marks partitions as NEW, OFFLINE or NON_EXISTENT; returns those that may not go there, which stay."""
+        """Marks partitions as NEW, OFFLINE or NON_EXISTENT; returns those that may not, and keep their state."""
         illegal = []
         for name in names:
             if self._context.phase_of(name) not in LEGAL_FROM[phase]:
@@ -102,10 +102,10 @@ class PartitionStateMachine:
     def bring_online(
         self, names: Iterable[TopicPartition], strategy: ElectionStrategy
     ) -> operations.Program[dict[TopicPartition, ElectionResult]]:
-        """Brings partitions online and says so to brokers; returns each one's leader and ISR, or why there is none.
+        """Brings partitions online and informs brokers; returns each one's leader and ISR, or why it has no leader.
 
         Raises:
-            ControllerMovedError: the term is over; nothing is said.
+            ControllerMovedError: the term is over; brokers are not informed.
         """
         asked = tuple(names)
         if not asked:
@@ -204,7 +204,7 @@ class PartitionStateMachine:
     def _unclean_topics(
         self, states: Mapping[TopicPartition, PartitionLeadership], strategy: ElectionStrategy
     ) -> operations.Program[frozenset[str]]:
-        """Returns which topics may be led uncleanly, asking only for those that have nobody in sync."""
+        """Returns the topics that allow unclean elections; reads only those that have no live ISR member."""
         match strategy:
             case ElectionStrategy.OFFLINE:
                 asked = (

@@ -76,13 +76,13 @@ class Reassignments:
         return (yield from self.start(name, wanted))
 
     def _is_valid(self, current: ReplicaAssignment, target: tuple[BrokerId, ...]) -> bool:
-        """Returns whether replicas can be wanted: some, once each, and whoever is to be added is alive."""
+        """Returns whether replicas can be assigned: at least one, no duplicates, and all added ones alive."""
         if not target or len(set(target)) != len(target) or any(broker_id < 0 for broker_id in target):
             return False
         return set(current.reassign_to(target).adding) <= self._context.live_brokers
 
     def start(self, name: TopicPartition, wanted: ReplicaAssignment) -> operations.Program[ErrorCode]:
-        """Starts a reassignment unasked whether its targets live, as the legacy request node does."""
+        """Starts a reassignment without a check that its targets are alive, as the legacy request node does."""
         if self._context.is_being_deleted(name.topic) or not self._context.replicas_of(name):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         yield from self._go_on(name, wanted)
@@ -91,11 +91,11 @@ class Reassignments:
     # --- What makes one go on -------------------------------------------------------------------------------------
 
     def resume_all(self) -> operations.Program[None]:
-        """Takes up what a predecessor left."""
+        """Resumes the reassignments that a predecessor left."""
         yield from self._resume(tuple(self._context.reassigning))
 
     def resume_with_targets_on(self, broker_ids: Iterable[BrokerId]) -> operations.Program[None]:
-        """Takes up those that wait for brokers which have just come."""
+        """Resumes the reassignments that wait for brokers which have just registered."""
         started = set(broker_ids)
         waiting = (
             name for name in self._context.reassigning if started & set(self._context.assignments[name].target_replicas)
@@ -117,7 +117,7 @@ class Reassignments:
                 yield from self._go_on(name, assignment)
 
     def check_isr(self, name: TopicPartition) -> operations.Program[None]:
-        """Looks at the ISR of a partition whose leader writes it itself, and goes on watching it if it has to."""
+        """Checks the ISR of a partition whose leader writes it itself, and watches it again if targets are missing."""
         yield from self.complete_if_in_sync((name,))
         if name in self._context.reassigning:
             yield (operations.Exists(path=paths.state_node(name), is_watched=True),)
@@ -171,7 +171,7 @@ class Reassignments:
         yield from self._deletion.resume((name.topic,))
 
     def _remove_replicas(self, name: TopicPartition, broker_ids: tuple[BrokerId, ...]) -> operations.Program[None]:
-        """Takes replicas out of the ISR, orders them to delete, and forgets them without awaiting that."""
+        """Removes replicas from the ISR, orders their deletion, and forgets them without awaiting it."""
         removed = tuple(Replica(name, broker_id) for broker_id in broker_ids)
         for phase in (
             ReplicaPhase.OFFLINE,

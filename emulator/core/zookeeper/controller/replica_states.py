@@ -51,7 +51,7 @@ class ReplicaStateMachine:
         self._batch = batch
 
     def start(self) -> operations.Program[None]:
-        """Finds out where all replicas are; the online ones are sent their roles, the others leave their ISRs."""
+        """Determines the state of all replicas; online ones are sent their roles, the others leave their ISRs."""
         online: list[Replica] = []
         offline: list[Replica] = []
         for name in sorted(self._context.assignments):
@@ -77,7 +77,7 @@ class ReplicaStateMachine:
         yield from self.enter(self._context.replicas_on(started), ReplicaPhase.ONLINE)
 
     def enter(self, replicas: Iterable[Replica], phase: ReplicaPhase) -> operations.Program[tuple[Replica, ...]]:
-        """Moves replicas and says so to brokers; returns those that may not go there, which stay.
+        """Moves replicas to a state and informs brokers; returns those that may not change so, and keep their state.
 
         Raises:
             ControllerMovedError: the term is over; nothing is said.
@@ -164,7 +164,7 @@ class ReplicaStateMachine:
     def _remove_from_isr(
         self, broker_id: BrokerId, names: list[TopicPartition]
     ) -> operations.Program[list[TopicPartition]]:
-        """Writes the ISRs without a broker; returns the partitions that need no such write any more."""
+        """Writes the ISRs without a broker; returns the partitions that are done."""
         settled: list[TopicPartition] = []
         remaining = names
         while remaining:

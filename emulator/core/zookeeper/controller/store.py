@@ -1,7 +1,7 @@
 """The controller's reads and writes of ZooKeeper, as programs (the controller's part of ``KafkaZkClient``).
 
 Each write of an elected controller is a transaction with a check of ``/controller_epoch`` at the version of its
-election (KAFKA-6082): one that was replaced writes nothing any more and learns of it by that. The check is asked before
+election (KAFKA-6082): the writes of a replaced controller fail, which is how it learns of that. The check comes before
 the node's own version. Reads of the same kind are sent together; writes of a batch are each a transaction of their own.
 """
 
@@ -34,7 +34,7 @@ class StateUpdates(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         written: decisions as the nodes have them now.
-        outdated: nodes that somebody else wrote meanwhile: to be read and decided again.
+        outdated: nodes that another process wrote meanwhile: to be read and decided again.
         refused: anything else, by ZooKeeper's reason.
     """
 
@@ -53,7 +53,7 @@ class ControllerStore:
     # --- Fencing --------------------------------------------------------------------------------------------------
 
     def fenced(self, write: operations.Write) -> operations.Step:
-        """Returns a write that only happens in this controller's term."""
+        """Returns a write that fails unless this controller's term is current."""
         if not self._config.rules.controller_epoch_fence:
             return write
         check = operations.CheckVersion(path=paths.CONTROLLER_EPOCH, version=self._context.epoch_version)
@@ -209,7 +209,7 @@ def children_of(answers: operations.Answers, path: str) -> tuple[str, ...]:
 
 
 def unfenced(answer: operations.StepAnswer) -> operations.OperationAnswer:
-    """Returns the answer to a fenced write itself.
+    """Returns the answer to a fenced write, without that to its check.
 
     Raises:
         ControllerMovedError: the epoch has another version, or none.
@@ -223,7 +223,7 @@ def unfenced(answer: operations.StepAnswer) -> operations.OperationAnswer:
 
 
 def refused(path: str, answer: operations.StepAnswer) -> Exception:
-    """Returns the error for an answer that its sender has nothing to say to."""
+    """Returns the error for an answer that its sender cannot handle."""
     if isinstance(answer, operations.OperationFailed):
         return ZooKeeperRefusedError(path=path, reason=answer.reason)
     return InvariantError(f"{path}: {answer!r} answers something else")

@@ -60,7 +60,7 @@ class Term:
         self.topics = TopicChanges(config, self.context, self.store, self.partitions, self.replicas)
 
     def start(self) -> operations.Program[None]:
-        """Takes over: watches, a complete copy, and everything that waits for a controller.
+        """Starts the term: sets watches, reads the complete copy, and handles everything that waits for a controller.
 
         Raises:
             ControllerMovedError: the term is over already.
@@ -83,7 +83,7 @@ class Term:
         yield from self.deletion.go_on()
 
     def read_deletions(self) -> operations.Program[None]:
-        """Queues the topics that somebody wants to be deleted; a request for an unknown one is deleted itself."""
+        """Queues the topics whose deletion was requested; the request node of an unknown topic is deleted."""
         asked = yield from self._topics_to_delete()
         known = [topic for topic in asked if topic in self.context.topic_ids]
         for topic in asked:
@@ -94,7 +94,7 @@ class Term:
             yield from self.deletion.queue(new)
 
     def check_config(self, topic: str) -> operations.Program[None]:
-        """Looks for leaders in a topic whose configuration allows unclean elections, whether it did before or not."""
+        """Elects leaders in a topic whose configuration allows unclean elections, even if it did before."""
         if topic in self.context.topic_ids and (yield from self.store.read_unclean_topics([topic])):
             yield from self.leaders.enable_unclean(topic)
 
@@ -105,7 +105,7 @@ class Term:
     def handle_roles_answer(
         self, broker_id: BrokerId, response: control_messages.LeaderAndIsrResponse
     ) -> operations.Program[None]:
-        """Takes a broker's answer to LeaderAndIsr: replicas in a directory that failed go offline."""
+        """Handles a broker's response to LeaderAndIsr: replicas in a failed directory go offline."""
         failed = {result.name for result in response.partitions if result.error is ErrorCode.KAFKA_STORAGE_ERROR}
         working = {result.name for result in response.partitions if result.error is ErrorCode.NONE}
         before = self.context.offline_replicas.get(broker_id, frozenset())
@@ -116,6 +116,6 @@ class Term:
 
 
 def _watches_isr_changes(config: ControllerConfig) -> bool:
-    """Returns whether leaders that write their ISR themselves are heard."""
+    """Returns whether notifications of leaders that write their ISR themselves are watched."""
     is_always = config.rules.watch_notifications is WatchNotifications.ALWAYS
     return is_always or config.ibp.isr_change is IsrChange.ZOOKEEPER

@@ -26,7 +26,7 @@ from laststand.emulator.core.zookeeper.nodes.topic import decode_topic
 
 
 class TopicChanges:
-    """Reads topic nodes into the context, and starts what is new."""
+    """Reads topic nodes into the context, and starts new partitions."""
 
     def __init__(
         self,
@@ -103,6 +103,6 @@ class TopicChanges:
 def topic_id_from(czxid: Zxid) -> TopicId:
     """Returns the id of a topic that was made without one: no other topic was made by that write.
 
-    Kafka draws it at random; this is as unique, and the same whoever finds the topic first.
+    Kafka draws it at random; this one is as unique, and the same for any controller that finds the topic first.
     """
     return TopicId(uuid_text(czxid.to_bytes(16)))

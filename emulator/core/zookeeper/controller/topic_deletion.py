@@ -28,7 +28,7 @@ from laststand.emulator.core.zookeeper.nodes import paths
 
 
 class TopicDeletion:
-    """The queue of topics, and how far each is."""
+    """The queue of topics to be deleted, and the progress of each."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TopicDeletion:
     # --- Events ---------------------------------------------------------------------------------------------------
 
     def take_over(self, topics: Iterable[str]) -> None:
-        """Queues what a predecessor left, without touching it; what cannot go now waits."""
+        """Queues the deletions that a predecessor left, without starting them; topics that are ineligible now wait."""
         self._context.topics_to_delete = dict.fromkeys(sorted(topics))
         ineligible = {
             name.topic
@@ -58,7 +58,7 @@ class TopicDeletion:
         self._mark_ineligible(ineligible)
 
     def queue(self, topics: Iterable[str]) -> operations.Program[None]:
-        """Queues topics that somebody wants to be deleted, and begins."""
+        """Queues topics whose deletion was requested, and begins."""
         self._context.topics_to_delete |= dict.fromkeys(sorted(topics))
         yield from self.go_on()
 
@@ -78,7 +78,7 @@ class TopicDeletion:
             yield from self.go_on()
 
     def complete(self, replicas: Iterable[Replica]) -> operations.Program[None]:
-        """Takes note of replicas that are gone, and of topics that are with them."""
+        """Marks replicas as deleted, and completes the topics whose last replica was deleted."""
         gone = [replica for replica in replicas if self._context.is_being_deleted(replica.partition.topic)]
         yield from self._replicas.enter(gone, ReplicaPhase.DELETION_SUCCESSFUL)
         yield from self.go_on()
@@ -89,7 +89,7 @@ class TopicDeletion:
         request: control_messages.StopReplicaRequest,
         response: control_messages.StopReplicaResponse,
     ) -> operations.Program[None]:
-        """Takes a broker's answer to StopReplica with delete, as far as it is about topics that are being deleted."""
+        """Handles a broker's response to StopReplica with delete, for topics that are being deleted."""
         asked = {
             partition.name
             for partition in request.partitions
@@ -114,7 +114,7 @@ class TopicDeletion:
     # --- Going on -------------------------------------------------------------------------------------------------
 
     def go_on(self) -> operations.Program[None]:
-        """Does what can be done now: ends topics, resets replicas that failed, begins with topics that may go."""
+        """Makes all progress that is possible now: completes topics, resets failed replicas, starts eligible topics."""
         retried: list[Replica] = []
         eligible: list[str] = []
         for topic in tuple(self._context.topics_to_delete):

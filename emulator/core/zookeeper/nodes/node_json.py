@@ -1,4 +1,4 @@
-"""JSON as Kafka reads it from nodes: text that is no JSON reads as nothing, JSON of another shape is an error."""
+"""JSON as Kafka reads it from nodes: text that is not JSON reads as ``None``, JSON of another shape is an error."""
 
 from typing import TypeAlias
 
@@ -46,7 +46,7 @@ def integers(content: JsonObject, key: str, *, what: str) -> tuple[int, ...]:
     """Returns a mandatory list of numbers.
 
     Raises:
-        MalformedNodeError: it is missing, or something else.
+        MalformedNodeError: it is missing, or not a list of numbers.
     """
     return number_list(content.get(key), what=f"{what}: {key}")
 
@@ -55,7 +55,7 @@ def number_list(value: JsonValue, *, what: str) -> tuple[int, ...]:
     """Returns a list of numbers.
 
     Raises:
-        MalformedNodeError: it is something else.
+        MalformedNodeError: the value is not a list of numbers.
     """
     if not isinstance(value, list):
         raise MalformedNodeError(what=what, reason=f"{value!r} is no list")

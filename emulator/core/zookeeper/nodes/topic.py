@@ -58,9 +58,9 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     def reassign_to(self, target: tuple[BrokerId, ...]) -> "ReplicaAssignment":
-        """Returns the assignment on its way to ``target``; the origin of a running reassignment stays the origin.
+        """Returns the assignment while it moves to ``target``; the origin of a running reassignment stays the origin.
 
-        To the origin itself: the reassignment is cancelled.
+        If the target is the origin, the reassignment is cancelled.
         """
         origin = self.origin_replicas
         replicas = tuple(dict.fromkeys((*target, *origin)))
