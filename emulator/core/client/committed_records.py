@@ -1,4 +1,4 @@
-"""The records that a reader of committed records is given of what it fetched (Kafka's ``CompletedFetch``)."""
+"""Selects the records of a fetch that a read_committed consumer gets (Kafka's ``CompletedFetch``)."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from laststand.emulator.core.types import ProducerId
 def committed_batches(
     batches: Iterable[BatchDescriptor], aborted: Sequence[AbortedTransaction]
 ) -> Iterator[BatchDescriptor]:
-    """Yields the batches that hold records which are not aborted; ``aborted`` came with them, in any order."""
+    """Yields the batches that are neither control batches nor aborted; ``aborted`` comes from the fetch, unordered."""
     coming = deque(sorted(aborted, key=lambda each: each.first_offset))
     skipped: set[ProducerId] = set()
     for batch in batches:

@@ -1,10 +1,11 @@
 """A consumer: reads each of its partitions from the log start on, below the high watermark, one fetch at a time.
 
-A partition's state is a position, or none: then it asks for the log start first (with ``auto.offset.reset=latest`` for
-the end), and the poll that follows is marked as a *seek*. OFFSET_OUT_OF_RANGE takes the position away;
-FENCED_LEADER_EPOCH and its like ask for the leader again. A leader may name a follower in the consumer's rack: it is
-read from until it fails in any way, or for ``metadata.max.age.ms`` (KIP-392). A *live* consumer never ends; a *final*
-one ends a partition where its position reaches the high watermark of the answer, and says so.
+A partition either has a position or none. Without a position, the consumer first requests the log start offset (with
+``auto.offset.reset=latest`` the end offset), and the next poll is marked as a *seek*. OFFSET_OUT_OF_RANGE discards the
+position; after FENCED_LEADER_EPOCH and similar errors, the consumer requests metadata. A leader may name a follower in
+the consumer's rack, which is then read from until a fetch fails, or for ``metadata.max.age.ms`` (KIP-392). A *live*
+consumer never ends. A *final* consumer finishes a partition when its position reaches the high watermark in a response,
+and records that.
 """
 
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ class Phase(Enum):
 
 
 class _Reading:
-    """One partition: where the consumer is, and the request that is out for it."""
+    """The state of one partition: its position, and its unanswered request."""
 
     def __init__(self, position: Offset | None) -> None:
         self.position = position
@@ -69,7 +70,7 @@ class _Reading:
 
 
 class _Asked:
-    """A request that is out: about which partition (the metadata, if ``None``), to whom, for which poll."""
+    """An unanswered request: its partition (``None``: a metadata request), its receiver, and its poll."""
 
     def __init__(
         self,
@@ -92,12 +93,12 @@ class Consumer:
         name: the consumer's, in the history.
         phase: which kind it is.
         settings: of the consumer.
-        bootstrap: any of them is asked for metadata.
-        partitions: that it reads.
-        positions: where it begins; partitions without an entry begin by ``auto.offset.reset``.
+        bootstrap: brokers to request metadata from.
+        partitions: the partitions to read.
+        positions: start positions; partitions without an entry start by ``auto.offset.reset``.
 
     Attributes:
-        metadata: what it knows of the cluster.
+        metadata: its view of the cluster.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Consumer:
         return self._timers.earliest_ms
 
     def step(self, incoming: ConsumerInput, *, now_ms: int) -> list[ConsumerEffect]:
-        """Takes in one thing that happened and returns what to do about it, in order."""
+        """Handles one input; returns the effects, in order."""
         match incoming:
             case inputs.Started():
                 self._want_metadata(now_ms)

@@ -2,17 +2,17 @@ r"""A member of a classic group: joins, reads what it is assigned, commits its p
 
 ::
 
-    (no id) --MEMBER_ID_REQUIRED--> JOINING -> SYNCING -> READING --told to, or session over--> JOINING
-                                                               \--asked to--> LEAVING -> OVER
+    (no id) --MEMBER_ID_REQUIRED--> JOINING -> SYNCING -> READING --rebalance or session over--> JOINING
+                                                               \--LeaveOffered--> LEAVING -> OVER
 
-One request is out at a time beside heartbeats and metadata: JoinGroup, SyncGroup (from the leader with everybody's
-assignments), then for each partition in turn OffsetFetch once, Fetch, and OffsetCommit with member and generation.
-Before it joins it gives up what it had (the eager protocol); what it has read and not committed is read again. The
-leader joins again, and everybody after it, where a topic has more partitions than it assigned.
+Besides heartbeats and metadata requests, one request is in flight at a time: JoinGroup, SyncGroup (the leader's has all
+assignments), then for each partition in turn OffsetFetch once, Fetch, and OffsetCommit with member id and generation.
+Before a member joins, it gives up its partitions (the eager protocol); records read but not committed are read again.
+If a topic has more partitions than the leader assigned, the leader joins again, and so do the other members.
 
-Errors are as Kafka's client takes them: UNKNOWN_MEMBER_ID takes the member's id away, ILLEGAL_GENERATION and
-REBALANCE_IN_PROGRESS do not, and FENCED_INSTANCE_ID ends it, as another has its place. Unlike Kafka's, it does not go
-on once its session is over by its own clock: it joins again.
+Errors are handled as in Kafka's client: UNKNOWN_MEMBER_ID resets the member id, ILLEGAL_GENERATION and
+REBALANCE_IN_PROGRESS do not, and FENCED_INSTANCE_ID ends the member, as another process has its place. Unlike Kafka's
+client, a member whose session is over by its own clock stops reading and joins again.
 """
 
 from collections import deque
@@ -95,7 +95,7 @@ class _State(Enum):
 
 
 class _Read:
-    """A reading of a partition, whose position is committed next."""
+    """Records being read from a partition; their end position is committed next."""
 
     def __init__(self, operation_id: CauseId, reading: GroupReading) -> None:
         self.operation_id = operation_id
@@ -107,17 +107,17 @@ class GroupMember:
     """State machine of one member.
 
     Args:
-        name: the member's, in the history and as a client; no other process of the run has it.
+        name: the member's name in the history and its client id; unique in the run.
         group_id: of the group.
         settings: of the member.
-        bootstrap: any of them is asked for metadata.
-        topics: that it subscribes to.
+        bootstrap: brokers to request metadata from.
+        topics: the topics that it subscribes to.
         instance_id: of a static member (KIP-345).
 
     Attributes:
-        metadata: what it knows of the cluster.
-        member_id: as the coordinator gave it; empty if it has none.
-        generation_id: that it is in, or was last; -1 before the first.
+        metadata: its view of the cluster.
+        member_id: the id given by the coordinator; empty if it has none.
+        generation_id: its current or last generation; -1 before the first.
         assigned: the partitions that it owns now.
     """
 
@@ -167,7 +167,7 @@ class GroupMember:
 
     @property
     def is_over(self) -> bool:
-        """It has left, or may not try again."""
+        """The member has left the group, or must not join again."""
         return self._state is _State.OVER
 
     def next_deadline_ms(self) -> int | None:
@@ -175,7 +175,7 @@ class GroupMember:
         return self._timers.earliest_ms
 
     def step(self, incoming: MemberInput, *, now_ms: int) -> list[MemberEffect]:
-        """Takes in one thing that happened and returns what to do about it, in order."""
+        """Handles one input; returns the effects, in order."""
         self._look_at_session(now_ms)
         match incoming:
             case inputs.Started():
@@ -204,7 +204,7 @@ class GroupMember:
     # --- What is next ---------------------------------------------------------------------------------------------
 
     def _pump(self, now_ms: int) -> None:
-        """Sends the next request, unless one is out or has to wait."""
+        """Sends the next request, unless one is in flight or a backoff runs."""
         if self._state is _State.OVER:
             return
         self._send_heartbeat(now_ms)
@@ -264,7 +264,7 @@ class GroupMember:
         self._work = self._send(leader, reading.request(leader, leadership), now_ms)
 
     def _pass_on(self, now_ms: int) -> None:
-        """Has the next partition's turn come, as this one cannot be read now."""
+        """Moves on to the next partition, as this one cannot be read now."""
         self._read = None
         self._network.retry(now_ms, wants_metadata=True)
 
@@ -311,7 +311,7 @@ class GroupMember:
         )
 
     def _sync_request(self) -> SyncGroupRequest:
-        """Returns the question for the own assignment; ``_joined`` is everybody, if this member leads the group."""
+        """Returns the SyncGroup request; if this member leads the group, with assignments for all ``_joined``."""
         subscribers = [
             Subscriber(member.member_id, member.instance_id, decode_subscription(member.metadata))
             for member in self._joined
@@ -373,7 +373,7 @@ class GroupMember:
     # --- Answers --------------------------------------------------------------------------------------------------
 
     def _take(self, correlation_id: CorrelationId) -> bool:
-        """Notes that a request is out no more; returns whether anybody waits for its answer still."""
+        """Marks a request as no longer in flight; returns whether its answer still matters."""
         if correlation_id == self._heartbeat:
             self._heartbeat = None
         elif correlation_id == self._work:
@@ -479,7 +479,7 @@ class GroupMember:
             self._network.retry(now_ms)
 
     def _went_on(self, read: _Read, error: ErrorCode, now_ms: int) -> None:
-        """Goes on after an answer to a reading."""
+        """Continues after the answer to a Fetch or ListOffsets."""
         partition = read.reading.source.partition
         if error in _AGAIN:
             self._network.retry(now_ms, wants_metadata=True)
@@ -520,7 +520,7 @@ class GroupMember:
     # --- Membership -----------------------------------------------------------------------------------------------
 
     def _lives(self, sent_ms: int) -> None:
-        """The coordinator has renewed the session, no earlier than it was asked to."""
+        """Restarts the session at the time when the renewing request was sent: the coordinator's ends no earlier."""
         self._alive_ms = max(sent_ms, self._alive_ms)
         self._timers.set(_SESSION, at_ms=self._alive_ms + self._settings.session_timeout_ms)
 
@@ -531,7 +531,7 @@ class GroupMember:
             self._give_up()
 
     def _join_again(self, error: ErrorCode, now_ms: int) -> None:
-        """Takes an answer that says that the member is not, or no more, in a generation."""
+        """Handles an error which shows that the member is not in the current generation."""
         if error in _FATAL:
             self._end(MemberStep.LEFT)
             return
@@ -544,7 +544,7 @@ class GroupMember:
             self._network.retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
 
     def _give_up(self) -> None:
-        """Gives up what the member has, and joins next; nobody waits for the answers that are still to come."""
+        """Gives up the member's partitions, and joins next; answers still to come are ignored."""
         if self._read is not None and self._read.reading.is_over:
             is_asked = self._work is not None or self._read.may_be_committed
             self._record_commit(self._read, OperationType.INFO if is_asked else OperationType.FAIL, "GIVEN_UP")

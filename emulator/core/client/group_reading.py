@@ -1,4 +1,4 @@
-r"""The input of one operation of an application, from the position on that its group has committed.
+r"""The records that one operation of an application reads, from its group's committed position on.
 
 ::
 
@@ -6,7 +6,7 @@ r"""The input of one operation of an application, from the position on that its 
         \\--nothing committed--> RESET --ListOffsets--> READING
                                    ^--out of range--------/
 
-A position with a transaction under way is asked for again until that is over (UNSTABLE_OFFSET_COMMIT, KIP-447).
+While a transaction may change the position, OffsetFetch is repeated (UNSTABLE_OFFSET_COMMIT, KIP-447).
 """
 
 from enum import Enum
@@ -33,17 +33,17 @@ class _State(Enum):
 
 
 class GroupReading:
-    """The input of one operation.
+    """The records that one operation reads.
 
     Args:
-        source: where it comes from.
-        position: where it begins, if that is known already: the member that reads has committed it.
-        is_one_answer: it takes what the first fetch with records brings, and waits for no more.
+        source: the group, the partition, and the number of records wanted.
+        position: the start position, if the member that reads has committed it and knows it.
+        is_one_answer: the reading ends after the first fetch that returns records.
 
     Attributes:
-        source: where it comes from.
-        next_position: behind all that was read.
-        batches: that were read, of committed records only.
+        source: as above.
+        next_position: the position after all records read.
+        batches: the batches read, with committed records only.
     """
 
     def __init__(self, source: Source, position: Offset | None = None, *, is_one_answer: bool = False) -> None:
@@ -62,16 +62,16 @@ class GroupReading:
 
     @property
     def is_over(self) -> bool:
-        """Everything is read, or there is nothing to read."""
+        """All wanted records are read, or there are none."""
         return self._state is _State.OVER
 
     @property
     def wants_position(self) -> bool:
-        """The next request is one to the group's coordinator."""
+        """The next request is an OffsetFetch to the group's coordinator."""
         return self._state is _State.POSITION
 
     def position_request(self) -> OffsetFetchRequest:
-        """Returns the question for the group's position."""
+        """Returns the OffsetFetch for the group's position."""
         return OffsetFetchRequest(
             group_id=self.source.group_id, partitions=(self.source.partition,), require_stable=True
         )
@@ -103,7 +103,7 @@ class GroupReading:
     # --- Answers: each returns NONE, or the error after which the request is sent again -----------------------------
 
     def positioned(self, response: OffsetFetchResponse) -> ErrorCode:
-        """Hears of the group's position."""
+        """Handles the answer to OffsetFetch."""
         if response.error is not ErrorCode.NONE:
             return response.error
         if response.unstable:
@@ -116,7 +116,7 @@ class GroupReading:
         return ErrorCode.NONE
 
     def listed(self, result: messages.ListOffsetsResult) -> ErrorCode:
-        """Hears where the log begins, or ends."""
+        """Handles the answer to ListOffsets, with the log's start or end."""
         if result.error is ErrorCode.NONE and result.offset is not None:
             self._begin(result.offset)
         return result.error
@@ -127,7 +127,7 @@ class GroupReading:
         self._state = _State.READING
 
     def fetched(self, received: RecordsReceived) -> ErrorCode:
-        """Takes records: whole batches, until there are as many as are wanted, or no more."""
+        """Adds fetched records: whole batches, until as many as wanted are read, or none is left."""
         error = received.response.error
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._state = _State.RESET
@@ -150,7 +150,7 @@ class GroupReading:
     # --- History --------------------------------------------------------------------------------------------------
 
     def recorded(self, operation_id: CauseId, *, member_id: str = "", generation_id: int = -1) -> GroupReadRecorded:
-        """Returns the record of what was read, by a member if the group has some."""
+        """Returns the history record of the batches read; with the member, if the group has members."""
         assert self._node is not None, "a fetch was answered"
         return GroupReadRecorded(
             operation_id=operation_id,

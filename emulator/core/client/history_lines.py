@@ -1,6 +1,6 @@
-"""Writes a client's operations as lines of the run's history: one mapping for processes and for virtual time.
+"""Maps a client's operations to lines of the run's history; real clients and the simulator share the mapping.
 
-The writer of the history adds what a client cannot know: index, time, its own name and configuration.
+The writer of the history supplies the fields that a client does not know: index, time, process name and configuration.
 """
 
 from laststand.emulator.core.batch import TransactionResult
@@ -30,7 +30,7 @@ from laststand.emulator.core.types import Acks
 
 
 def send_line(recorded: SendRecorded, *, index: int, time_ns: int, process: str, acks: Acks) -> SendOperation:
-    """Returns the line about a batch; it has no offset where ``acks`` asks for no answer."""
+    """Returns the line about a batch; with ``acks=0`` it has no offset."""
     return SendOperation(
         index=index,
         time_ns=time_ns,
@@ -140,7 +140,7 @@ def committed_read_line(
 
 
 def group_read_line(recorded: GroupReadRecorded, *, index: int, time_ns: int, process: str) -> GroupReadOperation:
-    """Returns the line about what was read for a group."""
+    """Returns the line about records read for a group."""
     return GroupReadOperation(
         index=index,
         time_ns=time_ns,

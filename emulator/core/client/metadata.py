@@ -1,7 +1,7 @@
 """The client's view of the cluster, and its choice of the broker to ask.
 
-A client asks one broker at a time: the one that it asked least recently, brokers that lately failed last. An answer
-with an older leader epoch than the one known is stale and is ignored (KIP-320); a new topic id resets that.
+A client sends metadata requests to one broker at a time: the least recently asked one, recently failed brokers last. An
+answer with an older leader epoch than the one known is stale and is ignored (KIP-320); a new topic id resets that.
 """
 
 from typing import Final
@@ -52,7 +52,7 @@ class ClientMetadata:
         return self.leaders.get(partition)
 
     def learn(self, response: messages.MetadataResponse) -> None:
-        """Takes over what is not older than what is known."""
+        """Adopts the metadata whose leader epochs are not older than the known ones."""
         for topic in response.topics:
             if topic.error is not ErrorCode.NONE or topic.topic_id is None:
                 continue
@@ -64,9 +64,9 @@ class ClientMetadata:
                 )
 
     def hint(self, partition: TopicPartition, learned: PartitionLeader) -> None:
-        """Takes over a leader named beside an error (KIP-951), if it is newer than what is known of the same topic.
+        """Adopts a leader named beside an error (KIP-951), if its epoch is newer than the known one of the same topic.
 
-        Epochs of different topics do not compare: a topic that was made again starts again at 0.
+        Epochs of different topic ids are not comparable: a recreated topic starts again at epoch 0.
         """
         known = self.leaders.get(partition)
         if known is not None and known.topic_id == learned.topic_id and learned.leader_epoch > known.leader_epoch:

@@ -1,9 +1,9 @@
-"""Requests of a client that are not answered, whom they are sent to, and when one is repeated.
+"""A client's unanswered requests, the choice of their receivers, and their retries.
 
-The ``NetworkClient`` of a transactional producer and of a member of a group. Metadata tells whom to ask: a partition's
-leader, and as the coordinator of a transactional id or a group the leader of the partition of an internal topic that
-the id belongs to. Where that is not known, or an answer says that it is another one, metadata is asked for, and the
-request is repeated after ``retry.backoff.ms``.
+The ``NetworkClient`` of a transactional producer and of a group member. The receiver comes from metadata: a partition's
+leader, or the coordinator of a transactional id or group, which is the leader of the id's partition of an internal
+topic. If the leader is unknown, or an answer shows that it has changed, the client requests metadata, and repeats the
+request after ``retry.backoff.ms``.
 """
 
 from collections.abc import Callable
@@ -29,34 +29,34 @@ _AGAIN: Final = frozenset(
 
 
 class NetworkSettings(Protocol):
-    """Settings of a client's requests; as of ``ProducerSettings``."""
+    """Settings of a client's requests; see ``ProducerSettings``."""
 
     @property
     def request_timeout_ms(self) -> int:
-        """Longest time until one is answered."""
+        """Longest time until a request is answered."""
 
     @property
     def retry_backoff_ms(self) -> int:
-        """Time until one is repeated."""
+        """Time until a request is repeated."""
 
     @property
     def metadata_max_age_ms(self) -> int:
-        """Time until metadata is asked for again."""
+        """Time until metadata is requested again without need."""
 
 
 class NetworkClient:
     """Sends the requests of one client.
 
     Args:
-        bootstrap: any of them is asked for metadata.
-        topics: those that metadata is asked for.
+        bootstrap: brokers to request metadata from.
+        topics: the topics in metadata requests.
         settings: of the client.
-        emit: takes a request that is to be sent.
-        needed: those of the topics without which metadata is asked for again soon.
+        emit: called with each request to be sent.
+        needed: topics; as long as one is unknown, metadata is requested again after the backoff.
 
     Attributes:
-        metadata: what is known of the cluster.
-        timers: everything that the client waits for.
+        metadata: the client's view of the cluster.
+        timers: the client's deadlines.
     """
 
     def __init__(
@@ -83,19 +83,19 @@ class NetworkClient:
 
     @property
     def is_busy(self) -> bool:
-        """A request is out that is not about metadata."""
+        """A request other than a metadata request is in flight."""
         return any(not _is_about_metadata(request) for request, _ in self._asked.values())
 
     def has_asked(self, kind: type[messages.Request]) -> bool:
-        """Returns whether a request of a kind is out."""
+        """Returns whether a request of a kind is in flight."""
         return any(isinstance(request, kind) for request, _ in self._asked.values())
 
     def answered(self, correlation_id: CorrelationId) -> messages.Request:
-        """Returns the request, which is out no more."""
+        """Removes an answered request from those in flight, and returns it."""
         return self._asked.pop(correlation_id)[0]
 
     def unanswered(self, correlation_id: CorrelationId, now_ms: int) -> messages.Request:
-        """Returns the request, which is out no more; if it was for metadata, that is asked for again."""
+        """Removes a failed request from those in flight, and returns it; a metadata request is repeated later."""
         request, broker = self._asked.pop(correlation_id)
         self.metadata.broker_failed(broker, now_ms=now_ms)
         if _is_about_metadata(request):
@@ -106,7 +106,7 @@ class NetworkClient:
     # --- Whom to ask ----------------------------------------------------------------------------------------------
 
     def known_leader(self, partition: TopicPartition | None, now_ms: int) -> tuple[BrokerId, PartitionLeader] | None:
-        """Returns who leads a partition; where that is not known metadata is asked for, and the client waits."""
+        """Returns a partition's leader; if it is unknown, requests metadata and makes the client wait."""
         leadership = None if partition is None else self.metadata.leader_of(partition)
         if leadership is None or leadership.leader is None:
             self.retry(now_ms, wants_metadata=True)
@@ -121,7 +121,7 @@ class NetworkClient:
     def ask_coordinator(
         self, partition: TopicPartition | None, request: messages.Request, cause_id: CauseId, now_ms: int
     ) -> None:
-        """Sends a request to the leader of a partition of an internal topic, if it is known."""
+        """Sends a request to the coordinator: the leader of a partition of an internal topic, if known."""
         found = self.known_leader(partition, now_ms)
         if found is not None:
             self.send(found[0], request, cause_id)
@@ -129,7 +129,7 @@ class NetworkClient:
     def send(
         self, destination: BrokerId, request: messages.Request, cause_id: CauseId, *, waits_ms: int = 0
     ) -> CorrelationId:
-        """Sends a request, whose answer takes as long as the client's other ones and ``waits_ms``."""
+        """Sends a request, with the client's request timeout plus ``waits_ms``, the broker's waiting time."""
         self._next_correlation += 1
         correlation_id = CorrelationId(self._next_correlation)
         self._asked[correlation_id] = (request, destination)
@@ -154,25 +154,25 @@ class NetworkClient:
         return False
 
     def asks_again(self, error: ErrorCode, now_ms: int) -> bool:
-        """Returns whether a coordinator's answer has the same request sent again, and waits for that if so."""
+        """Returns whether a coordinator's error is retriable; if so, makes the client wait before the retry."""
         if error not in _AGAIN:
             return False
         self.retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
         return True
 
     def retry(self, now_ms: int, *, wants_metadata: bool = False) -> None:
-        """Has the client wait before it sends what is next, the same request or another."""
+        """Makes the client wait before its next request, whether a retry or another one."""
         self._retry_at_ms = now_ms + self._settings.retry_backoff_ms
         self.timers.set(_RETRY, at_ms=self._retry_at_ms)
         if wants_metadata:
             self.want_metadata(now_ms)
 
     def goes_on(self, now_ms: int) -> None:
-        """Has the client wait no more before it sends what is next."""
+        """Ends the wait before the next request."""
         self._retry_at_ms = now_ms
 
     def timer_fired(self, now_ms: int) -> None:
-        """Asks for metadata if that is due; other timers only have the client look what is next."""
+        """Requests metadata if that timer is due; other timers only wake the client."""
         for key in self.timers.pop_due(now_ms=now_ms):
             if key == _METADATA:
                 self.want_metadata(now_ms)
@@ -180,7 +180,7 @@ class NetworkClient:
     # --- Metadata -------------------------------------------------------------------------------------------------
 
     def want_metadata(self, now_ms: int) -> None:
-        """Asks for metadata, now or as soon as it may be asked for again."""
+        """Requests metadata, now or once the backoff for metadata requests is over."""
         if self.has_asked(messages.MetadataRequest):
             return
         if now_ms < self._metadata_not_before_ms:
@@ -190,7 +190,7 @@ class NetworkClient:
         self.send(broker, messages.MetadataRequest(topics=self._topics), CauseId(_METADATA))
 
     def learn(self, response: messages.MetadataResponse, now_ms: int) -> None:
-        """Takes metadata over."""
+        """Adopts a metadata response, and schedules the next request."""
         self.metadata.learn(response)
         self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
         has_all = all(self.metadata.partition_counts.get(topic, 0) for topic in self._needed)
@@ -198,7 +198,7 @@ class NetworkClient:
         self.timers.set(_METADATA, at_ms=now_ms + age_ms)
 
     def close(self) -> None:
-        """Sends nothing any more."""
+        """Cancels the timers: the client sends no further request."""
         for key in (_METADATA, _RETRY):
             self.timers.cancel(key)
 

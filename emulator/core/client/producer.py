@@ -1,11 +1,11 @@
 """A producer: batches go in, each comes out as ``ok``, ``fail`` or ``info``.
 
-An operation is ``fail`` only where no attempt can have reached a log, and ``info`` where one may have. With
-idempotence a batch keeps its sequence number over retries. Where the broker's sequence and ours part
-(OUT_OF_ORDER_SEQUENCE_NUMBER for the oldest batch, UNKNOWN_PRODUCER_ID, or a numbered batch that was given up), the
-producer waits until nothing of that partition is in flight, raises its epoch by itself and numbers what is unfinished
-from 0 again (KIP-360, ``TransactionManager.bumpIdempotentProducerEpoch``). Every partition takes over the raised epoch
-when it is next idle.
+An operation is ``fail`` only where no attempt can have reached a log, and ``info`` where one may have. With idempotence
+a batch keeps its sequence number over retries. If the broker's sequence and the producer's disagree
+(OUT_OF_ORDER_SEQUENCE_NUMBER for the oldest batch, UNKNOWN_PRODUCER_ID, or a numbered batch that timed out), the
+producer waits until that partition has no request in flight, raises its epoch by itself and numbers unfinished batches
+from 0 again (KIP-360, ``TransactionManager.bumpIdempotentProducerEpoch``). Every partition adopts the raised epoch when
+it next has no request in flight.
 
 Bounds: ``buffer_records_max`` records unfinished, ``max_in_flight`` requests per partition, one metadata request and
 one request for a producer id at a time.
@@ -53,15 +53,15 @@ class Producer:
 
     Args:
         settings: of the producer.
-        bootstrap: any of them is asked for metadata.
-        topics: those that it will write to.
-        awaited: those of them that may not be there yet: it asks for them until it knows them.
-        encode: makes a batch.
+        bootstrap: brokers to request metadata from.
+        topics: the topics that it will write to.
+        awaited: topics that may not exist yet: metadata requests are repeated until they are known.
+        encode: encodes a batch.
 
     Attributes:
-        metadata: what it knows of the cluster.
-        unfinished_records: records offered and not completed. Invariant: 0 <= it; the shell offers nothing more at
-            ``settings.buffer_records_max``.
+        metadata: its view of the cluster.
+        unfinished_records: records offered and not completed. Invariant: never negative; the shell offers no
+            more records at ``settings.buffer_records_max``.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Producer:
         return self.unfinished_records < self._settings.buffer_records_max
 
     def may_send_to(self, partition: TopicPartition) -> bool:
-        """Returns whether records may be offered for a partition: of an awaited topic, only once it is known."""
+        """Returns whether records may be offered for a partition; of an awaited topic, once the topic is known."""
         return partition.topic not in self._awaited or self.metadata.leader_of(partition) is not None
 
     def next_deadline_ms(self) -> int | None:
@@ -103,7 +103,7 @@ class Producer:
         return self._timers.earliest_ms
 
     def step(self, incoming: ProducerInput, *, now_ms: int) -> list[ProducerEffect]:
-        """Takes in one thing that happened and returns what to do about it, in order."""
+        """Handles one input; returns the effects, in order."""
         match incoming:
             case inputs.Started():
                 self._want_metadata(now_ms)
@@ -154,7 +154,7 @@ class Producer:
         return leadership
 
     def _has_epoch(self, queue: PartitionQueue, now_ms: int) -> bool:
-        """Gives the queue an epoch where it needs one and may have it; returns whether batches may be numbered."""
+        """Starts a new epoch for the queue if needed and possible; returns whether batches may be numbered."""
         if self._producer_id is None:
             self._want_identity(now_ms)
             return False

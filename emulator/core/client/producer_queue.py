@@ -1,7 +1,7 @@
-"""Batches that are not finished; and those of one partition, oldest first, with the sequence numbers they go out under.
+"""Unfinished batches, and a queue of those of one partition, oldest first, with their sequence numbers.
 
-Batches are sent in order and up to ``max_in_flight`` at once, until one fails: from then on the oldest is sent alone,
-until no failed one is left. So the order of sequences is the order of the log (Kafka's ``RecordAccumulator``).
+Batches are sent in order, up to ``max_in_flight`` at once. After a failure, the oldest batch is sent alone, until no
+failed batch is left. So batches are appended in the order of their sequences (Kafka's ``RecordAccumulator``).
 """
 
 from collections import deque
@@ -30,16 +30,16 @@ class PendingBatch:
 
     Args:
         offered: its records.
-        deadline_ms: when it is given up.
+        deadline_ms: when the batch times out.
 
     Attributes:
-        topic_id: of the topic that the last attempt was meant for; ``None`` before the first.
+        topic_id: topic id of the last attempt; ``None`` before the first.
         descriptor: its header as it was last encoded; ``None`` before, and after its identity was taken back.
         base_sequence: its sequence number under the queue's producer epoch; ``None`` before its first attempt.
         in_flight: the request that carries it now.
         is_retry: whether an attempt failed.
         maybe_written: whether any attempt may have reached a log.
-        is_finished: whether it left the queue, perhaps while in flight.
+        is_finished: whether the batch has left the queue, perhaps while a request was in flight.
     """
 
     def __init__(self, offered: RecordsOffered, *, deadline_ms: int) -> None:
@@ -59,11 +59,11 @@ class PendingBatch:
 
     @property
     def given_up(self) -> OperationType:
-        """The outcome where it is given up now: FAIL, or INFO where it may be in a log."""
+        """The batch's outcome if it ends now: FAIL, or INFO if it may be in a log."""
         return OperationType.INFO if self.maybe_written else OperationType.FAIL
 
     def fly(self, leader: BrokerId, leadership: PartitionLeader) -> "Flight":
-        """Returns the flight of the encoded batch to a leader."""
+        """Returns a new flight, which carries the encoded batch to a leader."""
         assert self.descriptor is not None, "it is encoded before it is sent"
         self.topic_id = leadership.topic_id
         return Flight(
@@ -82,7 +82,7 @@ class PendingBatch:
         base_offset: Offset | None = None,
         error: str | None = None,
     ) -> SendRecorded:
-        """Returns the record of its begin or its outcome; before the first attempt its topic is the one in metadata."""
+        """Returns the history record of the batch's start or outcome; without an attempt, with metadata's topic id."""
         topic_id = self.topic_id
         if topic_id is None and (leadership := metadata.leader_of(self.partition)) is not None:
             topic_id = leadership.topic_id
@@ -100,7 +100,7 @@ class PendingBatch:
 
 
 class Flight:
-    """A produce request that is not answered: its batch, and to whom and how it went out."""
+    """An unanswered produce request: its batch, its receiver, and the batch's header as sent."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Flight:
         )
 
     def answered(self, error: ErrorCode) -> None:
-        """Adds the attempt to the batch; after an error that is not definite it may be in a log."""
+        """Adds the attempt to the batch; after an error that is not definite, the batch may be in a log."""
         self.batch.attempts.append(self.attempt(error.name))
         self.batch.maybe_written |= not error.is_definite and error is not ErrorCode.NONE
 
@@ -156,11 +156,12 @@ class PartitionQueue:
 
     Attributes:
         batches: oldest first.
-        flights: unanswered requests, those of batches that were given up among them.
+        flights: unanswered requests, including those of batches that timed out.
         producer_epoch: the epoch that this partition's sequences belong to.
-        next_sequence: what the next new batch gets.
-        needs_new_epoch: the broker's sequence and ours part here; sequences start again once nothing is in flight.
-        retry_at_ms: nothing is sent before.
+        next_sequence: sequence number for the next new batch.
+        needs_new_epoch: the broker's and the producer's sequences disagree; sequences restart once no request is in
+            flight.
+        retry_at_ms: no batch is sent before this time.
     """
 
     def __init__(self) -> None:
@@ -172,7 +173,7 @@ class PartitionQueue:
         self.retry_at_ms = 0
 
     def next_sendable(self, *, max_in_flight: int) -> PendingBatch | None:
-        """Returns the batch that may go out now, if any; the caller puts it in flight before it asks again."""
+        """Returns the batch that may be sent now, if any; the caller has to put it in flight before the next call."""
         if len(self.flights) >= max_in_flight:
             return None
         for position, batch in enumerate(islice(self.batches, max_in_flight)):
@@ -192,7 +193,7 @@ class PartitionQueue:
         return batch.base_sequence
 
     def start_epoch(self, producer_epoch: ProducerEpoch) -> None:
-        """Numbers what is unfinished from 0 again, under another epoch. Nothing may be in flight."""
+        """Numbers unfinished batches from 0 again, under another epoch. No request may be in flight."""
         self.producer_epoch = producer_epoch
         self.next_sequence = 0
         self.needs_new_epoch = False

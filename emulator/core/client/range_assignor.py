@@ -5,8 +5,8 @@
     subscription = 0 i16 | count i32 | topic string ... | user data bytes (null)
     assignment   = 0 i16 | count i32 | (topic string | count i32 | partition i32 ...) ... | user data bytes (null)
 
-A string has a length of two bytes. Newer versions begin alike, and what follows is passed over. Source: Kafka's
-``ConsumerProtocolSubscription.json``, ``ConsumerProtocolAssignment.json``, ``RangeAssignor``.
+A string is preceded by its length in two bytes. Newer versions start with the same fields; their other fields are
+skipped. Source: Kafka's ``ConsumerProtocolSubscription.json``, ``ConsumerProtocolAssignment.json``, ``RangeAssignor``.
 """
 
 import struct
@@ -33,14 +33,14 @@ class Subscriber(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """Its place among all."""
+        """Sort key of the member."""
         return self.instance_id is None, self.instance_id or self.member_id
 
 
 def assign_ranges(
     subscribers: Iterable[Subscriber], partition_counts: Mapping[str, int]
 ) -> dict[str, list[TopicPartition]]:
-    """Returns the partitions of each member: of each topic a range, the first members having one more if some do."""
+    """Returns each member's partitions: a range of each topic; if sizes differ, the first members get one more."""
     ranked = sorted(subscribers, key=lambda subscriber: subscriber.rank)
     assigned: dict[str, list[TopicPartition]] = {subscriber.member_id: [] for subscriber in ranked}
     for topic in sorted({topic for subscriber in ranked for topic in subscriber.topics}):
@@ -55,12 +55,12 @@ def assign_ranges(
 
 
 def encode_subscription(topics: Sequence[str]) -> bytes:
-    """Returns what a member joins with."""
+    """Returns the metadata that a member sends in JoinGroup."""
     return b"".join((_HEAD.pack(0, len(topics)), *map(_string, topics), _NO_USER_DATA))
 
 
 def decode_subscription(data: bytes) -> frozenset[str]:
-    """Returns the topics that a member wants; none if it speaks another protocol."""
+    """Returns the topics that a member subscribes to; none if the bytes are not of this protocol."""
     try:
         return frozenset(_read_topics(data))
     except (struct.error, UnicodeDecodeError):
@@ -68,7 +68,7 @@ def decode_subscription(data: bytes) -> frozenset[str]:
 
 
 def encode_assignment(partitions: Sequence[TopicPartition]) -> bytes:
-    """Returns what the leader gives a member."""
+    """Returns a member's assignment as the leader sends it in SyncGroup."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -79,7 +79,7 @@ def encode_assignment(partitions: Sequence[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
-    """Returns the partitions that a member was given; none of empty bytes, which a leader sends whom it leaves out."""
+    """Returns a member's assigned partitions; empty bytes, for a member that the leader left out, mean none."""
     if not data:
         return ()
     _, count = _HEAD.unpack_from(data)

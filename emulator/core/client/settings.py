@@ -1,7 +1,7 @@
 """Settings of producers and consumers, by Kafka's client property names.
 
-Defaults are Kafka's, but for idempotence: it is on where ``acks`` is ``all`` and off elsewhere, so that a producer with
-``acks=1`` behaves as such a producer is used.
+Defaults are Kafka's, but for idempotence: it is on if ``acks`` is ``all`` and off otherwise, so that ``acks=1`` alone
+is a valid configuration, as in practice.
 """
 
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ class ProducerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One producer. Times are ms.
 
     Attributes:
-        acks: what a produce request waits for.
+        acks: the acknowledgement that a produce request waits for.
         enable_idempotence: whether batches carry producer id and sequence numbers.
         max_in_flight: unanswered batches per partition; a request carries one batch here, so this is Kafka's
             ``max.in.flight.requests.per.connection`` counted per partition. Invariant: at most 5 with idempotence,
             which is how many batches a broker remembers.
-        delivery_timeout_ms: from a batch's creation until it is given up.
+        delivery_timeout_ms: time from a batch's creation until the batch fails.
         request_timeout_ms: how long one request may stay unanswered; also the broker's time to gather ``acks=all``.
         retry_backoff_ms: pause before a retry and between metadata requests.
-        metadata_max_age_ms: after which metadata is asked for without need.
+        metadata_max_age_ms: age of metadata at which it is requested again without other need.
         buffer_records_max: records accepted and not yet completed, over all partitions (``buffer.memory`` in records).
-        transaction_timeout_ms: after which a coordinator aborts a transaction of this producer.
+        transaction_timeout_ms: time after which the coordinator aborts an open transaction of this producer.
     """
 
     acks: Acks = Acks.ALL
@@ -53,9 +53,9 @@ class OffsetReset(Enum):
 
 
 class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """One consumer. Times are ms, sizes bytes; ``client.rack`` is where it reads from a follower, if one is there.
+    """One consumer. Times are ms, sizes bytes; with ``client.rack`` it may read from a follower in that rack.
 
-    With ``isolation.level=read_committed`` it is given only what belongs to no transaction, or to a committed one.
+    With ``isolation.level=read_committed`` it gets only records outside transactions or of committed ones.
     """
 
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
@@ -69,22 +69,22 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_committed_only(self) -> bool:
-        """It is given committed records only."""
+        """The consumer gets only committed records."""
         return self.isolation_level == "read_committed"
 
 
 class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """One member of a consumer group. Times are ms; as of ``ConsumerSettings`` where that has them.
+    """One member of a consumer group. Times are ms; settings not listed here are as in ``ConsumerSettings``.
 
-    Sessions are as long as Kafka's were until 3.0 (KIP-735), and a rebalance waits less for a member that has gone, so
-    that what becomes of it is seen sooner.
+    Session timeouts are those of Kafka before 3.0 (KIP-735), and the rebalance timeout is shorter than Kafka's, so that
+    the effects of a failed member are seen sooner.
 
     Attributes:
-        session_timeout_ms: after which a coordinator that hears nothing takes a member to be gone.
-        heartbeat_interval_ms: how often it is told.
+        session_timeout_ms: time without a heartbeat after which the coordinator removes the member.
+        heartbeat_interval_ms: time between heartbeats.
         rebalance_timeout_ms: how long a rebalance waits for a member (``max.poll.interval.ms``).
-        auto_offset_reset: where to begin without a position.
-        records: that are read, and committed, at most at a time, in whole batches (``max.poll.records``).
+        auto_offset_reset: start position without a committed one.
+        records: number of records read and then committed at a time, in whole batches (``max.poll.records``).
     """
 
     session_timeout_ms: _Milliseconds = 10_000

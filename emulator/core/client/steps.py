@@ -1,7 +1,7 @@
-"""Inputs and effects of clients, beside those that they share with nodes.
+"""Inputs and effects of clients, apart from those that they share with nodes.
 
-A client's input is ``Started``, ``TimerFired``, ``ResponseReceived`` or ``RequestFailed`` as of any node, or one of
-those below. Its requests are ``SendRequest``; what belongs into the history is an effect, to which the shell adds
+A client's input is ``Started``, ``TimerFired``, ``ResponseReceived`` or ``RequestFailed``, as for any node, or one of
+those below. Its requests are ``SendRequest`` effects. Each history line is an effect too, to which the shell adds
 index, time and the client's name.
 """
 
@@ -42,7 +42,7 @@ class BatchContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchEncoder(Protocol):
-    """Turns content into bytes, which the driver keeps, and returns their header. Equal content, equal bytes."""
+    """Encodes content as bytes, which the driver keeps; returns their header. Equal content gives equal bytes."""
 
     def __call__(self, content: BatchContent, /) -> BatchDescriptor:
         """Returns the header of the encoded batch."""
@@ -63,13 +63,13 @@ def operation_id(producer: str, first_record_id: int) -> CauseId:
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of an operation: records of a partition, from the position on that a group has committed there.
+    """The input of an operation: records of a partition, from a group's committed position on.
 
     Attributes:
-        group_id: of the group; nobody joins it, positions are all that it has.
-        partition: that is read.
-        records: as many as are wanted; whole batches are read, until they have as many.
-        reset: where to begin without a position, or with one that is out of range (``auto.offset.reset``).
+        group_id: of the group; outside ``GroupMember``, it has positions but no members.
+        partition: the partition to read.
+        records: number of records wanted; whole batches are read until they have at least as many.
+        reset: start position if none is committed, or it is out of range (``auto.offset.reset``).
     """
 
     group_id: str
@@ -82,11 +82,11 @@ class TransactionOffered(inputs.NodeInput, frozen=True, kw_only=True):
     """A transaction to carry out; ``cause_id`` is the operation's id.
 
     Attributes:
-        partitions: that it writes to, in this order.
-        records: of the batch that each of them gets.
-        result: the end that it is meant to have.
-        source: where its records come from: then each batch that is read becomes one, the partitions in turn, and the
-            position behind them is committed with the transaction (KIP-98, consume-transform-produce).
+        partitions: the partitions that it writes to, in this order.
+        records: number of records in the batch for each of them.
+        result: whether to commit or abort it.
+        source: the input to consume, if any: each batch read becomes a batch to write, the partitions in turn, and the
+            position after the input is committed with the transaction (KIP-98, consume-transform-produce).
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -96,7 +96,7 @@ class TransactionOffered(inputs.NodeInput, frozen=True, kw_only=True):
 
 
 class ConsumptionOffered(inputs.NodeInput, frozen=True, kw_only=True):
-    """Records to read, and a position to commit behind them; ``cause_id`` is the operation's id."""
+    """Records to read, and then to commit the position after; ``cause_id`` is the operation's id."""
 
     source: Source
 
@@ -106,14 +106,14 @@ class LeaveOffered(inputs.NodeInput, frozen=True, kw_only=True):
 
 
 class Abandoned(inputs.NodeInput, frozen=True, kw_only=True):
-    """The run waits no longer: every unfinished batch and final read ends now."""
+    """The run stops waiting: every unfinished batch and final read ends now."""
 
 
 class RecordsReceived(inputs.NodeInput, frozen=True, kw_only=True):
-    """The answer to a fetch; ``polled`` says which records the bytes of ``response`` hold, from the position on.
+    """The answer to a fetch; ``polled`` lists the records in ``response``, from the position on.
 
-    A reader of committed records is given no markers and nothing that was aborted; ``next_position`` is behind all that
-    was read, or ``None`` where nothing was.
+    A read_committed consumer gets neither markers nor aborted records; ``next_position`` is the position after all
+    records read, or ``None`` if there are none.
     """
 
     correlation_id: CorrelationId
@@ -185,7 +185,7 @@ class SessionRecorded(effects.Effect, frozen=True, kw_only=True):
 
 
 class GroupReadRecorded(effects.Effect, frozen=True, kw_only=True):
-    """A line of the history about what an operation read for a group: see ``GroupReadOperation`` for the fields."""
+    """A line of the history about an operation's reads for a group: see ``GroupReadOperation`` for the fields."""
 
     operation_id: CauseId
     group_id: str
@@ -226,7 +226,7 @@ class GroupCommitRecorded(effects.Effect, frozen=True, kw_only=True):
 
 
 class CommittedReadRecorded(effects.Effect, frozen=True, kw_only=True):
-    """A line of the history about what a reader of committed records was given: see ``CommittedReadOperation``."""
+    """A line of the history about a fetch of a read_committed consumer: see ``CommittedReadOperation``."""
 
     operation_id: CauseId
     partition: TopicPartition

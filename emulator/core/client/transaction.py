@@ -1,4 +1,4 @@
-"""One transaction of a producer that is under way, or one reading for a group without a transaction."""
+"""A producer's ongoing operation: a transaction, or a reading for a group outside transactions."""
 
 from collections import deque
 
@@ -12,16 +12,16 @@ class Transaction:
     """The transaction that is under way.
 
     Attributes:
-        result: the end that is wanted by now.
-        reading: what it reads, if it does.
+        result: commit or abort, as wanted now; an error turns commit into abort.
+        reading: the input that it reads, if any.
         destinations: the partitions that it writes to, in turn.
-        unsent: batches that are not finished, in order; none of a transaction that still reads.
+        unsent: batches to be sent, in order; empty while the transaction still reads.
         sends: operations of all batches that were sent.
-        partitions: that the producer has added itself.
-        has_begun: a coordinator may know of it.
-        has_committed_offsets: the position behind what it read is part of it.
-        may_be_committed: a request to commit it may have been carried out, though nobody said so.
-        error: why it is aborted.
+        partitions: partitions that the producer itself has added to the transaction.
+        has_begun: the coordinator may know of the transaction.
+        has_committed_offsets: the position after its input is part of the transaction.
+        may_be_committed: an unanswered request to commit it may have taken effect.
+        error: the reason why it is aborted.
     """
 
     def __init__(self, offered: TransactionOffered) -> None:
@@ -39,18 +39,18 @@ class Transaction:
 
     @property
     def offsets_to_commit(self) -> GroupReading | None:
-        """The reading whose position is not part of the transaction yet, and has to be; ``None`` if there is none."""
+        """The reading whose end position has yet to become part of the transaction; ``None`` if there is none."""
         is_due = self.error is None and not self.has_committed_offsets
         return self.reading if is_due and self.reading is not None and self.reading.batches else None
 
     def abort(self, error: str) -> None:
-        """Turns it into one that is to be aborted."""
+        """Turns the transaction into one to be aborted."""
         self.error = error
         self.result = TransactionResult.ABORT
 
 
 class Consumption:
-    """A reading for a group without a transaction; ``may_be_committed`` is as of a transaction."""
+    """A reading for a group outside transactions; ``may_be_committed`` is as for a transaction."""
 
     def __init__(self, offered: ConsumptionOffered) -> None:
         self.operation_id = offered.cause_id

@@ -1,8 +1,9 @@
-"""Requests to the coordinator of a transactional id: for a producer id and epoch, for partitions to be added, for ends.
+"""Requests to a transactional id's coordinator: InitProducerId, AddPartitionsToTxn and EndTxn.
 
-A producer's ``TransactionManager``. A session begins with InitProducerId, which fences what went before. With
-transaction version 1 the producer itself adds partitions to its transaction, and asks for another epoch after an
-abortable error (KIP-360); with version 2 leaders add them, and each end brings the next epoch (KIP-890).
+A producer's ``TransactionManager``. A session begins with InitProducerId, which fences earlier sessions. With
+transaction version 1 the producer itself adds partitions to its transaction, and requests another epoch after an
+abortable error (KIP-360). With version 2 the partitions' leaders add them, and each EndTxn response has the next epoch
+(KIP-890).
 """
 
 from typing import TypeAlias
@@ -31,15 +32,15 @@ class TransactionManager:
     Args:
         transactional_id: of the producer.
         version: of transactions, 1 or 2.
-        timeout_ms: after which the coordinator aborts a transaction.
+        timeout_ms: time after which the coordinator aborts a transaction.
         network: sends requests.
-        effects: those of a step, to which sessions are added.
+        effects: the step's effects, to which session records are appended.
 
     Attributes:
         transactional_id: of the producer.
         version: of transactions, 1 or 2.
-        sequences: the next one of each partition, where it is not 0.
-        needs_session: InitProducerId comes next.
+        sequences: the next sequence number of each partition, if not 0.
+        needs_session: the next request is InitProducerId.
     """
 
     def __init__(
@@ -62,14 +63,14 @@ class TransactionManager:
 
     @property
     def identity(self) -> ProducerIdentity:
-        """The producer id and epoch of the session, which has begun."""
+        """The producer id and epoch of the current session; only valid once it has begun."""
         assert self._identity is not None, "a session has begun"
         return self._identity
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def ask_for_session(self, now_ms: int) -> None:
-        """Sends InitProducerId; if there is an identity, for its next epoch."""
+        """Sends InitProducerId; with the current producer id, if there is one, to get its next epoch."""
         identity = self._identity
         request = InitTransactionRequest(
             transactional_id=self.transactional_id,
@@ -80,7 +81,7 @@ class TransactionManager:
         self._ask(request, CauseId(self.transactional_id), now_ms)
 
     def has_to_add(self, transaction: Transaction, partition: TopicPartition, now_ms: int) -> bool:
-        """Has a partition added to a transaction, where the producer does that itself; returns whether it was asked."""
+        """Sends AddPartitionsToTxn if the producer has to add the partition itself; returns whether it has to."""
         if self.version == 2 or partition in transaction.partitions:
             return False
         transaction.has_begun = True
@@ -94,7 +95,7 @@ class TransactionManager:
         return True
 
     def ask_for_end(self, transaction: Transaction, now_ms: int) -> None:
-        """Sends EndTxn, with the result that is wanted by now."""
+        """Sends EndTxn, with the transaction's current result."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.identity.producer_id,
@@ -111,7 +112,7 @@ class TransactionManager:
     # --- Sessions -------------------------------------------------------------------------------------------------
 
     def session_answered(self, response: InitTransactionResponse, now_ms: int) -> None:
-        """Begins the session, or waits to ask for it again; after a final error without the identity it had."""
+        """Begins the session, or waits and retries; after a fatal error, the retry is without the old producer id."""
         if self._network.asks_again(response.error, now_ms):
             return
         if response.error is not ErrorCode.NONE:
@@ -130,18 +131,18 @@ class TransactionManager:
         )
 
     def transaction_begins(self) -> None:
-        """Starts sequences again where the transaction has an epoch of its own."""
+        """Restarts sequences at 0 if each transaction has an epoch of its own (version 2)."""
         if self.version == 2:
             self.sequences.clear()
 
     def transaction_ended(self, transaction: Transaction, response: EndTxnResponse) -> None:
-        """Takes over the epoch that an end brought; without one, a session is needed if an error aborted it."""
+        """Adopts the epoch in an EndTxn response; if it has none, and an error caused an abort, requests a session."""
         if response.producer_id >= 0:
             self._identity = ProducerIdentity(response.producer_id, response.producer_epoch)
         elif transaction.error is not None:
             self.needs_session = True  # with another epoch, whatever of it is still under way (KIP-360)
 
     def fenced(self) -> None:
-        """Has the next session asked for as by an application that starts: without an identity."""
+        """Makes the next InitProducerId carry no producer id, as if the application had restarted."""
         self._identity = None
         self.needs_session = True

@@ -1,7 +1,8 @@
-"""Reading for a group by a transactional producer, and the position behind that, which it commits to the group.
+"""A transactional producer reads for a group, and commits the position after the records read.
 
-Within a transaction that is ``sendOffsetsToTransaction``: the group's partition of ``__consumer_offsets`` becomes one
-of the transaction's, and the position takes effect with its commit. Without one it is committed at once.
+Within a transaction that is ``sendOffsetsToTransaction``: the group's partition of ``__consumer_offsets``
+becomes part of the transaction, and the position takes effect when the transaction commits. Outside a transaction, the
+position is committed at once.
 """
 
 from typing import Final
@@ -29,9 +30,9 @@ class TransactionOffsets:
     """Reads for groups, and commits their positions.
 
     Args:
-        manager: whose transactions positions become part of.
+        manager: manages the transactions that positions become part of.
         network: sends requests.
-        effects: those of a step, to which commits are added.
+        effects: the step's effects, to which records of commits are appended.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class TransactionOffsets:
             self._network.send(leader, reading.request(leader, leadership), cause_id)
 
     def commit(self, current: Transaction | Consumption, reading: GroupReading, now_ms: int) -> None:
-        """Sends the position behind a reading, as part of the transaction if it is one."""
+        """Sends the position after a reading; if the operation is a transaction, as part of it."""
         group = self._network.coordinating(reading.source.group_id, OFFSETS_TOPIC)
         if isinstance(current, Transaction):
             if group is not None and self._manager.has_to_add(current, group, now_ms):
@@ -82,7 +83,7 @@ class TransactionOffsets:
         )
 
     def is_settled(self, current: Transaction | Consumption, error: ErrorCode, now_ms: int) -> bool:
-        """Records the answer to a commit; returns false where the same request is sent again instead."""
+        """Records the answer to a commit; returns false if the request is retried instead."""
         if self._network.asks_again(error, now_ms):
             if isinstance(current, Consumption):
                 current.may_be_committed |= error in SEEK_COORDINATOR

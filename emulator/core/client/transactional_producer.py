@@ -1,18 +1,18 @@
 r"""A transactional producer: transactions go in, each comes out as ``ok``, ``fail`` or ``info``.
 
-One request is out at a time: what a transaction reads comes first, then its batches in order, each to its partition,
-then the position behind what it read, and its end after that::
+One request is in flight at a time: first a transaction's reads, then its batches in order, each to its partition, then
+the position after the records read, and finally EndTxn::
 
     (new session) -> READY -> [READING ->] SENDING -> [COMMITTING OFFSETS ->] ENDING -> READY
                                   \\________/\
                               abortable error  fatal error -> (new session)
 
-An abortable error turns the transaction into one that is to be aborted (KIP-98); after a fatal one the application is
-taken to start again with the same transactional id, which fences what went before. An end that nobody answered is asked
-for again until somebody does: its outcome is unknown till then. What depends on the version of transactions is in
+An abortable error turns the transaction into one to be aborted (KIP-98). After a fatal error, the application is
+assumed to restart with the same transactional id, which fences the old session. EndTxn is repeated until it is
+answered; until then the outcome is unknown. Everything that depends on the transaction version is in
 ``transaction_manager.py``.
 
-The application may also read for a group without a transaction: then it commits the position behind that by itself.
+The application may also read for a group outside transactions, and then commit the position with OffsetCommit.
 """
 
 from collections import deque
@@ -62,15 +62,15 @@ class TransactionalProducer:
 
     Args:
         transactional_id: of the producer.
-        name: of the producer in the history; other ones may have its transactional id.
+        name: of the producer in the history; other producers may have the same transactional id.
         settings: of the producer; it is idempotent, and sends one batch at a time.
-        bootstrap: any of them is asked for metadata.
-        topics: those that it will write to.
+        bootstrap: brokers to request metadata from.
+        topics: the topics that it will write to.
         version: of transactions, 1 or 2.
-        encode: makes a batch.
+        encode: encodes a batch.
 
     Attributes:
-        metadata: what it knows of the cluster.
+        metadata: its view of the cluster.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class TransactionalProducer:
 
     @property
     def unfinished(self) -> int:
-        """Transactions and consumptions that were offered and are not over."""
+        """Number of offered transactions and consumptions that are not over."""
         return len(self._offered) + (self._current is not None)
 
     def next_deadline_ms(self) -> int | None:
@@ -124,7 +124,7 @@ class TransactionalProducer:
         return self._network.timers.earliest_ms
 
     def step(self, incoming: TransactionalProducerInput, *, now_ms: int) -> list[TransactionalProducerEffect]:
-        """Takes in one thing that happened and returns what to do about it, in order."""
+        """Handles one input; returns the effects, in order."""
         match incoming:
             case inputs.Started():
                 self._network.want_metadata(now_ms)
@@ -151,7 +151,7 @@ class TransactionalProducer:
     # --- What is next ---------------------------------------------------------------------------------------------
 
     def _pump(self, now_ms: int) -> None:
-        """Sends the next request, unless one is out or has to wait."""
+        """Sends the next request, unless one is in flight or a backoff runs."""
         if self._is_abandoned or self._network.is_busy:
             return
         if self._sender.is_overdue(now_ms):
@@ -166,7 +166,7 @@ class TransactionalProducer:
         self._manager.ask_for_session(now_ms)
 
     def _asked_anything(self, current: Transaction | Consumption, now_ms: int) -> bool:
-        """Sends what is needed next; returns false where the operation came to its end without that."""
+        """Sends the operation's next request; returns false if the operation ended without one."""
         if current.reading is not None and not current.reading.is_over:
             self._offsets.read(current.reading, current.operation_id, now_ms)
             return True
@@ -203,7 +203,7 @@ class TransactionalProducer:
         self._record(OperationType.INVOKE, self._current)
 
     def _fill(self, transaction: Transaction, counts: Sequence[int]) -> None:
-        """Gives a transaction a batch of each of these numbers of records, the partitions in turn."""
+        """Adds a batch for each count of records to the transaction, for its partitions in turn."""
         for count, partition in zip(counts, cycle(transaction.destinations), strict=False):
             first = self._next_record_id
             self._next_record_id += count
@@ -255,7 +255,7 @@ class TransactionalProducer:
             self._fail(error.name)
 
     def _read(self, error: ErrorCode, now_ms: int) -> None:
-        """Goes on after an answer to a reading; once it is over, its batches become those of the transaction."""
+        """Continues after the answer to a read; after the last one, plans the transaction's batches."""
         if error is not ErrorCode.NONE:
             self._network.retry(now_ms, wants_metadata=True)
             return
@@ -268,7 +268,7 @@ class TransactionalProducer:
             self._fill(current, [batch.record_count for batch in reading.batches])
 
     def _committed(self, error: ErrorCode, now_ms: int) -> None:
-        """Goes on after an answer to a position."""
+        """Continues after the answer to a commit of a position."""
         current = self._operation
         if not self._offsets.is_settled(current, error, now_ms):
             return
@@ -330,7 +330,7 @@ class TransactionalProducer:
         return self._operation.reading
 
     def _fail(self, error: str) -> None:
-        """Ends the transaction as it is: this producer is fenced, and the next session aborts what is left of it."""
+        """Ends the transaction after a fatal error: the next session aborts it, if it is still open."""
         self._sender.end(error)
         transaction = self._transaction
         transaction.error = error

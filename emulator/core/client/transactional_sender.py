@@ -1,4 +1,4 @@
-"""The batch of a transaction that is on its way: encoded, sent until it is answered for good, or given up.
+"""Encodes and sends a transaction's current batch, until a final answer or a failure ends it.
 
 A producer's ``Sender``, for one batch at a time.
 """
@@ -36,11 +36,11 @@ class TransactionalSender:
     """Sends the batches of transactions, one at a time.
 
     Args:
-        manager: whose session and sequences batches have.
+        manager: has the session and sequence numbers for batches.
         network: sends requests.
         settings: of the producer.
-        encode: makes a batch.
-        effects: those of a step, to which sends are added.
+        encode: encodes a batch.
+        effects: the step's effects, to which records of sends are appended.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class TransactionalSender:
 
     @property
     def is_under_way(self) -> bool:
-        """A batch was taken, and is not finished."""
+        """The current batch is not finished."""
         return self._batch is not None
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Returns whether a batch was not delivered within ``delivery.timeout.ms``."""
+        """Returns whether the batch was not delivered within ``delivery.timeout.ms``."""
         return self._batch is not None and self._batch.deadline_ms <= now_ms
 
     def take(self, transaction: Transaction, now_ms: int) -> None:
@@ -114,7 +114,7 @@ class TransactionalSender:
     def answered(
         self, transaction: Transaction, answer: messages.ProducePartitionResponse, now_ms: int
     ) -> ErrorCode | None:
-        """Finishes the batch, gives it up, or waits to send it again; returns the error if it is a fatal one."""
+        """Handles the answer: finishes or fails the batch, or waits for a retry; returns a fatal error, if any."""
         batch, flight, error = self._pending, self._flight, answer.error
         assert flight is not None, "it was sent"
         flight.answered(error)
@@ -130,17 +130,17 @@ class TransactionalSender:
         return None
 
     def unanswered(self, outcome: str) -> None:
-        """Adds to the batch that its request was not answered."""
+        """Records on the batch that its request got no answer."""
         if self._batch is not None and self._flight is not None:
             self._flight.unanswered(outcome)
 
     def give_up(self, transaction: Transaction, error: str) -> None:
-        """Ends the batch, which cannot be written, and has its transaction aborted."""
+        """Fails the batch, and turns its transaction into one to be aborted."""
         self.end(error)
         transaction.abort(error)
 
     def end(self, error: str) -> None:
-        """Ends the batch, if there is one, together with its transaction."""
+        """Ends the current batch, if there is one, as its transaction ends."""
         if self._batch is not None:
             self._finish(self._batch.given_up, error=error)
 

@@ -1,8 +1,8 @@
 """ISR changes on their way to a ZooKeeper controller (Kafka's ``AlterIsrManager``, later ``AlterPartitionManager``).
 
 At most one request is in flight per broker and one change per partition is queued. A change stays until an answer names
-its partition. NOT_CONTROLLER, or no answer, keeps everything: it goes out again after 50 ms, to whoever UpdateMetadata
-calls the controller by then.
+its partition. After NOT_CONTROLLER or no answer, all changes stay queued, and are sent again after 50 ms to the broker
+that UpdateMetadata names as controller by then.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ _VERSION_WITH_TOPIC_IDS: Final = 2
 
 
 class ZooKeeperAlterPartition:
-    """The queue."""
+    """The queue of changes, and the controller that they are sent to."""
 
     def __init__(self, config: BrokerConfig, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
         self._config = config
@@ -37,9 +37,9 @@ class ZooKeeperAlterPartition:
         return self._retry_at_ms
 
     def controller_to_ask(self, known: BrokerId | None) -> BrokerId | None:
-        """Returns whoever was asked last, else who is known to be the controller.
+        """Returns the broker that was asked last, else the known controller.
 
-        A connection is kept until its other end says that it is not the controller, or is lost (Kafka's
+        A broker keeps its connection until the peer answers NOT_CONTROLLER or the connection is lost (Kafka's
         ``BrokerToControllerChannelManager``).
         """
         if self._controller is None:
@@ -47,14 +47,14 @@ class ZooKeeperAlterPartition:
         return self._controller
 
     def submit(self, proposal: IsrProposal) -> ErrorCode:
-        """Queues a change; OPERATION_NOT_ATTEMPTED where an earlier one of the partition is still there."""
+        """Queues a change; returns OPERATION_NOT_ATTEMPTED if the partition already has one queued or in flight."""
         if proposal.partition in self._queued:
             return ErrorCode.OPERATION_NOT_ATTEMPTED
         self._queued[proposal.partition] = proposal
         return ErrorCode.NONE
 
     def pop_due(self, *, broker_epoch: BrokerEpoch, now_ms: int) -> messages.AlterPartitionRequest | None:
-        """Returns a request with everything queued, unless one is in flight or an error recent."""
+        """Returns a request with all queued changes, unless one is in flight or a backoff runs."""
         is_backing_off = self._retry_at_ms is not None and self._retry_at_ms > now_ms
         if self._is_in_flight or not self._queued or is_backing_off:
             return None
@@ -75,7 +75,7 @@ class ZooKeeperAlterPartition:
     def answered(
         self, request: messages.AlterPartitionRequest, response: messages.AlterPartitionResponse, *, now_ms: int
     ) -> list[tuple[IsrProposal, messages.AlterPartitionResult]]:
-        """Takes answered changes off the queue; they are gone before they are acted on."""
+        """Takes answered changes off the queue, before their results are acted on."""
         self._is_in_flight = False
         if response.error is not ErrorCode.NONE:
             if response.error is ErrorCode.NOT_CONTROLLER:
@@ -96,7 +96,7 @@ class ZooKeeperAlterPartition:
         return answered
 
     def failed(self, *, now_ms: int) -> None:
-        """No answer came: everything stays and is sent again."""
+        """Handles a request without an answer: all changes stay queued, and are sent again."""
         self._is_in_flight = False
         self._controller = None
         self._retry_at_ms = now_ms + RETRY_BACKOFF_MS

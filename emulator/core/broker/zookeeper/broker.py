@@ -1,19 +1,20 @@
-"""A broker of a ZooKeeper cluster: replicas as every broker has them, directed by control requests.
+"""A broker of a ZooKeeper cluster: it hosts replicas like any broker, directed by control requests.
 
-Fetching, producing, truncation, the high watermark and storage are the same objects as in a KRaft cluster. What differs
-is who says what: a controller by LeaderAndIsr, UpdateMetadata and StopReplica instead of a metadata log; and who writes
-the ISR: below IBP 2.7-IV2 the leader itself, else the controller on its behalf. Life of a broker::
+Fetching, producing, truncation, the high watermark and storage are the same objects as in a KRaft cluster. There are
+two differences. A controller assigns roles by LeaderAndIsr, UpdateMetadata and StopReplica, instead of a metadata log.
+The leader writes its ISR itself below IBP 2.7-IV2; from then on, the controller does so on its behalf. Life of a
+broker::
 
     Started -> LoadLogs -> LogsLoaded -> LogsAreOpen (it may register) -> registered: takes roles, and serves at once
     ShutdownRequested -> ControlledShutdown, up to three times -> high watermarks, CloseSession, CloseLogs
 
-There is no heartbeat and nobody is fenced: a broker whose session ended leads, fetches and answers as before. What
-stops it is that others do not follow.
+There are no heartbeats, and no broker is fenced: a broker whose session has ended leads, fetches and answers as before.
+Only the other replicas' new roles stop it, as they no longer fetch from it.
 
-While a leader's own ISR write is under way its partition is locked: what is asked of it waits, in order. A role in a
-topic whose configuration is not known waits until that is read, and with it every later control request: Kafka reads it
-while it holds ``replicaStateChangeLock`` (``Partition.createLog``, ``LogManager.fetchLogConfig``). So no leader
-acknowledges by another min ISR than the topic's.
+While a leader's own ISR write is under way, its partition is locked: requests to it wait, in order. A role in a topic
+whose configuration is not known waits until the configuration is read, and so does every later control request: Kafka
+reads it while it holds ``replicaStateChangeLock`` (``Partition.createLog``, ``LogManager.fetchLogConfig``). So no
+leader acknowledges by another min ISR than the topic's.
 """
 
 from collections import deque
@@ -97,7 +98,7 @@ class _IdsAllocated(msgspec.Struct, frozen=True):
 
 
 class ZooKeeperBroker:
-    """One process's broker."""
+    """The broker of one process in a ZooKeeper cluster."""
 
     def __init__(
         self, config: BrokerConfig, encode_records: EncodeRecords, rules: ZooKeeperRules, ibp: InterBrokerProtocol
@@ -173,7 +174,7 @@ class ZooKeeperBroker:
         return self.cache.controller
 
     def topic_properties(self, topic: str) -> TopicProperties:
-        """Returns a topic's effective properties, by what was read of it."""
+        """Returns a topic's effective properties, by the configuration read last."""
         return self.control.topic_properties_of(topic)
 
     @property
@@ -186,7 +187,7 @@ class ZooKeeperBroker:
         return self._hosted.get(name)
 
     def committed_positions(self, name: TopicPartition) -> Mapping[tuple[str, TopicPartition], Offset] | None:
-        """Returns the committed positions of a partition's groups, for reading only; ``None`` where it has none."""
+        """Returns the committed offsets of a partition's groups (read only); ``None`` if not their coordinator."""
         return self._groups.committed_positions(name)
 
     @property
@@ -196,7 +197,7 @@ class ZooKeeperBroker:
 
     @property
     def held_requests(self) -> frozenset[RequestId]:
-        """Requests that wait until a partition which they name is settled; the bytes that came with them are needed."""
+        """Requests that wait for a locked partition; the driver has to keep the bytes that came with them."""
         return frozenset(held.request_id for held in self._held)
 
     def next_deadline_ms(self) -> int | None:
@@ -288,7 +289,7 @@ class ZooKeeperBroker:
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def _handle_or_hold(self, turn: Turn, incoming: inputs.RequestReceived | ControlReceived) -> None:
-        """Handles a request, unless a partition that it names is locked, or it waits for a topic's configuration."""
+        """Handles a request, or holds it while one of its partitions is locked or a topic's configuration is unread."""
         is_locked = any(self._isr_changes.is_locked(name) for name in named_partitions(incoming.request))
         if is_locked or (isinstance(incoming, ControlReceived) and self._waits_for_config(incoming.request)):
             self._held.append(incoming)
@@ -430,7 +431,7 @@ class ZooKeeperBroker:
             self._ask_to_be_let_go_later(turn)
 
     def _ask_to_be_let_go(self, turn: Turn) -> None:
-        """Asks the controller to move what this broker leads; after three times it goes anyway."""
+        """Asks the controller to move this broker's leaderships; exits anyway after three attempts."""
         controller = self.cache.controller
         if self._shutdown_tries >= SHUTDOWN_RETRIES_MAX:
             self._is_exiting = True
@@ -448,7 +449,7 @@ class ZooKeeperBroker:
         self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
 
     def _session_expired(self, turn: Turn) -> None:
-        """Gives up what waits for ZooKeeper; the partitions that were locked have heard nothing, and try again."""
+        """Abandons all operations that wait for ZooKeeper; partitions that were locked try their ISR changes again."""
         self._zookeeper.abandon()
         self._unread_topics.clear()
         self._isr_changes.give_up(turn)
@@ -514,7 +515,7 @@ class ZooKeeperBroker:
         self._replicas.exit(turn, broker_epoch=self.fence.broker_epoch, proven_epoch=None)
 
     def _effects(self, turn: Turn) -> list[ZooKeeperBrokerEffect]:
-        """Returns files, events and messages first, then answers and questions, and last the end of the process."""
+        """Returns the effects in order: files, events, messages, ZooKeeper requests, control answers, process end."""
         done: list[ZooKeeperBrokerEffect] = list(turn.effects())
         end = [done.pop()] if self._has_exited else []
         requests, self._zookeeper.requests = self._zookeeper.requests, []
@@ -522,7 +523,7 @@ class ZooKeeperBroker:
 
 
 def named_partitions(request: messages.Request | control_messages.ControlMessage) -> tuple[TopicPartition, ...]:
-    """Returns the partitions that a request does something with, as opposed to reading about them."""
+    """Returns the partitions that a request needs unlocked."""
     match request:
         case messages.FetchRequest(partitions=partitions):
             return tuple(TopicPartition(one.topic, one.partition) for one in partitions)

@@ -1,7 +1,7 @@
 """Refuses control requests that are too old (KIP-380; Kafka's ``KafkaApis`` and ``ReplicaManager``).
 
-A request that was meant for a former incarnation of this broker, or comes from a controller that was replaced, may be
-the truth of long ago. A newer controller epoch is adopted by whichever request brings it.
+A request to a former incarnation of this broker, or from a controller that was replaced, may carry outdated state. Any
+request with a newer controller epoch makes the broker adopt that epoch.
 """
 
 from laststand.emulator.core.errors import ErrorCode
@@ -16,7 +16,7 @@ class ControlFence:
 
     Attributes:
         broker_epoch: of its own registration; ``None`` before any.
-        controller_epoch: the highest that a request named. Invariant: it never goes back.
+        controller_epoch: the highest of any request. Invariant: it never goes back.
     """
 
     def __init__(self, rules: ZooKeeperRules) -> None:
@@ -25,7 +25,7 @@ class ControlFence:
         self.controller_epoch = ControllerEpoch(0)
 
     def check(self, request: control_messages.ControlRequest) -> ErrorCode:
-        """Returns why a request is not looked at, or NONE; adopts its controller epoch.
+        """Returns the error that refuses a request, or NONE; adopts the request's controller epoch.
 
         A greater broker epoch passes: the controller may hear of a registration before the broker does.
         """

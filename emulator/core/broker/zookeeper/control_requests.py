@@ -1,11 +1,11 @@
 """From LeaderAndIsr and StopReplica to roles: the front of a ZooKeeper broker (``becomeLeaderOrFollower``).
 
-In a KRaft cluster ``Assignment`` acts on the difference of two images; here the controller says what to do, request by
-request, and epochs say what is too old. Both end in ``Partition.become_leader`` and ``become_follower``.
+In a KRaft cluster ``Assignment`` acts on the difference of two images; here the controller orders each role in a
+request, and epochs identify outdated requests. Both end in ``Partition.become_leader`` and ``become_follower``.
 
-Logs are opened before the broker receives any request, so they wait under their names until a role is given. One whose
-role never comes is a stray: it is kept, served to nobody, and taken for the data of whatever partition of its name
-comes next, unless a complete list says that it does not belong here (``full_list``).
+Logs are loaded before the broker receives any request, so they wait under their names until they get a role. A log that
+gets no role is a stray: it is kept but not served, and becomes the data of the next partition of that name, unless a
+complete list of replicas shows that it does not belong here (``full_list``).
 """
 
 from collections.abc import Iterable
@@ -93,17 +93,17 @@ class ControlRequests:
         self.has_failed_directory = False
 
     def add_logs(self, logs: Iterable[inputs.LoadedLog]) -> None:
-        """Takes the logs found at start: there is no list yet to judge them by."""
+        """Keeps the logs found at start until roles arrive; strays cannot be identified yet."""
         for loaded in logs:
             topic_id = real_topic_id(loaded.topic_id)
             self.waiting[loaded.partition] = msgspec.structs.replace(loaded, topic_id=topic_id)
 
     def decider_of(self, name: TopicPartition) -> ControllerEpoch:
-        """Returns the epoch of the controller that gave a partition's role; a leader's own ISR write repeats it."""
+        """Returns the epoch of the controller that assigned a partition's role, for the leader's own ISR writes."""
         return self._deciders.get(name, self._fence.controller_epoch)
 
     def recovery_state_of(self, name: TopicPartition) -> LeaderRecoveryState:
-        """Returns a partition's recovery state by this broker; released leaders call themselves recovered."""
+        """Returns a partition's recovery state by this broker; leaders of Kafka's releases report RECOVERED."""
         partition = self._hosted.get(name)
         if self._rules.leader_recovery_state is LeaderRecovery.GATE and partition is not None:
             return partition.leader_recovery_state
@@ -118,7 +118,7 @@ class ControlRequests:
     # --- LeaderAndIsr ---------------------------------------------------------------------------------------------
 
     def handle_leader_and_isr(self, turn: Turn, request: control_messages.LeaderAndIsrRequest) -> RolesTaken:
-        """Takes roles, partition by partition; strays go before any of them."""
+        """Applies LeaderAndIsr: first removes strays, then applies the roles, partition by partition."""
         error = self._fence.check(request)
         if error is not ErrorCode.NONE:
             return RolesTaken(response=control_messages.LeaderAndIsrResponse(error=error))
@@ -170,14 +170,14 @@ class ControlRequests:
         return partition is not None and wanted.partition_epoch > partition.partition_epoch
 
     def _adopt_topic_id(self, turn: Turn, partition: Partition | None, topic_id: TopicId | None) -> ErrorCode:
-        """Gives a log that has no id the request's, which an upgrade brings under the same epoch; else refuses."""
+        """Gives a log without a topic id the request's id, which an upgrade sends in the same epoch; else refuses."""
         if partition is None or topic_id is None or real_topic_id(partition.log.topic_id) is not None:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         self._learn_topic_id(turn, partition, topic_id)
         return ErrorCode.NONE
 
     def _learn_topic_id(self, turn: Turn, partition: Partition, topic_id: TopicId) -> None:
-        """Gives a log its id; a follower begins again, as what it has asked for without that is not for this topic."""
+        """Gives a log its topic id; a follower restarts fetching, as requests without the id name no topic."""
         if partition.log.topic_id == topic_id:
             return
         partition.log.topic_id = topic_id
@@ -218,7 +218,7 @@ class ControlRequests:
     # --- Logs -----------------------------------------------------------------------------------------------------
 
     def _topic_id_of(self, name: TopicPartition) -> TopicId | None:
-        """Returns the id of the log that has this name, hosted or waiting; ``None`` where it has none."""
+        """Returns the topic id of a partition's log, hosted or waiting; ``None`` without one."""
         partition = self._hosted.get(name)
         if partition is not None:
             return real_topic_id(partition.log.topic_id)
@@ -264,7 +264,7 @@ class ControlRequests:
     def handle_update_metadata(
         self, turn: Turn, request: control_messages.UpdateMetadataRequest
     ) -> tuple[control_messages.UpdateMetadataResponse, tuple[TopicPartition, ...]]:
-        """Takes over what clients are to know; returns the answer, and the partitions that are being deleted."""
+        """Updates the metadata cache; returns the answer, and the partitions that are being deleted."""
         error = self._fence.check(request)
         if error is not ErrorCode.NONE:
             return control_messages.UpdateMetadataResponse(error=error), ()
@@ -280,7 +280,7 @@ class ControlRequests:
     def handle_stop_replica(
         self, turn: Turn, request: control_messages.StopReplicaRequest
     ) -> control_messages.StopReplicaResponse:
-        """Gives replicas up, and deletes the logs of those that are to go; not to fetch is all that the others do."""
+        """Stops replicas, which no longer fetch; deletes the logs of those that the request marks for deletion."""
         error = self._fence.check(request)
         if error is not ErrorCode.NONE:
             return control_messages.StopReplicaResponse(error=error)
@@ -330,7 +330,7 @@ class ControlRequests:
 
 
 def _is_repeated(wanted: control_messages.LeaderAndIsrPartition, partition: Partition) -> bool:
-    """Returns whether a role says what a leader knows: no change that it asked for was made."""
+    """Returns whether a role has the leader's current epochs: no change that the leader asked for was made."""
     known = (partition.leader_epoch, partition.partition_epoch)
     return (wanted.leader_epoch, wanted.partition_epoch) == known
 
@@ -348,7 +348,7 @@ def _state(wanted: control_messages.LeaderAndIsrPartition, topic_id: TopicId) ->
 
 
 def _as_loaded(partition: Partition | None) -> inputs.LoadedLog | None:
-    """Returns a hosted partition's log as what is recorded of a log that goes."""
+    """Returns a hosted partition's log in the form that events about removed logs need."""
     if partition is None:
         return None
     log = partition.log

@@ -1,4 +1,4 @@
-"""Inputs and effects of a ZooKeeper broker beside those of every broker."""
+"""Inputs and effects that only ZooKeeper brokers have."""
 
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ from laststand.emulator.core.zookeeper import control_messages, exchange
 
 
 class ControlReceived(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of the controller, or of one that was replaced, to this broker."""
+    """A control request to this broker, from the current or a former controller."""
 
     cause_id: CauseId
     request_id: RequestId
@@ -18,7 +18,7 @@ class ControlReceived(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerRegisteredAs(msgspec.Struct, frozen=True, kw_only=True):
-    """This broker has a node in ZooKeeper, and this epoch."""
+    """This broker has registered in ZooKeeper, and has this broker epoch."""
 
     cause_id: CauseId
     broker_epoch: BrokerEpoch
@@ -32,7 +32,7 @@ class TopicConfigChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControllerReplied(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever was asked as the controller answered."""
+    """The broker that was asked as the controller has answered."""
 
     cause_id: CauseId
     correlation_id: CorrelationId
@@ -40,7 +40,7 @@ class ControllerReplied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControllerUnreachable(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever was asked as the controller did not answer; it may have acted."""
+    """The broker that was asked as the controller did not answer; it may have performed the request."""
 
     cause_id: CauseId
     correlation_id: CorrelationId

@@ -24,7 +24,7 @@ class LocalLog(msgspec.Struct, frozen=True, kw_only=True):
 def names_all_replicas(
     request: control_messages.LeaderAndIsrRequest, *, believes_kip_550: bool, is_migrating: bool
 ) -> bool:
-    """Returns whether a broker takes a request as the list of all replicas that it is to hold."""
+    """Returns whether a broker treats a request as the list of all its replicas."""
     if believes_kip_550 and request.contains_all_replicas:
         return True
     return (
@@ -33,7 +33,7 @@ def names_all_replicas(
 
 
 def listed(request: control_messages.LeaderAndIsrRequest) -> dict[TopicPartition, TopicId | None]:
-    """Returns the partitions that a request names, with topic ids where it has them."""
+    """Returns the partitions in a request, with their topic ids if the request has them."""
     return {partition.name: partition.topic_id for partition in request.partitions}
 
 

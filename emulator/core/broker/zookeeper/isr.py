@@ -1,8 +1,8 @@
 """ISR changes that a leader writes itself, below IBP 2.7-IV2 (Kafka's ``ReplicationUtils.updateLeaderAndIsr``).
 
-The leader sets the state node, compare-and-set at the version that it knows, and waits: while ZooKeeper is silent its
-partition takes no append, no fetch and no role (Kafka holds the partition's lock). BADVERSION makes it read the node;
-one that says what was to be written is its own write, whose answer was lost.
+The leader sets the partition's state node, conditional on the version that it knows, and waits. Until ZooKeeper
+answers, the partition accepts no append, no fetch and no role (Kafka holds the partition's lock). After BADVERSION, the
+leader reads the node: if the node holds the intended state, the leader's own write succeeded and its answer was lost.
 
 States and edges of a partition here::
 
@@ -44,7 +44,7 @@ class IsrWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def leader_write(proposal: IsrProposal, *, leader: BrokerId, decider: ControllerEpoch) -> IsrWrite:
-    """Returns the write of a change: itself as leader, its own epoch, the epoch of the controller that made it so."""
+    """Returns the write of an ISR change: leader, leader epoch, and epoch of the controller that elected the leader."""
     leader_and_isr = LeaderAndIsr(
         leader=leader,
         leader_epoch=proposal.leader_epoch,
@@ -58,7 +58,7 @@ def leader_write(proposal: IsrProposal, *, leader: BrokerId, decider: Controller
 
 
 def write_isr(write: IsrWrite, *, state_format: StateFormat) -> operations.Program[NodeVersion | None]:
-    """Sets the state node; returns its version then, or ``None`` where it says something else or is gone.
+    """Sets the state node; returns its new version, or ``None`` if the node holds another state or is gone.
 
     Raises:
         ZooKeeperRefusedError: for any other reason.
@@ -96,7 +96,7 @@ def _says(stored: PartitionLeadership, wanted: PartitionLeadership) -> bool:
 
 
 class LeaderIsrWrites:
-    """Outcome of a leader's own writes, one at a time."""
+    """A leader's own ISR writes that are under way."""
 
     def __init__(self, rules: ZooKeeperRules) -> None:
         self._rules = rules
@@ -108,15 +108,15 @@ class LeaderIsrWrites:
         return bool(self._under_way)
 
     def is_locked(self, name: TopicPartition) -> bool:
-        """Returns whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
+        """Returns whether a partition is locked: its ISR write, and so its requests, wait for ZooKeeper."""
         return name in self._under_way
 
     def begin(self, proposal: IsrProposal) -> None:
-        """Locks a partition whose write goes out."""
+        """Locks a partition when its write is sent."""
         self._under_way[proposal.partition] = proposal
 
     def finish(self, turn: Turn, partition: Partition, proposal: IsrProposal, version: NodeVersion | None) -> None:
-        """Takes a write's outcome: the new ISR, or what the release makes of a refusal."""
+        """Applies a write's outcome: the new ISR, or the release's reaction to a refusal."""
         self.forget(partition.name)
         if version is None:
             handle_answer(turn, partition, proposal, _result(proposal, self._refusal()))
@@ -130,11 +130,11 @@ class LeaderIsrWrites:
         handle_answer(turn, partition, proposal, result)
 
     def forget(self, name: TopicPartition) -> None:
-        """Unlocks a partition that is hosted no more."""
+        """Unlocks a partition that is no longer hosted."""
         self._under_way.pop(name, None)
 
     def give_up(self, turn: Turn, find: Callable[[TopicPartition], Partition | None]) -> None:
-        """Ends the writes of a session that is gone as if refused; whether they were done, nobody knows."""
+        """Ends the writes of an expired session as if refused, although ZooKeeper may have performed them."""
         for name, proposal in list(self._under_way.items()):
             partition = find(name)
             self.forget(name)

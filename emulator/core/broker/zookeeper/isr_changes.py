@@ -1,7 +1,7 @@
 """Routes an ISR change in a ZooKeeper cluster: the leader writes it itself, or asks the controller.
 
 Below IBP 2.7-IV2 the leader writes, one change at a time, and informs the controller by a notification later; its
-partition is locked meanwhile. From then on it asks (``zookeeper_alter_partition``).
+partition is locked meanwhile. From 2.7-IV2 on, the leader asks the controller (``alter_partition``).
 """
 
 from typing import TypeAlias
@@ -37,11 +37,11 @@ class IsrWritten(msgspec.Struct, frozen=True):
 
 
 class Notified(msgspec.Struct, frozen=True):
-    """A notification was left."""
+    """A notification node was written."""
 
 
 class _Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that a controller took and had not made yet, and the highest controller epoch known by then."""
+    """A change that a controller accepted but had not made yet, and the highest controller epoch known then."""
 
     proposal: IsrProposal
     controller_epoch: ControllerEpoch
@@ -54,8 +54,8 @@ class ZooKeeperIsrChanges:
     """All ISR changes of a broker.
 
     Attributes:
-        timers: when notifications are looked at; nothing where the controller is asked.
-        programs: to be run, in order; whoever drives the broker empties it.
+        timers: when notifications are due; empty if the leader asks the controller.
+        programs: ZooKeeper programs to be run, in order; the broker's caller empties the list.
     """
 
     def __init__(
@@ -82,22 +82,22 @@ class ZooKeeperIsrChanges:
         self.programs: list[operations.Program[IsrOutcome]] = []
 
     def start(self, turn: Turn) -> None:
-        """Begins to look whether there is something to notify."""
+        """Starts the periodic check for changes to notify."""
         if self._leader_writes:
             self._notifier = IsrChangeNotifier(now_ms=turn.now_ms)
             self.timers.set("notify", at_ms=turn.now_ms + LOOK_INTERVAL_MS)
 
     def next_deadline_ms(self) -> int | None:
-        """Returns when the controller is to be asked again, or notified, if it is."""
+        """Returns when the controller has to be asked again or notified; ``None`` if neither is due."""
         deadlines = (self._alter_partitions.next_deadline_ms(), self.timers.earliest_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def is_locked(self, name: TopicPartition) -> bool:
-        """Returns whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
+        """Returns whether a partition is locked: its ISR write, and so its requests, wait for ZooKeeper."""
         return self._writes.is_locked(name)
 
     def submit(self, turn: Turn, proposal: IsrProposal) -> None:
-        """Sends a change on its way, or takes it back: another is before it."""
+        """Submits a change, or reverts it if an earlier change is still under way."""
         partition = self._hosted.get(proposal.partition)
         if partition is None:
             return
@@ -120,7 +120,7 @@ class ZooKeeperIsrChanges:
         return True
 
     def handle_written(self, turn: Turn, written: IsrWritten) -> None:
-        """Takes the outcome of a write; after a shrink the look at all partitions goes on with the others."""
+        """Applies the outcome of a write; after a shrink, continues to shrink the other partitions' ISRs."""
         name = written.proposal.partition
         partition = self._hosted.get(name)
         if partition is None:
@@ -138,14 +138,14 @@ class ZooKeeperIsrChanges:
                 maybe_shrink_isr(turn, partition)
 
     def give_up(self, turn: Turn) -> None:
-        """Ends writes whose session is gone."""
+        """Ends the writes of an expired session."""
         self.programs.clear()
         self._writes.give_up(turn, self._hosted.get)
 
     # --- Asked of the controller ----------------------------------------------------------------------------------
 
     def controller_to_ask(self, known: BrokerId | None) -> BrokerId | None:
-        """Returns the broker to ask: the last one, until it refuses or is silent, else the known controller."""
+        """Returns the broker to ask: the last one, until it refuses or does not answer, else the known controller."""
         return self._alter_partitions.controller_to_ask(known)
 
     def next_request(self, turn: Turn) -> messages.AlterPartitionRequest | None:
@@ -158,7 +158,7 @@ class ZooKeeperIsrChanges:
     def handle_reply(
         self, turn: Turn, request: messages.AlterPartitionRequest, reply: messages.AlterPartitionResponse
     ) -> None:
-        """Takes the controller's answer."""
+        """Applies the controller's answer."""
         for proposal, result in self._alter_partitions.answered(request, reply, now_ms=turn.now_ms):
             partition = self._hosted.get(proposal.partition)
             if partition is None:
@@ -169,11 +169,11 @@ class ZooKeeperIsrChanges:
                 self._acknowledged[proposal.partition] = acknowledged
 
     def ask_successor(self, turn: Turn, partition: Partition) -> None:
-        """Asks for a change again that a controller acknowledged, did not make, and cannot make any more (KIP-497).
+        """Submits a change again that a former controller acknowledged but can no longer make (KIP-497).
 
-        LeaderAndIsr of a later term says so by the partition epoch, which is the leader's own. The KIP has the leader
-        look at its replicas then. Here it asks for the same, and its maximal ISR stays as it is until a newer partition
-        epoch settles it: a copy of the request may be under way still.
+        LeaderAndIsr of a later controller epoch proves that by its partition epoch, which is still the leader's own.
+        In the KIP, the leader then checks its replicas again. Here it submits the same change, and keeps its maximal
+        ISR until a newer partition epoch settles the change: a copy of the request may still be under way.
         """
         acknowledged = self._acknowledged.get(partition.name)
         if acknowledged is None or acknowledged.controller_epoch >= self._fence.controller_epoch:
@@ -183,7 +183,7 @@ class ZooKeeperIsrChanges:
             self.submit(turn, acknowledged.proposal)
 
     def handle_unreachable(self, turn: Turn) -> None:
-        """No answer came."""
+        """Handles a request to the controller without an answer."""
         self._alter_partitions.failed(now_ms=turn.now_ms)
 
     # --- Time -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Telling the controller which ISRs a leader wrote itself (``ReplicaManager.maybePropagateIsrChanges``).
+"""Notifies the controller of ISRs that a leader wrote itself (``ReplicaManager.maybePropagateIsrChanges``).
 
-Changes are collected and written to one sequence node: at a look, every 2.5 s, when the last change is more than 5 s
-old, or the last notification more than 60 s. Until then the controller, and through it every client, knows the old ISR.
+Changes are collected and written to one sequence node. A check every 2.5 s writes them if the last change is more than
+5 s old, or the last notification more than 60 s. Until then the controller, and so every client, knows the old ISR.
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ class IsrChangeNotifier:
         return is_quiet or self._last_sent_ms + MAX_DELAY_MS < now_ms
 
     def pop_changes(self, *, now_ms: int) -> frozenset[TopicPartition]:
-        """Returns the changes, once."""
+        """Removes and returns the collected changes."""
         taken = frozenset(self._changed)
         self._changed = {}
         self._last_sent_ms = now_ms
@@ -45,6 +45,6 @@ class IsrChangeNotifier:
 
 
 def notify(changed: frozenset[TopicPartition]) -> operations.Program[None]:
-    """Leaves one notification that names all changes."""
+    """Writes one notification node with all changes."""
     path = f"{paths.ISR_CHANGE_NOTIFICATIONS}/{paths.ISR_CHANGE_PREFIX}"
     yield (operations.Create(path=path, data=encode_isr_notification(changed), kind=operations.NodeKind.SEQUENTIAL),)

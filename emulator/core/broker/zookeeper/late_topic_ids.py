@@ -1,7 +1,7 @@
-"""Topics that got their id late: requests name them by id only where both sides know one.
+"""Topics that got their id while in use: requests name them by id only if both sides know the id.
 
-A cluster that is upgraded from before 2.8 gives its topics ids while they are in use (KIP-516), and each broker hears
-of them with the LeaderAndIsr requests that it is sent. Until it does, a log without an id is compared by name, as Kafka
+A cluster that is upgraded from before 2.8 gives its topics ids while they are in use (KIP-516), and each broker learns
+them from LeaderAndIsr requests. Before that, a log without an id is compared by name, as Kafka
 does (``Partition.hasConsistentTopicId``: an id that only one side knows contradicts nothing).
 """
 
@@ -18,7 +18,7 @@ _Asked = TypeVar("_Asked", bound=messages.FetchPartition | messages.ProduceParti
 
 
 def by_known_ids(request: _Request, hosted: HostedPartitions) -> _Request:
-    """Returns a fetch or produce request without the ids that one side does not know, and any other as it is."""
+    """Returns a fetch or produce request without topic ids that one side does not know; any other unchanged."""
     if not isinstance(request, messages.FetchRequest | messages.ProduceRequest):
         return request
     partitions = tuple(_by_known_id(each, hosted) for each in request.partitions)

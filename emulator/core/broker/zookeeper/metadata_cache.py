@@ -1,9 +1,9 @@
 """The cluster as UpdateMetadata describes it to a broker (Kafka's ``ZkMetadataCache``).
 
-No epoch is compared: the last request wins, whatever it says, and the order of the controller's queue is all there is.
-The brokers that are alive are replaced by each request; partitions are merged, and forgotten where the topic is being
-deleted. In a KRaft cluster records are replayed into an image; here the image's mappings are set from requests, so that
-whoever answers clients reads the same kind of image.
+No epoch is compared: the last request wins, so the cache relies on the order of the controller's queue. Each request
+replaces the live brokers; its partitions are merged into the cache, and removed if their topic is being deleted. In a
+KRaft cluster records are replayed into an image; here the image's mappings are set from requests, so that clients'
+requests are answered from the same kind of image.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,12 +26,12 @@ _NAME_MARK: Final = "~"
 
 
 def id_by_name(topic: str) -> TopicId:
-    """Returns a substitute for the id of a topic that has none: comparing it compares names."""
+    """Returns a substitute id for a topic without an id; equal ids mean equal names."""
     return TopicId(f"{_NAME_MARK}{topic}")
 
 
 def real_topic_id(topic_id: TopicId | None) -> TopicId | None:
-    """Returns a topic's id; ``None`` where there is none, or only its name stands for it."""
+    """Returns a topic's id; ``None`` if there is none, or only the name's substitute."""
     return topic_id if topic_id and not topic_id.startswith(_NAME_MARK) else None
 
 
@@ -39,8 +39,8 @@ class MetadataCache:
     """The metadata that UpdateMetadata requests have brought, for clients.
 
     Attributes:
-        image: of the cluster, as clients are answered; for reading only.
-        controller: who sent the last request; ``None`` before any.
+        image: the cluster's metadata, from which clients are answered; for reading only.
+        controller: sender of the last UpdateMetadata; ``None`` before any.
 
     """
 
@@ -53,15 +53,15 @@ class MetadataCache:
 
     @property
     def eligible(self) -> Mapping[BrokerId, BrokerRegistration]:
-        """Brokers that may join an ISR by the leader's metadata: those that are alive, or all before KIP-841."""
+        """Brokers that may join an ISR by the leader's metadata: live brokers, or before KIP-841 all brokers."""
         return self._eligible
 
     def is_alive(self, broker_id: BrokerId | None) -> bool:
-        """Returns whether the last request named a broker as alive; nobody is never."""
+        """Returns whether the last request named a broker as alive; false for ``None``."""
         return broker_id in self.image.brokers
 
     def update(self, request: control_messages.UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
-        """Takes a request over; returns the partitions that are being deleted."""
+        """Applies a request; returns the partitions that are being deleted."""
         self.controller = request.controller_id
         self.image.brokers.clear()
         for live in request.live_brokers:
@@ -109,7 +109,7 @@ class MetadataCache:
 
 
 def _registration(broker_id: BrokerId, *, rack: str = "") -> BrokerRegistration:
-    """Returns a broker as UpdateMetadata knows it: alive, of an unknown incarnation, never fenced."""
+    """Returns the registration of a broker in UpdateMetadata: alive, unfenced, of an unknown incarnation."""
     return BrokerRegistration(
         broker_id=broker_id,
         incarnation_id=IncarnationId(""),
@@ -123,7 +123,7 @@ def _registration(broker_id: BrokerId, *, rack: str = "") -> BrokerRegistration:
 
 
 class _EveryBroker(Mapping[BrokerId, BrokerRegistration]):
-    """All brokers that there could be, alive; what is known of some is kept."""
+    """A mapping in which every broker id counts as alive; known registrations are returned unchanged."""
 
     def __init__(self, known: Mapping[BrokerId, BrokerRegistration]) -> None:
         self._known = known

@@ -1,7 +1,7 @@
 """Producer ids from blocks that brokers take in ZooKeeper (Kafka's ``ZkProducerIdManager``).
 
-One node has the block that was taken last; whoever needs one sets the next block at the version that it read. A block
-whose answer was lost is recognised by its content: no other broker writes this broker's id.
+One node holds the last allocated block. A broker allocates the next block by a write conditional on the version that it
+read. If the answer to a write is lost, the node's content identifies the write: only this broker writes its own id.
 """
 
 from typing import Final
@@ -43,7 +43,7 @@ class ZooKeeperProducerIds:
     """Takes a block while producers wait for one.
 
     Attributes:
-        wants_block: whether one is to be taken; whoever takes it clears the mark.
+        wants_block: whether a block has to be allocated; the caller that starts this clears it.
     """
 
     def __init__(self) -> None:
@@ -52,23 +52,23 @@ class ZooKeeperProducerIds:
         self._blocks = ProducerIdBlocks()
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: messages.InitProducerIdRequest) -> None:
-        """Answers, at once or when a block has been taken."""
+        """Answers InitProducerId, at once or once a block was allocated."""
         if self._blocks.handle_request(turn, request_id, request, may_wait=True):
             self._ask()
 
     def allocate(self, turn: Turn, allocated: Allocated) -> None:
-        """Gives out an id, at once or when a block has been taken."""
+        """Allocates an id, at once or once a block was allocated."""
         if self._blocks.allocate(turn, allocated, may_wait=True):
             self._ask()
 
     def handle_block(self, turn: Turn, block: ProducerIdBlock) -> None:
-        """Serves those who wait."""
+        """Answers the waiting producers."""
         self._is_under_way = False
         if self._blocks.handle_block(turn, start=block.start, end=block.end + 1):
             self._ask()
 
     def give_up(self, turn: Turn) -> None:
-        """No block will come: everyone who waits may try again."""
+        """No block was allocated: the waiting producers get a retriable error."""
         self._is_under_way = self.wants_block = False
         self._blocks.give_up(turn)
 

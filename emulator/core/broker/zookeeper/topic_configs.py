@@ -22,11 +22,11 @@ class TopicConfigs:
         return self._configs.get(resource_name, {}).get(name) if resource is ConfigResource.TOPIC else None
 
     def store(self, topic: str, config: Mapping[str, str]) -> None:
-        """Takes over what was read."""
+        """Stores a topic's configuration."""
         self._configs[topic] = config
 
     def retain(self, topics: Collection[str]) -> None:
-        """Forgets all other topics: one that is made again has another configuration, which nobody watches."""
+        """Removes all other topics: if one is created again, its new configuration is not watched yet."""
         self._configs = {topic: config for topic, config in self._configs.items() if topic in topics}
 
     def is_known(self, topic: str) -> bool:
@@ -35,6 +35,6 @@ class TopicConfigs:
 
 
 def read_topic_config(topic: str) -> operations.Program[dict[str, str]]:
-    """Reads a topic's configuration, and watches it; nothing where there is no node."""
+    """Reads a topic's configuration and watches it; returns no properties if there is no node."""
     (answer,) = yield (operations.GetData(path=paths.topic_config_node(topic), is_watched=True),)
     return decode_config(answer.data) if isinstance(answer, operations.DataRead) else {}
