@@ -99,7 +99,7 @@ def play_and_verify(
         orders: what to play.
         judge: who judges.
         on_status: called with every step of every run.
-        on_phase: called with what all runs together have come to, in words.
+        on_phase: called with the phase that all runs together have reached, in words.
         watch: entered with the runs before they begin, and left when the last of them has ended.
 
     Raises:
@@ -149,7 +149,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
 
 
 def _properties(campaign: Campaign, era: EraOrder) -> tuple[tuple[str, str], ...]:
-    """Returns the properties of every node: the scenario's and the user's, unless they are somebody else's nodes."""
+    """Returns the properties of every node: the scenario's and the user's, or none for somebody else's nodes."""
     if campaign.external is not None:
         return ()
     return tuple({**dict(campaign.scenario.properties), **dict(era.properties)}.items())
@@ -179,7 +179,7 @@ def _result(order: RunOrder, report: VerdictReport) -> EraResult:
 
 
 def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
-    """Returns a verdict with what its scenario expected of the era."""
+    """Returns a verdict with the result of its comparison with the scenario's expectation for the era."""
     outcome, misses = compare(report, order.scenario.expectation(order.name))
     return msgspec.structs.replace(report, outcome=outcome, misses=misses)
 

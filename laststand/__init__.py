@@ -54,7 +54,7 @@ def run(
     """Plays a scenario, as ``laststand run`` does, and returns the verdict. Main thread only.
 
     ``report.verdict`` is valid, violation or unknown; ``report.outcome`` says whether that is what the scenario expects
-    of the era, and ``report.misses`` what is not. The run directory, ``report.run``, has everything.
+    of the era, and ``report.misses`` lists the differences. The run directory, ``report.run``, has everything.
 
     Args:
         scenario: a file, or the name of a bundled scenario.
@@ -67,9 +67,8 @@ def run(
     Raises:
         laststand.emulator.core.errors.ConfigError: no such scenario, era or setting, or the driver cannot play it.
         laststand.emulator.plan.yaml_cursor.ScenarioError: the file cannot be played; the error names line and key.
-        laststand.emulator.core.errors.EmulatorError: there is no verdict, as Java or toxiproxy-server is missing or
-        Spark
-            was lost.
+        laststand.emulator.core.errors.EmulatorError: there is no verdict, as Java or toxiproxy-server is missing,
+            or Spark was lost.
     """
     import asyncio
 

@@ -1,4 +1,4 @@
-"""The analyses that come along: functions from runs, as ``laststand.read_runs`` returns them, to a DataFrame.
+"""The bundled analyses: functions from runs, as ``laststand.read_runs`` returns them, to a DataFrame.
 
 docs/analyses.md describes each of them.
 """

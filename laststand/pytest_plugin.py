@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Checks that names of scenarios distinguish them.
 
     Raises:
-        pytest.UsageError: two files have one name.
+        pytest.UsageError: two files have the same name.
     """
     paths: dict[str, Path] = {}
     for item in _scenarios(items):
@@ -149,7 +149,7 @@ class ScenarioItem(pytest.Item):
         _check(_results_of(self.session).of(self))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
-        """Returns the story of the loss, or the doubt, without a traceback."""
+        """Returns the story of the loss, or why the verdict is unknown, without a traceback."""
         if isinstance(excinfo.value, NotAsExpectedError):
             return str(excinfo.value)
         return str(super().repr_failure(excinfo))
@@ -168,7 +168,7 @@ class _Results:
         self._results: dict[str, CellResult] = {}
 
     def of(self, item: ScenarioItem) -> "CellResult":
-        """Returns an item's result; plays it, and all that are collected with it."""
+        """Returns an item's result; the first call plays all collected scenarios."""
         if item.nodeid not in self._results:
             is_worker = hasattr(self._session.config, "workerinput")
             self._play([item] if is_worker else _scenarios(self._session.items))

@@ -56,7 +56,7 @@ class StepFailedError(EmulatorError):
 
 
 class NotReadError(EmulatorError):
-    """There were not as many records as were asked for."""
+    """Fewer records could be read than were requested."""
 
 
 class StandingCluster:
@@ -91,7 +91,7 @@ class StandingCluster:
             settings: switches and Kafka's properties that differ, by name.
             seed: of what power losses take and of nodes that are drawn; any, if not given.
             kafka: whether brokers serve clients of Apache Kafka, at ``bootstrap_servers``.
-            kafka_clients: the same, with links of their own for clients of these names.
+            kafka_clients: names of clients of Apache Kafka that brokers serve on links of their own.
 
         Raises:
             ConfigError: there is no such era or setting, or a value is not allowed.
@@ -291,11 +291,11 @@ class StandingCluster:
         """Plays a step as a scenario file writes it, such as ``kill: {node: leader(orders-0)}``.
 
         Returns:
-            How it was seen to take effect.
+            The effect that was observed.
 
         Raises:
             NoClusterError: it is no step, or the cluster cannot play it.
-            StepFailedError: it did not come to its end, or changed nothing.
+            StepFailedError: the step did not complete, or changed nothing.
         """
         for answer in ask(self.directory, messages.PlayStep(step=step)):
             match answer:
@@ -313,11 +313,11 @@ class StandingCluster:
         """Waits for a condition as ``until`` in a scenario file has it, such as ``partition: orders-0, isr: [1, 2]``.
 
         Returns:
-            What was seen in the end.
+            The state that was seen last.
 
         Raises:
             NoClusterError: it is no condition.
-            StepFailedError: it did not come about in time.
+            StepFailedError: the condition did not hold in time.
         """
         return self.chaos(f"until: {{{condition}, within: {within}}}")
 
@@ -331,7 +331,7 @@ class StandingCluster:
 
         Raises:
             EmulatorError: the cluster could not be stopped, or there is no verdict.
-            OSError: it could not be written.
+            OSError: the verdict could not be written.
         """
         if self._report is None:
             self._take_down()

@@ -74,10 +74,10 @@ class LaststandContainer(DockerContainer):  # type: ignore[misc]  # whoever uses
         """Plays a step of a scenario, such as ``kill: {node: 1}`` or ``until: {partition: orders-0, isr: [0, 1, 2]}``.
 
         Returns:
-            What was seen of it.
+            The effect that was observed.
 
         Raises:
-            LaststandError: it did not come about.
+            LaststandError: the step failed.
         """
         return self.laststand("chaos", "step", step, "--dir", _CLUSTER)
 
@@ -101,7 +101,7 @@ class LaststandContainer(DockerContainer):  # type: ignore[misc]  # whoever uses
             codes: exit codes that are no error.
 
         Raises:
-            LaststandError: it ended with another one.
+            LaststandError: the command ended with another exit code.
         """
         ended = self.exec(["laststand", *arguments])
         printed: str = ended.output.decode()

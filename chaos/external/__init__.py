@@ -1,1 +1,1 @@
-"""The driver for a cluster that somebody else runs: spoken to in Kafka's protocol, broken by commands of the user's."""
+"""The driver for a cluster that somebody else runs: it speaks Kafka's protocol, and runs the user's commands."""

@@ -1,8 +1,8 @@
-"""Lists that transactions append to and read as a whole: which reads say last what is in a list, and in which order.
+"""Lists that transactions append to and read as a whole: finds the reads that show a list's final elements and order.
 
 A read is over before another one if it ended before that one began. The last reads of a list are those that are over
 before no other one: each of them began before any of them ended. The longest of them, of several the one that began
-last, stands for the list at the end. An element's place in it is its offset, as no append is told one.
+last, stands for the list at the end. An element's place in it is its offset, because appends return no offset.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from laststand.emulator.core.types import TopicPartition
 
 
 class ListRead(NamedTuple):
-    """The invocation of a read of a whole list, or what it gave.
+    """The invocation of a read of a whole list, or its result.
 
     Attributes:
         process: the reader.
@@ -35,7 +35,7 @@ class LastRead(NamedTuple):
 
     Attributes:
         begun: place in the history at which the last reads had all begun.
-        ended: place in the history of what it gave.
+        ended: place in the history of its result.
         elements: of the list.
     """
 

@@ -1,4 +1,4 @@
-"""The run directory of clients that no harness started: there is no plan, and nobody but them says what was."""
+"""The run directory of clients that no harness started: there is no plan, and no evidence but theirs."""
 
 import time
 from collections.abc import Sequence
@@ -60,9 +60,9 @@ class ClientRun:
         )
 
     def note_settled(self) -> None:
-        """Every partition has its leader and its replicas: what a reader comes to the end of is all that there is."""
+        """Records that every partition has its leader and replicas, so that a read to the end is complete."""
         self._log.note(ClusterSettled(cause_id=self._log.cause_id, metadata_offset=MetadataOffset(0)))
 
     def close(self, *, problem: str | None) -> None:
-        """Completes the directory; ``problem`` says what is not whole in it."""
+        """Completes the directory; ``problem`` says which evidence is missing from it."""
         self._log.close(problem=problem)

@@ -1,4 +1,4 @@
-"""Plays a run on a cluster that somebody else runs: its own are only the client process and the harness's log."""
+"""Plays a run on a cluster that somebody else runs: the driver starts only the client process."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ class ExternalDriver:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[ExternalTarget]:
-        """Starts the client process, and follows what brokers say."""
+        """Starts the client process, and follows the state that brokers report."""
         order, topics = self._order, tuple(topic.name for topic in self._order.scenario.topics)
         token_file = order.layout.token_file
         state = ExternalState(
@@ -93,7 +93,7 @@ class ExternalDriver:
             token_file.unlink(missing_ok=True)
 
     async def start_work(self) -> None:
-        """Informs the client process where brokers are."""
+        """Sends the brokers' addresses to the client process."""
         self._client.start_work(self._addresses())
 
     async def stop_work(self, *, timeout_ms: int) -> None:

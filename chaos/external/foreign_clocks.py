@@ -1,6 +1,6 @@
-"""Clocks of the hosts on which others wrote their histories: what shows that files cannot be merged by their times.
+"""Clocks of the hosts that wrote foreign histories: finds clocks that differ too much to merge files by their times.
 
-Who was given a record was given it after its send had begun. Where two files say otherwise, their clocks differ, and no
+A consumer gets a record after its send has begun. Where times in two files say otherwise, their clocks differ, and no
 order of their operations is known: who read last, or whose send was over before another one began. Clocks that
 differ by less than it takes a record to arrive show nothing, and move nothing across a record.
 """
@@ -17,7 +17,7 @@ _S: Final = 1e9
 
 
 def clock_set_back(name: str, operations: Iterable[ForeignSend | ForeignPoll | ListRead]) -> str | None:
-    """Returns in words where a file's clock went back for a process; ``None`` if it nowhere did.
+    """Describes where a file's clock went back for a process; ``None`` if it never did.
 
     Several processes that write one file, each in a thread of its own, may write their lines out of order.
     """
@@ -31,7 +31,7 @@ def clock_set_back(name: str, operations: Iterable[ForeignSend | ForeignPoll | L
 
 
 def clocks_that_differ(merged: Sequence[ForeignOperation], name_of: Callable[[ForeignOperation], str]) -> str | None:
-    """Returns in words by how much clocks differ at least, if a record arrived before it was sent.
+    """Describes the least difference of two clocks by which a record arrived before it was sent; ``None`` without any.
 
     Args:
         merged: operations of several files, in the order of their times.

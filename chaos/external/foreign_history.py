@@ -50,7 +50,7 @@ class ForeignSend(NamedTuple):
         offset: where it is, if that was said.
         acks: of the producer; -1 for all.
         time_ns: of a clock of its own.
-        after_ns: of that clock, before the send began; ``None`` if nobody says.
+        after_ns: time on that clock, after which the send began; ``None`` if not known.
         transaction: that it is part of, where it appends to a list.
     """
 
@@ -67,7 +67,7 @@ class ForeignSend(NamedTuple):
 
 
 class ForeignPoll(NamedTuple):
-    """Records that a consumer was given, of one partition.
+    """Records of one partition that a consumer got.
 
     Attributes:
         process: the consumer.
@@ -85,7 +85,7 @@ class ForeignPoll(NamedTuple):
 
 
 class ForeignEnd(NamedTuple):
-    """The last reader of a partition came to its end, which is there."""
+    """The last reader of a partition reached its end, which is ``end_offset``."""
 
     partition: TopicPartition
     end_offset: int
@@ -99,8 +99,8 @@ class ConvertedHistory(NamedTuple):
 
     Attributes:
         operations: of it.
-        has_ends: of each partition that somebody read at the end it is known where it ends.
-        problem: what is seen of it, and judged by no check; ``None`` if there is nothing.
+        has_ends: whether the end of every partition that has a last reader is known.
+        problem: an anomaly that no check judges; ``None`` if there is none.
     """
 
     operations: list[Operation]
@@ -130,9 +130,9 @@ def converted(history: Sequence[ForeignOperation], *, is_ordered: bool) -> Conve
 def _moved_in_a_transaction(
     history: Sequence[ForeignOperation], lists: Mapping[TopicPartition, LastRead]
 ) -> str | None:
-    """Returns which elements of one transaction a list has in another order than they were appended in.
+    """Describes elements of one transaction that a list has in another order than they were appended in.
 
-    D14 orders what was sent after an acknowledgement, and all appends of a transaction have one.
+    D14 does not find them: it orders sends by acknowledgements, and all appends of a transaction share one.
     """
     before: dict[tuple[TopicPartition, int], tuple[str, int]] = {}
     for each in history:
@@ -205,11 +205,11 @@ class _Finals:
 
     @property
     def has_ends(self) -> bool:
-        """Of each partition that somebody read at the end it is known where it ends."""
+        """The end of every partition that has a last reader is known."""
         return self._spans.keys() <= self._said.keys()
 
     def reads(self, positions: Mapping[int, int]) -> Iterator[FinalReadOperation]:
-        """Yields what the last readers came past.
+        """Yields the final reads: the offsets that the last readers passed.
 
         Args:
             positions: in the converted history, of places in the one that others wrote.
@@ -294,7 +294,7 @@ class _Conversion:
                     pass
 
     def _unbegun(self) -> dict[str, list[ForeignSend]]:
-        """Returns the outcomes of each process without an invocation; all of a process have none, or each has one."""
+        """Returns the outcomes without invocation, by process; a process has invocations for all sends or none."""
         sends = [each for each in self._history if isinstance(each, ForeignSend)]
         invoked = {each.operation for each in sends if each.type is OperationType.INVOKE}
         invoking = {each.process for each in sends if each.type is OperationType.INVOKE}
@@ -370,7 +370,7 @@ class _Conversion:
             yield self._poll(poll, place, run, is_seek=is_seek)
 
     def _is_unknown(self, partition: TopicPartition, start: int, end: int) -> bool:
-        """Returns whether a gap is one of offsets at which nobody knows a record."""
+        """Returns whether a gap has only offsets at which no record is known."""
         return start < end and not any((partition, offset) in self._known for offset in range(start, end))
 
     def _poll(

@@ -63,7 +63,7 @@ class ForeignHistory(NamedTuple):
 
     Attributes:
         operations: of it, in the order of time, or file by file where that is not known.
-        problem: why it is not known; ``None`` if nothing speaks against it.
+        problem: why the order is not known; ``None`` if it is.
     """
 
     operations: list[ForeignOperation]

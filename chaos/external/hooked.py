@@ -1,4 +1,4 @@
-"""Actions on somebody else's cluster: each is a hook of the user's, and its effect is seen."""
+"""Actions on a cluster that somebody else runs: each runs a hook of the user, and waits for its effect."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ _CLIENTS_NAME: Final = "client"
 
 
 def hook_problems(scenario: Scenario, hooks: Hooks) -> list[str]:
-    """Returns in words what a scenario needs of hooks, and they do not have."""
+    """Describes the hooks that a scenario needs and the user's file lacks."""
     problems: dict[str, None] = {}
     for number, step in enumerate(scenario.steps, start=1):
         action = step.action
@@ -125,7 +125,7 @@ def _nodes_of(action: actions.Action) -> Sequence[NodeId]:
 
 
 def _values(hooks: Hooks, action: actions.Action, node_id: NodeId | None) -> Mapping[str, str]:
-    """Returns what placeholders of a command stand for."""
+    """Returns the values of a command's placeholders."""
     values = {} if node_id is None else {"node": str(node_id), "name": hooks.names[node_id]}
     match action:
         case actions.OnLink(link=link) | actions.LoseResponses(link=link):

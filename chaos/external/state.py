@@ -163,7 +163,7 @@ class ExternalState:
         self.image = image
 
     def _unanswered(self) -> MetadataImage:
-        """Returns the image where no broker answers: what was there has no leader that anybody could ask."""
+        """Returns the image while no broker answers: partitions have no leader, and brokers are fenced."""
         image = self.image
         image.partitions = {
             name: msgspec.structs.replace(state, leader=None) for name, state in image.partitions.items()
@@ -174,7 +174,7 @@ class ExternalState:
         return image
 
     def _by_epoch(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
-        """Yields each partition as the latest epoch has it; of several that know it, its leader is believed."""
+        """Yields each partition by its latest leader epoch; of several brokers that know it, the leader is believed."""
         reported: dict[TopicPartition, list[tuple[int, bool, BrokerId]]] = {}
         for broker_id, answer in self._answers.items():
             for name, state in answer.word.partitions.items():

@@ -1,4 +1,4 @@
-"""A tap that leaves a run directory: histories of clients, and what the partitions that they used hold at the end."""
+"""A tap that writes a run directory: clients' histories, and the final contents of the partitions that they used."""
 
 import asyncio
 import time
@@ -89,7 +89,7 @@ async def _until_end(tap: KafkaTap, opened: Awaitable[None]) -> None:
 
 
 async def _settle(tap: KafkaTap) -> str | None:
-    """Waits until what clients have used has leaders and full ISRs; returns what is missing if that takes too long."""
+    """Waits until the partitions that clients used have leaders and full ISRs; returns what is missing after a time."""
     topics = sorted({partition.topic for partition in tap.partitions})
     state = ExternalState(tap.addresses, topics=lambda: topics, on_change=lambda: None)
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
@@ -107,7 +107,7 @@ async def _settle(tap: KafkaTap) -> str | None:
 
 
 async def _read_all(tap: KafkaTap, directory: Path) -> str | None:
-    """Has a client process read what clients have used; returns why that is not whole."""
+    """Has a client process read the partitions that clients used; returns why the read is incomplete, if it is."""
     partitions = tuple(sorted(tap.partitions))
     if not partitions:
         return "no client wrote or read anything that can be judged"

@@ -133,7 +133,7 @@ class ExternalTarget:
         return 0
 
     async def committed_end(self) -> MetadataOffset:
-        """Asks all brokers again, so that what is seen next is no older than this."""
+        """Asks all brokers again, so that the state that is observed next is no older."""
         await self._state.refresh()
         return _NO_OFFSET
 
@@ -279,7 +279,7 @@ class ExternalTarget:
         return connected(self._cluster.addresses[broker_id], numbers=self._cluster.broker_numbers)
 
     def _described(self) -> admin_messages.DescribeClusterResponse:
-        """Returns the cluster by who is alive; nobody tells what each of them has applied."""
+        """Returns the cluster with its live brokers; the metadata that each has applied is not known."""
         brokers = tuple(
             admin_messages.DescribedBroker(
                 broker_id=broker_id,
@@ -305,6 +305,6 @@ class ExternalTarget:
 
 
 def _is_refused(response: messages.Response) -> bool:
-    """Returns whether a broker answers, of all or of a part, that it is not the controller."""
+    """Returns whether a response says, as a whole or for a part, that the broker is not the controller."""
     parts = (each for name in ("topics", "partitions", "resources") for each in getattr(response, name, ()))
     return any(getattr(each, "error", None) is ErrorCode.NOT_CONTROLLER for each in (response, *parts))

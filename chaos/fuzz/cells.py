@@ -1,4 +1,4 @@
-"""The cells of random chaos: what is drawn by a process of its own, until there are enough or the time is over."""
+"""The cells of random chaos: a separate process draws them, until there are enough or the time is over."""
 
 import subprocess
 import time

@@ -70,7 +70,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
         profile: that it chose.
         plan: with its waits long enough for barriers; as it was drawn, where it cannot be played.
         scenario: the same as a scenario file; ``None`` where processes cannot play it.
-        missing: what is in the way then.
+        missing: the reasons, if processes cannot play it.
     """
 
     seed: int
@@ -105,8 +105,8 @@ def draw(seed: int, options: DrawOptions) -> Drawn:
 def expectation_of(budget: Budget, plan: Plan) -> Mapping[str, str | int]:
     """Returns the expectation of a plan's scenario for every era.
 
-    Who allows unclean elections accepts what they lose. Who has a topic created again accepts that a consumer may go on
-    at its old offset, and miss what lies below (C4); no record is lost by that.
+    A plan with unclean elections accepts the records that they lose. A plan that creates a topic again accepts that a
+    consumer may go on at its old offset, and skip the records below (C4); no record is lost by that.
     """
     if budget is not Budget.WITHIN or _allows_unclean_elections(plan):
         return {"verdict": VerdictName.VALID_OR_EXCEEDED.value}
@@ -116,7 +116,7 @@ def expectation_of(budget: Budget, plan: Plan) -> Mapping[str, str | int]:
 
 
 def _passed_over(plan: Plan) -> Iterator[Missing]:
-    """Yields the actions that could be played, and would make the verdict a matter of time."""
+    """Yields actions that processes could play, but whose effect would depend on timing."""
     for action in plan.actions:
         if isinstance(action, actions.OnChannel | actions.LoseResponses | actions.Expire):
             yield Missing(what=format_action(action), why="the message may have been on its way already")

@@ -21,7 +21,7 @@ TRIALS_MAX: Final = 24
 
 
 class Fails(Protocol):
-    """Plays a scenario as often as it takes to say whether it still fails."""
+    """Plays a scenario several times, and returns whether it still fails."""
 
     def __call__(self, text: str) -> bool:
         """Returns whether it failed at least once; ``text`` is a scenario file."""

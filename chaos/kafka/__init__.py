@@ -1,1 +1,1 @@
-"""The driver for Apache Kafka: one JVM per node, looked at from outside."""
+"""The driver for Apache Kafka: one JVM per node, observed from outside."""

@@ -1,7 +1,7 @@
 """Reason why Kafka's controller wrote a record, as far as its metadata log says.
 
-Records say what changed, not why. The reason follows from what stands beside a change in its batch, which holds what
-one request or one fencing has led to (``ReplicationControlManager``), the election from the state before the change.
+Records say what changed, not why. The reason follows from the other records of the batch, which come from one request
+or one fencing (``ReplicationControlManager``); the kind of election follows from the state before the change.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -54,7 +54,7 @@ class Causes:
         self._unproven = frozenset(each.broker_id for each in registered if not self._registration(each).is_clean)
 
     def of(self, record: records.Record) -> Cause | None:
-        """Returns the cause of a record; ``None`` where the record says it all."""
+        """Returns the cause of a record; ``None`` where the record needs none."""
         match record:
             case records.PartitionRecord():
                 return self._partition_cause(

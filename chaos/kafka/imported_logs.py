@@ -31,14 +31,14 @@ def chosen_logs(
     assigned: Mapping[tuple[TopicId, int], Mapping[BrokerId, str]],
     problems: list[str],
 ) -> Logs:
-    """Returns the log of each partition that counts of those in a broker's directories.
+    """Returns, for each partition, the log in a broker's directories that counts.
 
     Args:
         directories: of one broker.
         partitions: that are imported.
         image: the state at the end of the metadata log.
         assigned: the directory of each replica, as far as the metadata log says.
-        problems: gets what cannot be read, and which log was taken where nothing decides.
+        problems: gets unreadable files, and which log was taken where nothing decides.
     """
     found: dict[TopicPartition, list[BrokerLog]] = {}
     for directory in directories:
@@ -69,7 +69,7 @@ def chosen_logs(
 
 
 def lay_out_broker(directories: Sequence[LogDirectoryFacts], logs: Logs, data: Path) -> None:
-    """Makes a broker's data directory: links to its logs, and what the small files of its directories say of them.
+    """Makes a broker's data directory: links to its logs, and the lines about them in its directories' small files.
 
     Args:
         directories: of one broker, one at least.

@@ -21,7 +21,7 @@ class KafkaMetadata:
     Args:
         layout: of the cluster.
         witness: is called with what is new.
-        has_ledgers: whether it is recorded what nodes sync, so that only that counts.
+        has_ledgers: whether the nodes' syncs are recorded, so that only synced records count.
         on_change: called when something was committed.
     """
 

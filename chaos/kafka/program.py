@@ -33,7 +33,7 @@ def rules_of_release(kafka: KafkaProgram) -> Switches:
 
 
 def judged_by(switches: Switches, kafka: KafkaProgram | None) -> Switches:
-    """Returns rules with those that are others in the version that plays; as they are, if it is not Apache Kafka."""
+    """Returns the rules as the version of Apache Kafka that plays has them; unchanged if no Apache Kafka plays."""
     if kafka is None:
         return switches
     needs_all = switches.reassignment_needs_all and kafka.distribution.numbers < _FIRST_WITH_KAFKA_19975

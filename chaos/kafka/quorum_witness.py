@@ -1,4 +1,4 @@
-"""Records what is seen of several controllers of Kafka from outside: elections, votes, commits, and whom each follows.
+"""Records what Kafka's controllers show from outside: elections, votes, commits, and the leader that each follows.
 
 The first record of an epoch names its leader and those who voted for it. Votes that elected nobody, and what a single
 controller knows to be committed, are not seen.
@@ -58,14 +58,14 @@ class QuorumWitness:
         return self._disks.get(node_id) == self._first_disks.get(node_id)
 
     def look(self) -> None:
-        """Looks whom each controller follows, before the logs are read, so that its elections are recorded first."""
+        """Reads which leader each controller follows, before the logs are read, to record its elections first."""
         for node_id in self._disks if len(self._layout.controller_ids) > 1 else ():
             state = self._new_state(node_id)
             if state is not None:
                 self._seen.append((node_id, state))
 
     def elected(self, batch: QuorumBatch) -> None:
-        """A controller leads, and has begun its epoch with this batch."""
+        """Records that a controller was elected, and began its epoch with this batch."""
         change, epoch = batch.elected, batch.leader_epoch
         assert change is not None
         self._leaders[epoch] = change.leader_id
@@ -93,7 +93,7 @@ class QuorumWitness:
         )
 
     def committed_up_to(self, batch: QuorumBatch) -> None:
-        """The leader of a batch has committed it: a majority has it."""
+        """Records that the leader of a batch has committed it: a majority has it."""
         leader_id = self._leaders[batch.leader_epoch]
         self._record_unless_late(
             leader_id,
@@ -122,7 +122,7 @@ class QuorumWitness:
         self._seen.clear()
 
     def _record_unless_late(self, node_id: NodeId, event: _QuorumEvent) -> None:
-        """Writes an event of a controller, unless it was seen late: that one is in a later epoch already."""
+        """Writes an event of a controller, unless an event of a later epoch was written for it before."""
         disk = (node_id, event.directory_id)
         if event.quorum_epoch >= self._newest_epochs.get(disk, event.quorum_epoch):
             self._newest_epochs[disk] = event.quorum_epoch

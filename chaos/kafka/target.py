@@ -38,7 +38,7 @@ class KafkaTarget(ProcessTarget):
     """Kafka's processes and their clients; each method does what ``Target`` says."""
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:
-        """Asks at the controller's own port (KIP-919), again while nobody listens there; of several the active one.
+        """Asks at the controller's own port (KIP-919), again while nothing listens there; of several, the active one.
 
         Raises:
             AdminError: it did not answer in time.
@@ -84,7 +84,7 @@ class KafkaTarget(ProcessTarget):
     def _described(
         self, ends: Mapping[NodeId, MetadataOffset], controller_id: NodeId
     ) -> admin_messages.DescribeClusterResponse:
-        """Returns the cluster by its metadata log, and by where each broker's copy ends, which the active one knows."""
+        """Returns the cluster by its metadata log, with the end of each broker's copy by the active controller."""
         cluster, image = self.cluster, self.image
         brokers = tuple(
             admin_messages.DescribedBroker(

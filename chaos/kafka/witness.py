@@ -154,7 +154,7 @@ class NodeWitness:
         file.flush()
 
     def committed(self, batch: CommittedBatch) -> None:
-        """Takes in the next batch of the metadata log, and writes what the controller would have recorded it.
+        """Applies the next batch of the metadata log, and writes the events that our own controller would have written.
 
         Raises:
             InvariantError: the batch does not follow on the last one.
@@ -170,12 +170,12 @@ class NodeWitness:
             file.flush()
 
     def _file_of_controller(self) -> EventWriter | None:
-        """Returns the file of whoever leads the controllers, or of another one that runs."""
+        """Returns the file of the controllers' leader, or of another controller that runs."""
         leader, *others = sorted(self._layout.controller_ids, key=lambda node_id: node_id != self.quorum.leader_id)
         return next((file for each in (leader, *others) if (file := self._files.get(each)) is not None), None)
 
     def forget(self, kept: Sequence[CommittedBatch]) -> None:
-        """Goes back to these batches: the quorum has forgotten what it had committed after them."""
+        """Resets the image to these batches: the quorum has lost the batches that it had committed after them."""
         self.image = MetadataImage()
         self._view = self._view_of(self.image)
         for batch in kept:
@@ -210,7 +210,7 @@ class NodeWitness:
         return known is not None and known.incarnation_id == record.incarnation_id
 
     def close(self) -> None:
-        """Closes the files of what was not seen to end."""
+        """Closes the files of processes whose end was not observed."""
         for node_id in tuple(self._files):
             self.ended(node_id, 0, EndCause.UNEXPECTED)
 

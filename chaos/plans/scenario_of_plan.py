@@ -283,7 +283,7 @@ def _barrier(condition: Condition) -> str:
 
 
 def _shows(wait: actions.Wait, conditions: Iterable[Condition]) -> bool:
-    """Returns whether a wait is as long as it is because something was due then, for which a barrier waits."""
+    """Returns whether a plan waits for a timer whose effect a barrier waits for anyway."""
     return wait.duration_ms >= _DUE_MS and any(
         isinstance(each, BrokerIs | PartitionIs)
         or (isinstance(each, Intercepted) and each.channel.api not in _OF_TIMERS)
@@ -297,7 +297,7 @@ def _wait(duration_ms: int) -> str:
 
 
 def _tolerant(action: actions.Action) -> actions.Action:
-    """An administrator's request may come too early or too late on processes; the next barriers see what it did."""
+    """Returns the action with more answers allowed: on processes a request may come too early or too late."""
     if not isinstance(action, actions.AdminAction):
         return action
     return msgspec.structs.replace(action, answers=tuple(dict.fromkeys((*action.answers, *_REFUSALS))))

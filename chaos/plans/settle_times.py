@@ -58,7 +58,7 @@ class SettledPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """Actions, and what passes after each of them: milliseconds, or ``None`` for as long as anything changes."""
+    """Actions, and the time after each: in milliseconds, or ``None`` for as long as anything changes."""
 
     actions: tuple[Action, ...]
     pauses: tuple[int | None, ...]
@@ -122,7 +122,7 @@ def _produce_last(schedule: _Schedule) -> _Schedule:
 
 
 def _least_timed(plan: Plan, schedule: _Schedule, result: PlanResult) -> tuple[_Schedule, tuple[str, ...]]:
-    """Returns the schedule with waits wherever they do not change the result, and the other places."""
+    """Returns the schedule with a wait after each action where it does not change the result, and the other places."""
     timed: list[str] = []
     for index, action in enumerate(schedule.actions):
         pauses = (*schedule.pauses[:index], None, *schedule.pauses[index + 1 :])
@@ -135,7 +135,7 @@ def _least_timed(plan: Plan, schedule: _Schedule, result: PlanResult) -> tuple[_
 
 
 def _with_repairs(plan: Plan, played: _Played, result: PlanResult) -> tuple[tuple[Action, ...], bool]:
-    """Appends repairs of all faults, in the first order that does not change the result; says whether there is one."""
+    """Appends repairs of all faults, in an order that does not change the result; returns whether there is one."""
     if len(played.repairs) > _REPAIRS_MAX:
         return played.actions, False
     for repairs in permutations(played.repairs):

@@ -50,7 +50,7 @@ def _why(cluster: SimulatedCluster, action: actions.Action) -> str | None:
 
 
 def _needed(action: actions.Action) -> tuple[NodeId, ...]:
-    """Returns the nodes that have to run for a fault to show."""
+    """Returns the nodes that have to run for a fault to have an observable effect."""
     match action:
         case actions.Cut(link=link):
             return (link.source, link.target)

@@ -1,1 +1,1 @@
-"""Plays scenarios: runs, steps, barriers and what they leave, for every driver."""
+"""Plays scenarios: runs, steps, barriers and their evidence, for every driver."""

@@ -14,7 +14,7 @@ class Driver(Protocol):
     """One run's cluster and clients, from their start to the last line of the event log."""
 
     def open(self) -> AbstractAsyncContextManager[Target]:
-        """Starts every node, and clients that wait; when it is left, nothing runs any more.
+        """Starts every node, and clients that wait; when the context ends, no process is left.
 
         Raises:
             EmulatorError: something did not start.
@@ -26,7 +26,7 @@ class Driver(Protocol):
         ...
 
     async def stop_work(self, *, timeout_ms: int) -> None:
-        """Stops them, and awaits the outcome of what they sent for ``timeout_ms`` at most."""
+        """Stops producers and consumers, and awaits the outcome of their requests for ``timeout_ms`` at most."""
         ...
 
     async def read_all(self, partitions: tuple[TopicPartition, ...], *, timeout_ms: int) -> None:

@@ -49,7 +49,7 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
 
 
 async def _settled_end(target: Target) -> MetadataOffset:
-    """Waits for leaders and full ISRs; returns where the metadata ends that has them."""
+    """Waits for leaders and full ISRs; returns the end of the metadata that has them."""
     committed = await target.committed_end()
     seen_end = target.image.next_offset
 
@@ -65,11 +65,11 @@ async def _settled_end(target: Target) -> MetadataOffset:
 
 
 async def _have_caught_up(target: Target, end_offset: MetadataOffset) -> bool:
-    """Waits until every broker has said that it applied the metadata up to there.
+    """Waits until every broker has reported that it applied the metadata up to an offset.
 
     Returns:
-        False if a broker was fenced first: it may be one that was killed and started again, and that the controller
-        took for alive, as its session had not ended.
+        False if a broker was fenced first: it may have been killed and started again while the controller took it for
+        alive, because its session had not ended.
     """
     for _ in range(_LOOKS):
         described = await target.ask_controller(admin_messages.DescribeClusterRequest())

@@ -20,7 +20,7 @@ def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expect
     """Returns the outcome, and a description of every difference.
 
     Without an expectation the verdict decides: valid counts as met, violation as missed. An unknown verdict is
-    undecided, unless unknown was expected; so is all else that is met where a guarantee was expected and is not known.
+    undecided, unless unknown was expected; so is a run that meets all but a guarantee that is not known.
     """
     if expected is None:
         return expected_of(report.verdict), ()
@@ -70,7 +70,7 @@ def _longest_time(report: VerdictReport) -> str:
 
 
 def _not_excused(report: VerdictReport) -> list[str]:
-    """Returns the problems of a run beside losses outside of the guarantee."""
+    """Returns the violations of a run that are no losses beyond the guarantee."""
     violated = {check.check_id for check in report.violated()}
     misses = [f"{check_id} fired" for check_id in sorted(violated - _OF_A_LOSS)]
     worst = report.worst_guarantee

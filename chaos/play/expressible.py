@@ -113,7 +113,7 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
 
 
 def _unseen_from_outside(scenario: Scenario) -> Iterator[str]:
-    """Yields barriers about what no client can see."""
+    """Yields barriers about state that no client can see."""
     for number, step in enumerate(scenario.steps, start=1):
         if isinstance(step.action, conditions.Until) and (what := _unseen(step.action.condition)) is not None:
             yield f"step {number} {step.text} (line {step.line}): no client can see {what}"
@@ -155,7 +155,7 @@ def _unclean_recoveries(scenario: Scenario, properties: tuple[tuple[str, str], .
 
 
 def _places(scenario: Scenario, name: str, *, also: str) -> Iterator[str]:
-    """Yields the topics and steps that set a property of topics, and the steps that set a node's beside it."""
+    """Yields the topics and steps that set a topic property, and the steps that set the node property ``also``."""
     for topic in scenario.topics:
         if name in dict(topic.properties):
             yield f"topic {topic.name}"

@@ -183,7 +183,7 @@ def read_cluster_file(path: Path) -> ClusterRules:
     """Inverse of ``write_cluster_file``, as far as the rules go.
 
     Raises:
-        ConfigError: it is no such file, or names rules that do not exist.
+        ConfigError: the file is not a ``cluster.yaml``, or names rules that do not exist.
     """
     try:
         document = load_yaml(read_text(path))

@@ -44,7 +44,7 @@ class RunOrder:
         kafka: what starts its nodes, where Apache Kafka plays a scenario.
         zookeeper: what starts the server, where one runs on this machine.
         external: the cluster, where somebody else runs it.
-        changed: what it changes of the era's rules and the scenario's properties, as ``name=value``.
+        changed: changes of the era's rules and the scenario's properties, as ``name=value``.
     """
 
     scenario: Scenario
@@ -62,7 +62,7 @@ class RunOrder:
 
     @property
     def name(self) -> str:
-        """The era, with what is changed: what the run is called wherever an era stands."""
+        """The era with its changes: the name of the run wherever an era is named."""
         return era_label(self.era, self.changed)
 
     @property

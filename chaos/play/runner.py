@@ -73,7 +73,7 @@ class Run:
             were played.
         order: what it plays.
         target: what its steps act on, while they are played; ``None`` before and after.
-        stopped: why it is about to be cancelled, where that cannot be said as the task is.
+        stopped: why the run is about to be cancelled, if the cancellation itself cannot carry the reason.
     """
 
     def __init__(self, order: RunOrder, *, make_driver: MakeDriver, on_status: Callable[[RunStatus], None]) -> None:
@@ -108,7 +108,7 @@ class Run:
                 _close_log(self._logger)
 
     async def _complete_directory(self, *, duration_s: float) -> None:
-        """The driver comes last: it vouches for what was written."""
+        """Writes the run's files; the driver comes last, because it records what was written."""
         order = self.order
         try:
             write_plan(
@@ -219,7 +219,7 @@ class Run:
         return is_missed and self.order.scenario.missed_step is MissedStep.END
 
     def _leave_out(self, target: Target, number: int, step: Step, error: StepError, *, cause_id: CauseId) -> None:
-        """A step was missed: the steps after it are left out, and recorded as such."""
+        """Records that a step was missed, and that the steps after it are left out."""
         total = len(self.order.scenario.steps)
         self.left_out = self.left_out or f"from step {number} of {total} on: {step.text}: {error}"
         seen = f"missed, so that the steps after it are left out: {error}"

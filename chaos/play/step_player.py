@@ -61,7 +61,7 @@ class StepPlayer:
         return PlayedStep(action=self._with_clients_named(action), outcome=outcome)
 
     def _with_clients_named(self, action: actions.Action) -> actions.ActionTemplate:
-        """Returns an action as it can be played again: their ids are none that a plan may name."""
+        """Returns an action with names in place of the ids of clients of Kafka, which a plan must not contain."""
 
         def named(node: NodeRef) -> NodeRef:
             name = self._kafka_clients.get(node) if isinstance(node, int) else None
@@ -76,7 +76,7 @@ class StepPlayer:
         return step.limit.rest
 
     def leave_out(self, steps: int) -> None:
-        """Goes on after so many steps without playing them."""
+        """Skips a number of steps."""
         self._began_ms += [self._target.now_ms] * steps
 
     def _as_played(self, barrier: conditions.Until) -> conditions.Until:
@@ -110,7 +110,7 @@ class StepPlayer:
 
     @property
     def repairs(self) -> tuple[actions.Action, ...]:
-        """Repairs of those actions so far that only another action of their kind reverts.
+        """The repairs of played actions that only an action of the same kind can revert.
 
         A broker that was unregistered registers again when it is started, and not before.
         """

@@ -40,7 +40,7 @@ class VoterError(AdminError):
     """A change that is refused before the leader is asked, with the error that Kafka's leader has for it.
 
     Attributes:
-        expected: what would be right.
+        expected: what was expected instead.
     """
 
     def __init__(self, *, api: str, error: ErrorCode, replica: ReplicaKey, expected: str) -> None:
@@ -164,7 +164,7 @@ def _asked(replica: ReplicaKey, found: DescribeQuorumResponse) -> _Asked:
 
 
 def _is_undecided(asked: _Asked, found: DescribeQuorumResponse) -> bool:
-    """Returns whether the leader may have the change, and not have committed it: a set of voters counts before that."""
+    """Returns whether the leader may have appended the change and not yet committed it."""
     if found.high_watermark is None:
         return True  # it has committed nothing of its epoch
     leader = _leader(found)

@@ -52,7 +52,7 @@ class ClientLostError(EmulatorError):
 
 
 class ClientLink:
-    """Listens for the client process, starts it, then talks to it.
+    """Listens for the client process, starts it, then exchanges messages with it.
 
     Attributes:
         counts: as the client process reported them last.
@@ -138,7 +138,7 @@ class ClientLink:
         )
 
     async def stop_work(self, *, timeout_ms: int) -> WorkStopped:
-        """Stops them, and waits until every operation has its outcome.
+        """Stops producers and consumers, and waits until every operation has its outcome.
 
         Raises:
             ClientLostError: it did not answer.
@@ -194,7 +194,7 @@ class ClientLink:
             self._answers.put_nowait(None)
 
     async def _is_own(self, reader: asyncio.StreamReader) -> bool:
-        """Returns whether it is the client process that has connected: it shows the token first."""
+        """Returns whether the client process has connected: it sends the token first."""
         if self._strangers >= _STRANGERS_MAX:
             return False
         self._strangers += 1

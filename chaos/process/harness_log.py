@@ -55,7 +55,7 @@ class HarnessLog:
         incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
         kafka_clients: names of the clients of Kafka that have links of their own.
         standby_controllers: those that were no voters when the cluster was formatted.
-        witness: who records what the run's nodes do, if anybody does.
+        witness: who records what the run's nodes do.
 
     Attributes:
         cause_id: of new events: the step that is being played.
@@ -185,18 +185,18 @@ class HarnessLog:
         self._writer.flush()
 
     def close(self, *, problem: str | None) -> None:
-        """The run is over, and everybody else has written what there is; nothing is written after this."""
+        """Records the end of the run; all other writers are done, and nothing is written after this."""
         self._vouch()
         self.note(RunEnded(cause_id=self.cause_id, problem=problem))
         self.suspend()
 
     def _vouch(self) -> None:
-        """Others have written all that there is: events, histories, descriptions of the run, and what nodes stored."""
+        """Records the run's files, once all are complete: events, histories, descriptions, and the nodes' data."""
         for event in vouchers(self._run_directory, but_for=self._path, cause_id=self.cause_id):
             self._writer.add(event)
         self._writer.flush()
 
     def suspend(self) -> None:
-        """This harness ends and the run does not: another one goes on with it."""
+        """Records that this harness ends and the run does not: another harness goes on with it."""
         self.note(NodeStopped(cause_id=self.cause_id))
         self._writer.close()

@@ -1,6 +1,6 @@
 """The places where each driver's nodes run, and the toxiproxy-server that breaks their links there.
 
-The Docker SDK is imported only where containers are asked for: not everybody has it.
+The Docker SDK is optional, and imported only where containers are used.
 """
 
 from pathlib import Path

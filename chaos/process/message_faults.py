@@ -1,6 +1,6 @@
-"""Faults of single messages on real processes: orders to the nodes that serve an API, and what came of them.
+"""Faults of single messages on real processes: orders to the nodes that serve an API, and their effects.
 
-Orders go to a node's own port, past all proxies. Who was dialled writes an event for each message that a fault touched.
+Orders go to a node's own port, past all proxies. The node that serves the API writes an event for each touched message.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ class MessageFaults:
         note: records an order.
 
     Attributes:
-        channels: those to whose messages something is done.
+        channels: those with a fault in force.
     """
 
     def __init__(self, cluster: ProcessCluster, *, note: Callable[[events.OrderGiven], None]) -> None:
@@ -91,7 +91,7 @@ class MessageFaults:
         lasting[channel.target] = tuple(each for each in lasting.get(channel.target, ()) if each != order)
 
     async def end_all(self) -> int:
-        """Ends everything that is done to messages; returns to how many channels something was done."""
+        """Ends all faults of messages; returns the number of channels that had one."""
         ended = tuple(self.channels)
         for channel in ended:
             await self.order(channel, Intervention.RELEASE)

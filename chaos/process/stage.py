@@ -61,7 +61,7 @@ class ProcessStage:
         self._play = play
 
     def state(self) -> StageState:
-        """Looks at processes, proxies and committed metadata."""
+        """Returns the state of processes, proxies and committed metadata."""
         target = self._target()
         if target is None:
             return StageState()
@@ -84,7 +84,7 @@ class ProcessStage:
         )
 
     async def play(self, step: str) -> str:
-        """Has the harness play it.
+        """Has the harness play an action.
 
         Raises:
             EmulatorError: it could not be played.

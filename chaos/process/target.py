@@ -57,7 +57,7 @@ class ProcessTarget:
     Attributes:
         changes: fires when the committed state changed.
         session_timeout_ms: of the cluster; a cut under a channel in use is noticed within it.
-        messages: what is done to single messages.
+        messages: the faults of single messages.
         client: the client process.
         annotations: describe actions to people.
         execute: finds an action's executor and calls it.
@@ -107,11 +107,11 @@ class ProcessTarget:
         return self.cluster.is_running(node_id)
 
     def is_awaited(self, node_id: NodeId) -> bool:
-        """Returns whether it has had no process in this directory."""
+        """Returns whether the node has had no process in this run directory."""
         return self.cluster.is_awaited(node_id)
 
     def together(self, node_id: NodeId) -> tuple[NodeId, ...]:
-        """Returns those of its process, as the layout says."""
+        """Returns the nodes of its process, by the layout."""
         return self.cluster.layout.machine_of(node_id)
 
     def is_paused(self, node_id: NodeId) -> bool:
@@ -125,7 +125,7 @@ class ProcessTarget:
 
     @property
     def now_ms(self) -> int:
-        """The machine's."""
+        """The machine's monotonic time."""
         return time.monotonic_ns() // 1_000_000
 
     def intercepted(self, channel: Channel[NodeId]) -> int:

@@ -83,7 +83,7 @@ def changes_of(
 
 
 def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
-    """Describes what a scenario requires and an era, with changes, does not have.
+    """Describes the requirements of a scenario that an era, with changes, does not meet.
 
     Args:
         scenario: what to play.

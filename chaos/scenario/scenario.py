@@ -300,11 +300,11 @@ class Scenario:
 
     @property
     def channels(self) -> frozenset[Channel[NodeRef]]:
-        """The kinds of messages to which something is done."""
+        """The channels whose messages a step interferes with."""
         return frozenset(step.action.channel for step in self.steps if isinstance(step.action, actions.OnChannel))
 
     def needs_proxies(self, driver: DriverName) -> bool:
-        """Returns whether links must be proxied where a driver plays it; our own nodes distinguish messages."""
+        """Returns whether a driver needs proxies for it; our own nodes carry out faults of messages themselves."""
         if not driver.has_processes:
             return False
         if driver is DriverName.KAFKA and (self.channels or self.controllers > 1):
@@ -320,7 +320,7 @@ class Scenario:
         return any(isinstance(step.action, actions.PowerLoss) for step in self.steps)
 
     def loses_power_of(self, node_id: NodeId) -> bool:
-        """Returns whether it must be known what a certain node has synced."""
+        """Returns whether a step cuts the power of a certain node, so that its syncs must be recorded."""
         return any(isinstance(step.action, actions.PowerLoss) and node_id in step.action.nodes for step in self.steps)
 
     @property

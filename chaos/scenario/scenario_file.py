@@ -404,7 +404,7 @@ def _consumer(cursor: Cursor) -> tuple[ConsumerPlan, Cursor | None]:
 
 
 def _chosen_topics(cursor: Cursor | None, *, default: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns a client's topics: those that it lists, else those of the start; where there are none, the made ones."""
+    """Returns a client's topics: those that it lists, else the default ones."""
     return default if cursor is None else tuple(each.choice(allowed) for each in cursor.items())
 
 

@@ -140,7 +140,7 @@ class StandingCluster:
         )
 
     def _complete_histories(self, order: StandingOrder) -> None:
-        """Completes what clients of a supervisor that died were doing."""
+        """Completes the histories of clients whose supervisor died."""
         for history_file in self._leftovers.histories:
             (order.path / history_file).touch()
         unknown = complete_histories(order.path)
@@ -198,9 +198,9 @@ class StandingCluster:
         )
 
     def _note_unrecorded(self) -> None:
-        """Puts on record what was over before this harness came: who made the containers may have started them again.
+        """Records processes that ended before this harness came: containers may have been restarted without it.
 
-        Nobody knows what became of a process that did not stop in order.
+        A process that did not stop in order is recorded as ended unexpectedly.
         """
         for process in find_unrecorded(self._order.path, self._leftovers.started):
             node_id, incarnation = process.node_id, process.incarnation
@@ -211,7 +211,7 @@ class StandingCluster:
             self._log.ended(node_id, incarnation, end, exit_code=None, metadata_offset=None)
 
     def _note_deaths(self) -> None:
-        """Records how processes ended whose supervisor died: the kernel killed them with it."""
+        """Records that processes were killed together with their supervisor."""
         for node_id, incarnation in self._leftovers.processes:
             self._log.ended(node_id, incarnation, events.IncarnationEnd.KILLED, exit_code=None, metadata_offset=None)
         dead = tuple(node_id for node_id, _ in self._leftovers.processes)
@@ -235,7 +235,7 @@ class StandingCluster:
             self._log.close(problem=self.problem)
 
     def _remember(self, step: str | None = None) -> None:
-        """Writes down what the next supervisor has to know."""
+        """Writes the state that the next supervisor needs."""
         self._state = msgspec.structs.replace(
             self._state,
             kafka_ports=self._cluster.kafka_ports(),
@@ -390,7 +390,7 @@ class StandingCluster:
     # --- The end --------------------------------------------------------------------------------------------------
 
     async def end(self, ending: Ending, *, tell: Callable[[str], None]) -> None:
-        """Heals all faults if asked to, reads everything, and stops all nodes in order; reports phases to ``tell``.
+        """Heals all faults if asked to, reads everything, and stops all nodes in order; calls ``tell`` with each phase.
 
         A failure on the way becomes the run's problem, and the rest is still done.
         """
@@ -406,7 +406,7 @@ class StandingCluster:
             self._ended = Ended.DOWN
 
     async def stop(self, *, tell: Callable[[str], None]) -> None:
-        """Ends all processes in order, so that another supervisor can start them again; ``tell`` hears of it.
+        """Ends all processes in order, so that another supervisor can start them again; calls ``tell`` with each phase.
 
         Links are mended and what is paused goes on before, since a node ends in order only where it can say so.
         """

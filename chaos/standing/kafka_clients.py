@@ -53,7 +53,7 @@ def client_connections(directory: Path) -> list[ClientConnection]:
 
     Raises:
         OSError: a file cannot be read.
-        msgspec.MsgspecError: a line is none of events or of a history.
+        msgspec.MsgspecError: a line is not an event or an operation.
     """
     names: dict[NodeId, str] = {}
     running = find_leftovers(directory).processes

@@ -86,7 +86,7 @@ def _launch(order: StandingOrder, command: Callable[[StandingOrder, int], list[s
 
 
 def _interrupt(supervisor: subprocess.Popen[bytes], order: StandingOrder) -> None:
-    """Ends a supervisor whose cluster comes up, and with it what there is of the cluster."""
+    """Ends a supervisor that is still starting its cluster, and all processes of the cluster."""
     supervisor.send_signal(signal.SIGTERM)
     try:
         supervisor.wait(_INTERRUPTION_TIMEOUT_S)

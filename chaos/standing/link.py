@@ -43,7 +43,7 @@ def find_standing(place: Path) -> Path:
             the name of a cluster, in ``DEFAULT_STORE`` or, if that has none, in whatever store got it last.
 
     Raises:
-        NoClusterError: none of them.
+        NoClusterError: the place is none of these.
     """
     named = DEFAULT_STORE / STANDING / place
     for directory in (place, place / LATEST, *find_all(place)[-1:], named / LATEST):
@@ -142,7 +142,7 @@ def not_connected(directory: Path, error: OSError) -> NoClusterError:
 
 
 def _what_is_left(directory: Path) -> str:
-    """Returns the fate of the nodes of a killed supervisor, in words."""
+    """Describes whether nodes of a killed supervisor are left."""
     order = read_order(directory)
     if order.driver is not DriverName.DOCKER:
         return "and every process of the cluster with it"

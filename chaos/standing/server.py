@@ -56,12 +56,12 @@ class Server:
                 os.umask(before)
 
     def ask_for_end(self, ending: Ending | None) -> None:
-        """Ends ``asked_for_end``; the first who asks decides how, with ``None`` that the cluster can start again."""
+        """Ends ``asked_for_end``; the first request decides how; ``None``: the cluster can be started again."""
         if not self._ending.done():
             self._ending.set_result(ending)
 
     async def asked_for_end(self) -> Ending | None:
-        """Waits until somebody wants the cluster to end, and returns how."""
+        """Waits until a command or a signal requests the end of the cluster, and returns how it is to end."""
         return await self._ending
 
     async def dismiss_clients(self) -> None:

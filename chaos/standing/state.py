@@ -71,7 +71,7 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
         return self.first_since or self.since
 
     def doubt(self) -> str | None:
-        """Returns the doubt that a dead supervisor leaves; ``problem`` where it ended in order."""
+        """Returns ``problem``, or what the death of the supervisor means for the evidence; ``None`` without either."""
         if self.problem is not None or self.ended is not None:
             return self.problem
         if self.boot_id != boot_id():

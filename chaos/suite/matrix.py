@@ -58,7 +58,7 @@ def matrix(report: SuiteReport, *, has_times: bool = True) -> Matrix:
 
 
 def _place(cells: Sequence[CellResult], *, has_times: bool) -> str:
-    """Verdict, guarantee and lost records of the worst repetition, times of all, and how many of them passed."""
+    """Returns a matrix cell: the worst repetition's result, the times of all, and how many of them passed."""
     worst = min(cells, key=lambda cell: _WORST_FIRST.index(cell.status))
     if worst.verdict is None:
         return f"{_MARKS[worst.status]} {worst.status.value}"
@@ -75,7 +75,7 @@ def _place(cells: Sequence[CellResult], *, has_times: bool) -> str:
 
 
 def _availability(cells: Sequence[CellResult]) -> Iterator[str]:
-    """Yields the longest times of all repetitions: for how long nothing was acknowledged, and, if that was, why."""
+    """Yields the longest times of all repetitions without acknowledgements, leader or min ISR, and after a fault."""
     for form, times, shortest_s in (
         ("no ack for {:.1f} s", [cell.unavailable_s for cell in cells], 0.0),
         ("no leader for {:.1f} s", [cell.leaderless_s for cell in cells], _SHOWN_S),
@@ -140,7 +140,7 @@ def _failure_lines(cell: CellResult) -> list[str]:
 
 
 def _pictured(report: SuiteReport) -> list[str]:
-    """The same as ``details``, with the pictures of the first cells: a summary has a limit of a megabyte."""
+    """Returns ``details`` with the pictures of the first cells; GitHub limits a summary to a megabyte."""
     lines = []
     for place, cell in enumerate(_not_passed(report)):
         lines += _failure_lines(cell)

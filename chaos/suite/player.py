@@ -82,7 +82,7 @@ class _Played:
 
 
 class SuitePlayer:
-    """One suite.
+    """Plays one suite.
 
     Attributes:
         results: of the cells that are judged or skipped, as they came.
@@ -153,7 +153,7 @@ class SuitePlayer:
     async def _next_cell(self) -> Cell | None:
         """Returns the next cell; ``None`` if none is to be begun.
 
-        Where a failure is to end the suite, only a batch may be without verdict, beside what is played.
+        If a failure ends the suite, no further cell begins while a batch of played cells waits for its verdicts.
         """
         async with self._changed:
             await self._changed.wait_for(self._may_begin)

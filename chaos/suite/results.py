@@ -217,7 +217,7 @@ def read_report(path: Path) -> SuiteReport:
     """Inverse of ``write_report``.
 
     Raises:
-        ConfigError: it is none, or of another version.
+        ConfigError: the file is not a suite's results, or of another version.
     """
     try:
         report = msgspec.json.decode(read_bytes(path), type=SuiteReport)

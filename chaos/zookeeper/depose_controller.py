@@ -16,7 +16,7 @@ _SEEN_WITHIN_S: Final = 10.0
 
 @executes(actions.DeposeController)
 async def depose_controller(target: ProcessTarget, _: actions.DeposeController) -> actions.Outcome:
-    """Deletes the node, and waits until the server's log says that it is gone, or another one's.
+    """Deletes ``/controller``, and waits until the server's log has the deletion, or the node of another controller.
 
     Raises:
         NoZooKeeperError: the server does not answer.

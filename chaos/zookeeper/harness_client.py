@@ -20,7 +20,7 @@ class NoZooKeeperError(EmulatorError):
 
 
 class HarnessClient:
-    """Runs programs, one at a time; what a lost connection left open is sent again.
+    """Runs programs, one at a time; sends requests again that a lost connection left unanswered.
 
     Args:
         address: of the server.

@@ -46,7 +46,7 @@ class ServerEvents:
         layout: of the cluster.
         has_sync_ledger: whether it is recorded what the server syncs. Then nothing counts that a loss of power could
             still take, until the server is started again.
-        catch_up: awaits what the nodes have written until now, where this process has only copies of it.
+        catch_up: copies what the nodes have written until now, where this process has only copies of their files.
 
     Attributes:
         log: what the server has written, as far as it was read.

@@ -1,7 +1,7 @@
-"""Certificates that expire or are renewed, while nodes run: what the node shows to those whom it dials.
+"""Certificates that expire or are renewed while nodes run: those that a node presents as a client.
 
-Connections that are open would go on: they are closed, as whoever restarts a listener does. Whether a node is let in is
-asked with its own certificate, at another node.
+Open connections would go on, so they are closed, as by the restart of a listener. To see whether a node is accepted,
+the harness connects to another node with that node's certificate.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ def _authority(target: ProcessTarget) -> "Authority":
 
 
 async def _refusal(target: ProcessTarget, node_id: NodeId) -> str | None:
-    """Returns why another node refuses the certificate of a node; empty if it does not, ``None`` if nobody answers."""
+    """Returns why another node refuses a node's certificate; empty if it does not, ``None`` if no node answers."""
     cluster = target.cluster
     others = [other for other in cluster.layout.node_ids if other != node_id and target.is_answering(other)]
     if not others:
@@ -80,7 +80,7 @@ async def _refusal(target: ProcessTarget, node_id: NodeId) -> str | None:
 
 
 async def _end_of_connection(address: str, context: ssl.SSLContext) -> str | None:
-    """Returns why a node closes a connection; empty if it answers, ``None`` if it does neither."""
+    """Returns why a node closes a connection; empty if the node answers, ``None`` if it does neither in time."""
     try:
         async with asyncio.timeout(PASSES_WITHIN_S), ProbeConnection(address, context) as connection:
             return _LET_IN if await connection.reader.read(1) else "the connection is closed"

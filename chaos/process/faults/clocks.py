@@ -41,7 +41,7 @@ async def clock_rate(target: ProcessTarget, action: actions.ClockRate[NodeId]) -
 
 
 async def _rate(target: ProcessTarget, node_id: NodeId, rate_ppm: int) -> float | None:
-    """Sets a clock's rate and returns what it comes to; ``None`` if the node does not answer."""
+    """Sets a clock's rate, and returns the rate that was measured; ``None`` if the node does not answer."""
     first = await _change(target, node_id, ClockOrder(rate_ppm=rate_ppm))
     began_s = time.monotonic()
     await asyncio.sleep(_SPAN_S)

@@ -1,6 +1,6 @@
 """Disks that fail: a write, an fsync or a read ends with EIO, or there is no room. The process ends by that.
 
-It took effect if the process ended by itself and said why. After an error the disk is whole again when that is seen, so
+It took effect if the process ended by itself and reported the error. Once that is seen, the disk works again, so
 that the node can be started; a full disk stays full until somebody makes room. A node that does not do such an
 operation in time is left alone.
 """
@@ -52,7 +52,7 @@ async def disk_full(target: ProcessTarget, action: actions.DiskFull[NodeId]) -> 
 
 
 async def make_room(target: ProcessTarget, nodes: Sequence[NodeId]) -> bool:
-    """Lets disks be full no longer; returns whether one was."""
+    """Makes room on full disks; returns whether a disk was full."""
     return await change(target, nodes, _ROOM)
 
 
@@ -98,7 +98,7 @@ async def _let_fail(
 
 
 async def _fails(target: ProcessTarget, node_id: NodeId, armed: DiskChange, error: int) -> bool:
-    """Returns whether a node ended by the error; its disk is whole again."""
+    """Returns whether a node ended by the error; afterwards its disk works again."""
     await change(target, [node_id], armed)
     try:
         end = await target.cluster.await_failure(node_id, timeout_s=_FAILS_WITHIN_S)
@@ -108,7 +108,7 @@ async def _fails(target: ProcessTarget, node_id: NodeId, armed: DiskChange, erro
 
 
 async def _note_failure(target: ProcessTarget, node_id: NodeId, end: ProcessEnd, error: int) -> bool:
-    """Records the end of a node, as unexpected if not by the error; returns whether it was by that."""
+    """Records the end of a node, as unexpected unless the error caused it; returns whether the error did."""
     is_by_error = any(os.strerror(error) in line for line in end.stderr_tail)
     committed = await target.committed_end()
     for each in target.together(node_id):

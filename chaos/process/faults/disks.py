@@ -1,4 +1,4 @@
-"""Shared by faults of disks: arm them, and see that a node felt them."""
+"""Shared by faults of disks: arms them, and waits until they have acted on a node."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _LOOK_INTERVAL_S: Final = 0.05
 
 
 async def change(target: ProcessTarget, nodes: Sequence[NodeId], wanted: DiskChange) -> bool:
-    """Changes what is armed for nodes, and informs those that run; returns whether that changed anything."""
+    """Changes the disk faults that are armed for nodes, and notifies the nodes; returns whether anything changed."""
     changed = False
     for node_id in nodes:
         changed |= await asyncio.to_thread(target.cluster.files.perform, ArmDisk(node_id=node_id, change=wanted))
@@ -24,7 +24,7 @@ async def change(target: ProcessTarget, nodes: Sequence[NodeId], wanted: DiskCha
 
 
 async def are_felt(target: ProcessTarget, nodes: Sequence[NodeId]) -> bool:
-    """Waits until each node has said that what is armed acted on it; returns whether all did."""
+    """Waits until each node has recorded that the armed fault acted on it; returns whether all have."""
     return all([await _is_felt(target, node_id) for node_id in nodes])
 
 

@@ -13,7 +13,7 @@ from laststand.emulator.plan import actions
 
 @executes(actions.LoseSyncs)
 async def lose_syncs(target: ProcessTarget, action: actions.LoseSyncs[NodeId]) -> actions.Outcome:
-    """Makes every fsync of nodes a lie; one that syncs nothing meanwhile was not lied to."""
+    """Makes every fsync of nodes succeed without effect; a node that syncs nothing meanwhile proves no effect."""
     if not await change(target, action.nodes, DiskChange(are_syncs_lost=not action.is_repair)):
         return actions.no_op("it does so already")
     if action.is_repair:

@@ -1,7 +1,7 @@
 """Faults of single messages, at the node that was dialled: it holds, loses, duplicates or delays them.
 
 Its answer proves that it does so from now on; a node that is down does so from its start on, where the fault lasts.
-That it did so to a message is an event of its own, without which verification says that the fault had no effect.
+The node writes an event when it does so to a message; without one, verification reports that the fault had no effect.
 """
 
 from laststand.chaos.process.faults.registry import executes

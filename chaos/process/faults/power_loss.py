@@ -43,7 +43,7 @@ async def power_loss(target: ProcessTarget, action: actions.PowerLoss[NodeId]) -
 
 
 def _bytes_lost(report: PowerLossReport) -> int:
-    """Counts all but indexes, which Kafka makes as long as they may become, and makes again where they are damaged."""
+    """Returns the bytes lost, without indexes: Kafka allocates them at full size, and rebuilds damaged ones."""
     lost = [loss for loss in report.lost_bytes if not loss.path.endswith(INDEX_SUFFIXES)]
     return sum(loss.length_before - loss.length_after for loss in lost)
 

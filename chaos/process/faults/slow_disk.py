@@ -10,7 +10,7 @@ from laststand.emulator.plan import actions
 
 @executes(actions.SlowDisk)
 async def slow_disk(target: ProcessTarget, action: actions.SlowDisk[NodeId]) -> actions.Outcome:
-    """Makes every fsync of nodes take longer; one that syncs nothing meanwhile has not felt it."""
+    """Makes every fsync of nodes take longer; a node that syncs nothing meanwhile proves no effect."""
     if not await change(target, action.nodes, DiskChange(sync_delay_ms=action.delay_ms)):
         return actions.no_op("it takes as long already")
     if action.is_repair:

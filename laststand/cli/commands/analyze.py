@@ -1,4 +1,4 @@
-"""``laststand analyze``: the analyses that come along."""
+"""``laststand analyze``: the bundled analyses."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -35,8 +35,8 @@ def autopsy(
     """Compare the replicas in copied log directories of Apache Kafka's brokers.
 
     DIR is a log directory, a folder with several, or 3=DIR for one of broker 3 that does not say so itself. The newest
-    copy of the metadata log among them says who may lead. Nothing is written, and no Kafka has to run; copy the
-    directories of brokers that do, for a log that is written meanwhile looks torn.
+    copy of the metadata log among them says which replicas may lead. Nothing is written, and no Kafka has to run; copy
+    the directories of brokers that do, for a log that is written meanwhile looks torn.
 
     Exits with 2 if anything could not be read, or if nothing says which of several logs of a broker counts; the rest
     is shown all the same.

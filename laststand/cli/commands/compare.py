@@ -17,7 +17,7 @@ def compare(run: Path, *, other: Path, output: Output) -> int:
     """Compare RUN with OTHER, both verified: of two eras, two drivers, or two sets of rules.
 
     For each step that both reached: leader, order of leader epochs, ISR, ELR and last known ELR as they were committed
-    when the step was done; in the end the records that were lost, by acks. The first line says where they part.
+    when the step was done; in the end the records that were lost, by acks. The first line says where they first differ.
 
     Exit code: 0 they agree, 1 they do not, 254 for a user error.
     """

@@ -174,7 +174,7 @@ class Printer:
         self._max_messages = max_messages
 
     def show(self, partition: TopicPartition, records: "Sequence[StoredRecord]") -> None:
-        """Prints the records of one poll, as far as they are wanted."""
+        """Prints the records of one poll, up to the number that is wanted."""
         if self.is_done.is_set():
             return
         wanted = records if self._max_messages is None else records[: self._max_messages - self.count]

@@ -21,8 +21,8 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     Clients finish, links are healed, nodes that are down or paused run again, and every partition gets a leader and a
     full ISR; a fresh consumer reads every partition; then brokers, controller and proxies stop in order.
 
-    A cluster that shall come back with its data is ended with ``laststand stop``. Where the supervisor of a cluster in
-    containers was killed, they are removed, and nothing else is done: ``laststand start`` can still go on.
+    To start the cluster again with its data, end it with ``laststand stop`` instead. Where the supervisor of a cluster
+    in containers was killed, they are removed, and nothing else is done: ``laststand start`` can still go on.
 
     Exit code: 0 if all of that went well, 2 if not, so that the verdict will be unknown.
     """
@@ -47,7 +47,7 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
 
 
 def _remove_abandoned(directory: Path) -> int:
-    """Removes the containers of a supervisor that was killed; returns how much it was."""
+    """Removes the containers and networks of a killed supervisor; returns their number."""
     from laststand.chaos.process.hosts import remove_leftovers
     from laststand.chaos.standing.link import is_standing
     from laststand.chaos.standing.order import read_order

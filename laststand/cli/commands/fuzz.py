@@ -47,7 +47,7 @@ TIMES: Final = 3
 
 
 class _DurationType(click.ParamType[float]):
-    """A number with a unit; seconds."""
+    """A duration with a unit, in seconds."""
 
     name = "DURATION"
 
@@ -180,7 +180,7 @@ def _options(
 
 
 def _refuse_beside_one_run(only_plans: "Mapping[str, object]", duration_s: float | None) -> None:
-    """Raises: UserError: an option is given that only plans have, or the duration is less than a minute."""
+    """Refuses options that only plans have, and a duration of less than a minute."""
     for option, given in only_plans.items():
         if given:
             raise UserError(f"{option}: not with --one-run")
@@ -213,7 +213,7 @@ def _one_run(options: "DrawOptions", minutes: int, rate: int, store: Path, *, is
 def _suite(
     cells: "Iterator[Cell]", count: int | None, overrides: "Overrides", driver: "DriverName", store: Path
 ) -> "Suite":
-    """Properties are those of the scenarios; only switches are set on top."""
+    """Returns the suite that plays drawn cells; each scenario has its properties, so only switches are set on top."""
     from laststand.chaos.suite.suite import Suite
     from laststand.cli.program.requirements import require_toxiproxy
     from laststand.emulator.plan.drivers import DriverName
@@ -261,7 +261,7 @@ def _shrink_failures(
 
 
 class _Replays:
-    """Plays a scenario some times, side by side, and says whether it failed."""
+    """Plays a scenario several times, side by side, and returns whether one run failed."""
 
     def __init__(self, suite: "Suite", era: str, judge: "Judge") -> None:
         self._suite = suite

@@ -80,9 +80,9 @@ def add(node: int, place: Path, output: Output) -> None:
 @directory_option
 @json_option
 def remove(node: int, directory_id: str | None, place: Path, output: Output) -> None:
-    """Make controller NODE an observer, the leader perhaps, which resigns then.
+    """Make controller NODE an observer; if it is the leader, it resigns.
 
-    It goes on running, and nobody counts it; stop it with ``laststand chaos stop``.
+    It goes on running without a vote; stop it with ``laststand chaos stop``.
     """
     from laststand.chaos.play.voters import remove_voter
 

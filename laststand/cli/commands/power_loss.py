@@ -1,4 +1,4 @@
-"""``laststand power-loss``: takes from any program's files what it had not synced."""
+"""``laststand power-loss``: simulates a loss of power for any program: data that it had not synced is removed."""
 
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final

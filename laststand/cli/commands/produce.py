@@ -37,7 +37,7 @@ class ProduceOrder(msgspec.Struct, frozen=True, kw_only=True):
         path: of the lines; ``None`` for standard input.
         separator: between key and value; ``None`` for records without keys.
         linger_ms: how long lines are gathered for a batch.
-        batch_bytes: that a batch has at most; ``None`` for the producer's own limit.
+        batch_bytes: the maximum size of a batch; ``None`` for the producer's own limit.
     """
 
     settings: "ProducerSettings"
@@ -120,7 +120,7 @@ def produce(
 ) -> int:
     """Write each line of standard input as a record to TOPIC of a standing cluster, and wait for acknowledgements.
 
-    What became of each record is in the run's history, so that ``laststand verify`` judges it. On a terminal stderr
+    The outcome of each record is in the run's history, so that ``laststand verify`` judges it. On a terminal stderr
     shows how far it is; Ctrl-C ends it, and the counts are printed all the same.
 
     A line without the key separator ends the input: every line before it is sent.

@@ -60,7 +60,7 @@ def replay(
     scenario that was run is played under the rules in the cluster.yaml beside it; that of a simulated plan contains its
     rules.
 
-    The verdict decides alone: what a scenario expects belongs to its run.
+    Only the verdict decides: a scenario's expectation applies to its own run, not to a replay.
 
     In the simulator, actions that are impossible at the time are skipped, and listed on stderr.
 
@@ -199,7 +199,7 @@ def _order(
     *,
     judge: "JudgeName | None",
 ) -> "RunOrder":
-    """Finds everything else that the user can fix, and makes the run's directory."""
+    """Checks for all other errors that the user can fix, and makes the run's directory."""
     from laststand.chaos.play.run_directory import check_store, create_run_directory, create_run_directory_at
     from laststand.chaos.play.run_order import RunOrder
     from laststand.chaos.play.zookeeper_server import zookeeper_for

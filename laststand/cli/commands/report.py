@@ -1,4 +1,4 @@
-"""``laststand report``: what became of a run, as a page to look at."""
+"""``laststand report``: a run's story as a page for the browser."""
 
 import webbrowser
 from pathlib import Path

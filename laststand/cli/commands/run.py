@@ -222,7 +222,7 @@ def _campaign(
     store: Path,
     judge: "JudgeName | None",
 ) -> "Campaign":
-    """Finds everything that the user can fix, before anything starts."""
+    """Checks for all errors that the user can fix, before anything starts."""
     from laststand.chaos.campaign import Campaign
     from laststand.chaos.play.run_directory import check_store
     from laststand.chaos.play.zookeeper_server import zookeeper_for

@@ -153,7 +153,7 @@ def simulate(
 
 
 def _on_spark(choice: SparkChoice, play: "Callable[..., SweepReport]") -> "SweepReport":
-    """Has a Spark cluster play what ``play`` sweeps."""
+    """Plays the sweep of ``play`` on a Spark cluster."""
     from laststand.cli.program.failure import CommandFailedError
     from laststand.cli.program.requirements import require_spark
     from laststand.cli.spark.sweep import spark_batches
@@ -320,7 +320,7 @@ def _shrink(schedule: "Schedule") -> "Shrunk | None":
 def _leave_runs(
     report: "SweepReport", found: "list[Shrunk | None]", out: Path, *, is_reported: bool
 ) -> Iterator[Path | None]:
-    """Leaves the run of each finding that was shrunk; yields its directory, ``None`` for one that does not replay."""
+    """Writes the run of each finding's shrunk plan; yields its directory, ``None`` if the finding does not replay."""
     from laststand.cli.runs.simulated import leave_run
 
     for schedule, shrunk in zip(report.findings, found, strict=False):
@@ -333,7 +333,7 @@ def _leave_runs(
 
 
 def _leave_others(report: "SweepReport", played: "Sequence[Schedule]", out: Path, *, is_reported: bool) -> int:
-    """Leaves the run of each schedule whose plan was not left shrunk; returns how many there are."""
+    """Writes the run of each schedule without a finding; returns how many there are."""
     from laststand.cli.runs.simulated import leave_run
 
     findings = {schedule.seed for schedule in report.findings}

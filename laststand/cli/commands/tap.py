@@ -1,4 +1,4 @@
-"""``laststand tap``: writes down what unmodified clients of a cluster are answered."""
+"""``laststand tap``: records the responses that unmodified clients of a cluster get."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ def tap(
 
     Clients connect to the tap instead of the cluster, and are not changed. RUN gets what they sent, and what they were
     answered; no values of records. At the end all partitions that they have used are read once. laststand verify RUN
-    then says which records are gone that a client was told were stored.
+    then lists the records that are gone although a client was told that they were stored.
     """
     require_kio()
     host, port = _host_and_port(place)

@@ -124,7 +124,7 @@ def up(
     In an era with ZooKeeper its server is in the controller's place, and the brokers elect one of them.
 
     A supervisor in the background owns them all. It listens in the cluster's directory, where the other commands find
-    it; everything that happens is on record there as in a run. ``laststand stop`` and ``start`` pause it. End it with
+    it; everything that happens is recorded there as in a run. ``laststand stop`` and ``start`` pause it. End it with
     ``laststand down``, then verify it with ``laststand verify``. If the supervisor is killed, processes die with it;
     containers are removed by ``laststand down``, ``laststand start`` or ``laststand docker prune``.
     """
@@ -223,7 +223,7 @@ def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
     """Returns ports by node id: of brokers 0 to N-1, and where there is one more, of the controller before them.
 
     Raises:
-        UserError: these are no different ports, not as many as nodes, or somebody else has one of them.
+        UserError: the ports are not different, not as many as nodes, or one is in use.
     """
     from laststand.emulator.plan.nodes import CONTROLLER
 
@@ -245,7 +245,7 @@ def kafka_ports_from(first: int, clients: Sequence[str], *, brokers: int) -> dic
     """Returns the ports of brokers for each client of Kafka by its name: those of the first client, then the next.
 
     Raises:
-        UserError: there are no such ports, or somebody else has one of them.
+        UserError: the numbers are too high for ports, or one of the ports is in use.
     """
     numbers = range(first, first + len(clients) * brokers)
     if numbers[-1] > _PORT_MAX:
@@ -270,7 +270,7 @@ def _checked_name(name: str) -> str:
 
 
 def _check_alone(context: click.Context) -> None:
-    """Refuses options that a cluster that goes on cannot have: it is what it was."""
+    """Refuses all options beside ``--from``: the cluster goes on with the settings that it had."""
     allowed = {"again", "output"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")

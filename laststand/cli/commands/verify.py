@@ -121,7 +121,7 @@ def _check_without_spark(runs: tuple[str, ...], choice: SparkChoice) -> None:
     """Checks that no option was given that only Spark has.
 
     Raises:
-        UserError: it was.
+        UserError: such an option was given.
     """
     if choice.is_given:
         raise UserError(

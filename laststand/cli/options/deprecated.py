@@ -11,7 +11,7 @@ _DEPRECATED_BY: Final = "kip-966"
 
 
 def warn_of_deprecated(names: Iterable[str], *, era: str) -> None:
-    """Says on stderr what takes the place of a deprecated property that is set.
+    """Warns on stderr of deprecated properties that are set, and names what replaces them.
 
     Args:
         names: of the properties that are set.

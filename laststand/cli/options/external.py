@@ -43,7 +43,7 @@ class ExternalChoice:
             is_alone: whether no other driver is, and nothing is set.
 
         Raises:
-            UserError: they do not.
+            UserError: the options and the driver do not go together.
         """
         if not is_chosen:
             if self.bootstrap or self.hooks is not None or self.owned is not None or self.keeps_topics:

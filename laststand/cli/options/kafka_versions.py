@@ -1,4 +1,4 @@
-"""Options for Apache Kafka, whose rules nobody can choose."""
+"""Options for Apache Kafka, whose rules cannot be chosen."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,9 +16,9 @@ def era_on_kafka(kafka: KafkaProgram, eras: Sequence[str], settings: Sequence[st
 
     Args:
         kafka: the version.
-        eras: what was asked for, if anything was.
+        eras: the requested eras, if any.
         settings: what was given to ``--set``.
-        is_alone: whether no other driver plays, to which other eras could belong.
+        is_alone: whether no other driver plays; if one does, other eras may be meant for it.
 
     Raises:
         UserError: other eras were asked for, or a rule that Kafka does not have as a choice.

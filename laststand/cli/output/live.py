@@ -33,7 +33,7 @@ class Clock:
 
 
 def step_of(status: RunStatus) -> tuple[str, str]:
-    """Returns the number of a step, which is empty outside of steps, and what it does and has seen."""
+    """Returns the number of a step (empty outside of steps), and its text with the state that it saw."""
     number = f"{status.step}/{status.steps}" if 1 <= status.step <= status.steps else ""
     return number, status.text if status.seen is None else f"{status.text} -> {status.seen}"
 
@@ -51,11 +51,11 @@ def lines_of(steps: Mapping[str, tuple[str, str]], *, clock: Clock, last: str) -
 
 
 def is_terminal() -> bool:
-    """Returns whether stderr is one."""
+    """Returns whether stderr is a terminal."""
     return Console(stderr=True).is_terminal
 
 
 def refreshed(shown: RichCast) -> AbstractContextManager[Live]:
-    """Shows something on the terminal while the context lasts, which is asked for it again and again."""
+    """Shows an object on the terminal while the context lasts, and renders it again and again."""
     console = Console(stderr=True)
     return Live(shown, console=console, refresh_per_second=_REFRESH_PER_SECOND, transient=True)

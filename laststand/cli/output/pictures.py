@@ -1,4 +1,4 @@
-"""``report.html`` beside a verdict. One that fails changes neither verdict nor exit code: it is a line on stderr."""
+"""``report.html`` beside a verdict. If it cannot be written, stderr says so; verdict and exit code stay the same."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ def leave_reports(directories: Sequence[Path]) -> tuple[Path | None, ...]:
     """Writes the report of each judged run into its directory, compared with the first of the others.
 
     Returns:
-        Where each report is; ``None`` where it could not be written, which was said.
+        Where each report is; ``None`` where it could not be written, which was reported on stderr.
     """
     return tuple(
         _leave_report(directory, next((other for other in directories if other != directory), None))
@@ -56,7 +56,7 @@ def leave_suite_reports(
         unplayed: cells without a run.
 
     Returns:
-        Where the overview is; ``None`` where there is none, which was said unless nothing was judged.
+        Where the overview is; ``None`` where it could not be written, or nothing was judged.
     """
     reports = {each: page for each in columns if (page := _leave_report(each, None)) is not None}
     if not reports:

@@ -23,7 +23,7 @@ class Progress(Protocol):
         ...
 
     def phase(self, text: str) -> None:
-        """All runs together came to something else."""
+        """All runs together began another phase."""
         ...
 
 
@@ -34,7 +34,7 @@ class PlainProgress:
         self._clock = Clock()
 
     def watch(self, runs: Sequence[Run]) -> None:
-        """Lines are of steps alone."""
+        """Prints nothing: there are lines for steps only."""
 
     def status(self, status: RunStatus) -> None:
         """Prints a line for a finished step, and for what happens outside of steps."""

@@ -28,7 +28,7 @@ async def showing_rate(what: str, progress: Callable[[], tuple[int, int]]) -> As
     """Shows records and bytes so far while the block lasts, if stderr is a terminal.
 
     Args:
-        what: became of the records, in a word.
+        what: happened to the records, in one word, such as ``read``.
         progress: returns records and bytes so far.
     """
     if not sys.stderr.isatty():

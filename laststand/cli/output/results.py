@@ -42,7 +42,7 @@ def _print_comparisons(compared: "Sequence[tuple[str, AcksComparison]]") -> None
 
 
 def store_verdict(report: VerdictReport, run: Path) -> bool:
-    """Writes a verdict into its run's directory; says on stderr if that cannot be done, and returns whether it was."""
+    """Writes a verdict into its run's directory; returns whether that succeeded, and reports a failure on stderr."""
     try:
         write_verdict(report, run, picture=failure_picture(report, run))
     except OSError as error:
@@ -82,7 +82,7 @@ def print_results(
         scenario: of all runs.
         results: of the runs.
         reports: where they can be looked at.
-        is_compared: whether there are two, and it is said where they part.
+        is_compared: whether there are two runs, and the output ends with where they first differ.
         output: the form.
     """
     if output is Output.JSON:
@@ -126,7 +126,7 @@ def print_results(
 
 
 def _parting(results: "Sequence[EraResult]") -> "tuple[str, StepComparison]":
-    """Returns where two runs part: the first decision that differs in a sentence, and the steps beside each other."""
+    """Returns where two runs first differ: that decision as a sentence, and the steps beside each other."""
     from laststand.emulator.report.comparison import compare_decisions
     from laststand.emulator.report.run_files import read_reported_run
     from laststand.emulator.report.step_comparison import compare_steps

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def print_steps(found: "StepComparison") -> None:
-    """Prints where two runs part, and everything that differs at steps."""
+    """Prints where two runs first differ, and all differences at steps."""
     from laststand.cli.output.tables import print_listing
 
     click.echo(found.sentence)

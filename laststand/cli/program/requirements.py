@@ -20,17 +20,17 @@ VERIFIER: Final = "LASTSTAND_VERIFIER"
 
 
 def check_new(out: Path) -> None:
-    """Checks that what ``--out`` names is not there yet.
+    """Checks that the path of ``--out`` does not exist yet.
 
     Raises:
-        UserError: it is.
+        UserError: the path exists.
     """
     if out.exists():
         raise UserError(f"--out {out}: exists; expected a new directory")
 
 
 def verify_command(run: str | Path) -> str:
-    """Returns the command that judges a run; a client in a compose project has no Spark, and names who has."""
+    """Returns the command that judges a run; in a compose project it runs in the container that has Spark."""
     elsewhere = os.environ.get(VERIFIER)
     return f"{elsewhere} laststand verify {run}" if elsewhere else f"laststand verify {run}"
 

@@ -78,7 +78,7 @@ def open_streams() -> None:
 
 
 def leave_streams() -> bool:
-    """Returns whether nobody reads stdout any more; who reads stderr changes no exit code.
+    """Returns whether the reader of stdout is gone; a closed stderr does not change the exit code.
 
     What is still to be written to a stream that fails goes nowhere: the interpreter flushes once more at its end, and
     would complain.

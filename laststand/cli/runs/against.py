@@ -1,7 +1,7 @@
 """``laststand run SCENARIO [--set A] --against [--set B]``: one scenario under two sets of rules, beside each other.
 
 Options of click have no order, so the words behind ``--against`` are sorted before it sees them: ``--set`` and
-``--era`` belong to the other run, whatever else there is to both.
+``--era`` belong to the other run, and all other options to both.
 """
 
 import itertools

@@ -65,15 +65,15 @@ class RunPlace:
 
 
 def named_runs(names: Sequence[str]) -> list[str]:
-    """Returns names of runs, with those of a directory in its place; URIs are taken as they are."""
+    """Returns names of runs: a directory of runs is replaced by its runs, URIs stay as they are."""
     return [str(run) for name in names for run in ([name] if is_uri(name) else find_runs(run_named(name)))]
 
 
 def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[str]:
-    """Returns the names of runs that have ended; those of this machine that are none are reported to the user.
+    """Returns the names of runs that have ended; paths that are not runs are reported to the user.
 
     Args:
-        names: paths, and URIs, which nobody looks at yet.
+        names: paths, and URIs, which are not checked yet.
         work_directory: where runs at URIs are copied.
 
     Raises:
@@ -97,7 +97,7 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
 def placed_runs(
     names: Sequence[str], *, work_directory: Path | None, spark: "SparkTasks | None"
 ) -> Iterator[list[RunPlace]]:
-    """Copies runs at URIs for as long as this lasts, without those that are none; these are reported to the user.
+    """Copies runs at URIs while the context lasts; URIs that are not runs are left out, and reported to the user.
 
     Raises:
         ConfigError: none is a run.
@@ -118,7 +118,7 @@ def _check_is_down(run: Path) -> None:
     """Checks that a run is not that of a standing cluster that still writes its record.
 
     Raises:
-        UserError: it is.
+        UserError: the cluster is up.
     """
     from laststand.chaos.standing.order import ORDER_FILE
 

@@ -40,7 +40,7 @@ def read_plan(path: Path) -> NumberedPlan:
     """Returns the plan of a file, a document or lines, with its lines.
 
     Raises:
-        UserError: it cannot be read, is no plan, or speaks of what its cluster does not have.
+        UserError: the file cannot be read, is not a plan, or names things that its cluster does not have.
     """
     text = _text(path)
     try:

@@ -1,4 +1,4 @@
-"""Playing runs and judging what they left, as ``run`` and ``replay`` do it. Whatever stops either is one clear line."""
+"""Plays runs and judges them, for ``run`` and ``replay``. Whatever stops either is reported in one clear line."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -55,7 +55,7 @@ def play_and_judge(
     is_viewed: bool = False,
     is_compared: bool = False,
 ) -> "tuple[EraResult, ...]":
-    """Plays orders side by side, verifies them together, prints what came of them, and draws it if ``is_reported``.
+    """Plays orders side by side, verifies them together, prints the results, and writes reports if ``is_reported``.
 
     Args:
         scenario: of all orders.
@@ -64,7 +64,7 @@ def play_and_judge(
         is_reported: whether to write reports.
         output: the form of what is printed.
         is_viewed: whether to serve a live view meanwhile.
-        is_compared: whether there are two, and it is said where they part.
+        is_compared: whether there are two runs, and the output ends with where they first differ.
 
     Raises:
         CommandFailedError: they could not be judged.
@@ -107,7 +107,7 @@ def _print_address(address: str) -> None:
 def play_only(
     scenario: "Scenario", orders: "tuple[RunOrder, ...]", *, output: Output, is_viewed: bool = False
 ) -> ExitCode:
-    """Plays orders side by side, and prints where what they left is, for somebody else to judge.
+    """Plays orders side by side, and prints their run directories, which are to be judged elsewhere.
 
     Raises:
         CommandFailedError: a run could not be kept.
@@ -137,13 +137,13 @@ def play_only(
 
 @contextlib.contextmanager
 def reported_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
-    """Says which runs were not judged, where that is interrupted or fails for a reason outside of this program.
+    """Reports which runs were not judged, if judging is interrupted or fails for a reason outside of this program.
 
     Args:
         runs: those that are not judged; whoever judges one may take it out.
 
     Raises:
-        CommandFailedError: it failed, and nobody knows the verdict.
+        CommandFailedError: judging failed, so the verdict is unknown.
     """
     try:
         yield

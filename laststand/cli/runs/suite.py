@@ -1,4 +1,4 @@
-"""``laststand run`` with several cells: what is to be played, the suite's course, and all forms of its results."""
+"""``laststand run`` with several cells: plays the suite, and writes its results in all forms."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ _ACTIONS: Final = "GITHUB_ACTIONS"
 
 
 def play_suite(suite: "Suite", choice: SuiteChoice, *, judge: JudgeName, is_reported: bool, output: Output) -> ExitCode:
-    """Plays a suite to its end, and reports what came of it; also where it is interrupted or breaks off.
+    """Plays a suite to its end, and reports the results, even if the suite is interrupted or breaks off.
 
     Raises:
         KeyboardInterrupt: it was interrupted.
@@ -100,7 +100,7 @@ def _leave_pages(report: "SuiteReport", store: Path) -> None:
 def play_cells(
     suite: "Suite", choice: PlayChoice, *, judge: "Judge", is_reported: bool, output: Output
 ) -> "SuiteReport":
-    """Plays cells to their end, writes and prints what came of them, and returns it.
+    """Plays cells to their end; writes, prints and returns the results.
 
     With ``is_reported`` each run that is kept gets its page, and the store an overview of them.
 

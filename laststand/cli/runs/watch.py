@@ -24,7 +24,7 @@ _LOOK_INTERVAL_S: Final = 0.5
 
 
 def watch(spark: "SparkTasks | None", directory: Path, *, is_reported: bool, output: Output) -> list[VerdictReport]:
-    """Judges each run below a directory when it ends, and prints its verdict, until whoever started this is gone.
+    """Judges each run below a directory when it ends, and prints its verdict, until the parent process is gone.
 
     Returns:
         What was judged.

@@ -1,4 +1,4 @@
-"""Spark's answers on stdout, and its complaints as one line."""
+"""Prints Spark's results on stdout, and its errors as one line."""
 
 import contextlib
 import csv
@@ -22,7 +22,7 @@ _IDENTITY: Final = ("run", "scenario", "era", "seed")
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turns what Spark says against a query into a user error.
+    """Turns Spark's errors about a query into user errors.
 
     Raises:
         UserError: Spark refused the query, or met a value that it cannot compute with.
@@ -56,7 +56,7 @@ def print_frame(frame: "DataFrame", *, output: Output) -> None:
 
 
 def print_analysis(frame: "DataFrame", *, output: Output) -> None:
-    """Prints an analysis; as text, which run all of its rows are of is one line above the table.
+    """Prints an analysis; in text, a run to which all rows belong is named once, above the table.
 
     Raises:
         UserError: Spark could not compute it.

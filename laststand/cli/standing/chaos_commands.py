@@ -1,4 +1,4 @@
-"""The commands of ``laststand chaos``: one for every fault and repair in the table of actions, and a few by hand."""
+"""The commands of ``laststand chaos``: generated from the table of actions, and a few written here."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -214,7 +214,7 @@ def _node(text: str, place: Path) -> NodeRef:
 
 
 def _is_client(node: NodeRef) -> bool:
-    """Returns whether nobody dials this end of a link; by hand, only clients of Kafka have names."""
+    """Returns whether an end of a link is a client, which is never dialled; here, only clients of Kafka have names."""
     return node == CLIENT or isinstance(node, NamedNode)
 
 

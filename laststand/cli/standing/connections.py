@@ -143,7 +143,7 @@ def end_cluster(directory: Path, command: "messages.TakeDown | messages.StopClus
     """Ends a standing cluster, reports its phases on stderr, and returns what will make the verdict unknown, if any.
 
     Raises:
-        UserError: it does not stand.
+        UserError: the cluster is down.
         CommandFailedError: the supervisor ended before the cluster.
     """
     from laststand.chaos.standing import messages
@@ -187,7 +187,7 @@ def unnoticed_brokers(report: "StatusReport") -> "list[NodeId]":
 
 
 def lost(directory: Path) -> CommandFailedError:
-    """Returns the error of a supervisor that ended before it had said everything."""
+    """Returns the error of a supervisor that ended before its last answer."""
     from laststand.chaos.standing.link import SupervisorLostError
 
     return CommandFailedError(str(SupervisorLostError(directory)))
@@ -197,7 +197,7 @@ def administer(directory: Path, work: "Callable[[AdminClient], Coroutine[None, N
     """Runs what an administrator does with a standing cluster, past all proxies, and returns its result.
 
     Raises:
-        UserError: there is no cluster, or the request cannot be.
+        UserError: there is no cluster, or the request is not possible there.
         CommandFailedError: a node refused or did not answer.
     """
     from laststand.chaos.standing import administration
@@ -209,7 +209,7 @@ def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[
     """Returns a topic's partitions, or the one that was asked for.
 
     Raises:
-        UserError: there is none such, or no cluster.
+        UserError: there is no such topic or partition, or no cluster.
         CommandFailedError: the controller did not answer, or knows of no partition of the topic yet.
     """
     from laststand.emulator.core.types import TopicPartition
@@ -242,7 +242,7 @@ def working(work: Coroutine[None, None, ResultT]) -> ResultT:
 
     Raises:
         UserError: the user can fix what went wrong.
-        CommandFailedError: nobody can, from here.
+        CommandFailedError: the user cannot fix it.
     """
     from laststand.chaos.standing.link import NoClusterError
     from laststand.emulator.client.admin_error import AdminError

@@ -23,7 +23,7 @@ def start_again(place: Path, *, era: str | None = None, output: Output) -> None:
     """Starts a cluster again that was stopped or died, every node in an era if one is named; reports where it serves.
 
     Raises:
-        UserError: there is none, or none that can go on.
+        UserError: there is no such cluster, or it cannot be started again.
         CommandFailedError: it did not come up.
     """
     from laststand.chaos.play.zookeeper_server import zookeeper_for

@@ -24,7 +24,7 @@ def print_metadata_logs(place: Path, *, since: int | None, output: Output) -> No
     Args:
         place: a cluster, up or down, a run directory, or a directory of log directories.
         since: the first offset to print; ``None`` for the last records.
-        output: for whom.
+        output: the form.
 
     Raises:
         UserError: there is no metadata log.

@@ -97,7 +97,7 @@ def _print_partitions(partitions: "Sequence[PartitionStatus]") -> None:
 
 
 def _words(partition: "PartitionStatus") -> Iterator[str]:
-    """Yields what is not in order with a partition."""
+    """Yields descriptions of what is wrong with a partition."""
     if partition.is_offline:
         yield "offline"
     if partition.is_under_min_isr:

@@ -14,8 +14,8 @@ class PrintedZnode(msgspec.Struct, frozen=True, kw_only=True):
     """A node of the tree.
 
     Attributes:
-        data: as text; bytes that are none are written as escapes.
-        ephemeral_owner: the session that it dies with, in hexadecimal; ``None`` for one that stays.
+        data: as text; bytes that are not text are written as escapes.
+        ephemeral_owner: the session that owns it, in hexadecimal; ``None`` for one that stays.
     """
 
     path: str
@@ -32,7 +32,7 @@ def print_znodes(directory: Path, root: str, *, output: Output) -> None:
     Args:
         directory: of the cluster, up or down.
         root: the node.
-        output: for whom.
+        output: the form.
 
     Raises:
         UserError: the cluster has no ZooKeeper, or there is no such node.
