@@ -1,4 +1,4 @@
-"""Sends administrators' requests to whom they are for, without waiting for responses."""
+"""Sends administrators' requests to the nodes that serve them, without waiting for responses."""
 
 from collections.abc import Iterable
 from itertools import cycle
@@ -77,7 +77,7 @@ def _ask_leader(cluster: SimulatedCluster, action: actions.DeleteRecords) -> act
 
 
 def _pointless(cluster: SimulatedCluster, action: actions.Administration) -> str | None:
-    """Returns why a request is about something that is not there, or asks for what is."""
+    """Returns why a request can change nothing: its subject does not exist, or is already as requested."""
     image = cluster.image
     match action:
         case actions.CreateTopic():
@@ -110,7 +110,7 @@ def _missing_partition(cluster: SimulatedCluster, partitions: Iterable[TopicPart
 
 
 def _new_topic_id(cluster: SimulatedCluster, action: actions.Administration) -> TopicId:
-    """Returns the id of a topic that is created now; no two are the same, and a replay has the same ones."""
+    """Returns the id of a new topic: unique within a run, and the same in each replay of the plan."""
     match action:
         case actions.CreateTopic(topic=topic):
             name = topic.name

@@ -80,7 +80,7 @@ def _silence(
     silence: Callable[[NodeId, NodeId], None],
     already: str,
 ) -> actions.Outcome:
-    """Silences a link in one way, unless it is among those that are ``silenced`` so."""
+    """Silences a link in one way; no effect if the link is already in ``silenced``."""
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     if link in silenced:
@@ -129,7 +129,7 @@ def slow(
 
 
 def heal_all(cluster: SimulatedCluster) -> actions.Outcome:
-    """Heals every link, and delivers what is held."""
+    """Heals every link, and delivers the held messages."""
     if cluster.network.is_whole:
         return actions.no_op("nothing is wrong with the network")
     count = len(cluster.network.broken)
@@ -196,7 +196,7 @@ def interfere(
 
 
 def on_messages(cluster: SimulatedCluster, action: _HeldAction) -> actions.Outcome:
-    """Holds messages of one kind, or does something to those that are held."""
+    """Holds messages of one channel, or releases, loses or duplicates its held messages."""
     channel = action.channel
     is_held = channel in cluster.network.held
     match action:

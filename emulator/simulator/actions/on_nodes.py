@@ -31,7 +31,7 @@ def kill(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
 
 
 def start(cluster: SimulatedCluster, node_id: NodeId, action: actions.Start[NodeId]) -> actions.Outcome:
-    """Starts a node that is down; one of another era, or a broker with another protocol, if that is named."""
+    """Starts a node that is down, with another era or another inter-broker protocol if the action names one."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -53,7 +53,7 @@ def start(cluster: SimulatedCluster, node_id: NodeId, action: actions.Start[Node
 
 
 def stop(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Asks a process to shut down, and does not wait for that."""
+    """Asks a process to shut down, without waiting for its end."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -69,7 +69,7 @@ def stop(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
 
 
 def pause(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Queues inputs from now on."""
+    """Pauses a process: its inputs are queued until it is resumed."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -146,7 +146,7 @@ def replace_disk(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
 
 
 def lose_quorum_state(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Ends a controller's process, and takes its file of epoch and vote."""
+    """Ends a controller's process, and removes its ``quorum-state`` file."""
     node = find_process(cluster, node_id)
     if not isinstance(node, MetadataNode) or not cluster.has_quorum:
         return actions.no_op("it has no quorum-state")
@@ -248,14 +248,14 @@ def expire_session(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcom
 
 
 def depose_controller(cluster: SimulatedCluster) -> actions.Outcome:
-    """Has ``/controller`` deleted; whoever it named is told by its watch."""
+    """Has ``/controller`` deleted; the watch of the former controller notifies its process."""
     if not cluster.depose_controller():
         return actions.no_op("there is no /controller, or no ZooKeeper that runs")
     return actions.effective("an administrator deleted /controller")
 
 
 def expire(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Lets the session end; everything else continues."""
+    """Lets a broker's session end; its process and its links continue."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE

@@ -1,8 +1,8 @@
-"""Performs actions on a simulated cluster. One that is impossible at the moment is a no-op.
+"""Performs actions on a simulated cluster. An action that is impossible at the moment is a no-op.
 
-So a plan stays playable while parts of it are removed by shrinking. Every action of ``laststand.emulator.plan.actions``
-has a case here. ``took_effect`` says whether the cluster changed, ``affected`` whether anything was there to be
-affected: a process that ran, or an open link to a running node.
+Therefore a plan stays playable while shrinking removes actions from it. Every action of
+``laststand.emulator.plan.actions`` has a case here. ``took_effect`` says whether the cluster changed, ``affected``
+whether there was anything to affect: a process that ran, or an open link to a running node.
 """
 
 from typing import Final, assert_never
@@ -24,7 +24,7 @@ _EFFECT: Final = "simulated"
 
 
 def perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:
-    """Performs an action, and writes into the event log which faults that began and ended."""
+    """Performs an action, and writes the faults that it began and ended into the event log."""
     action = on_machines(action, cluster.machine_of)
     before, broken = cluster.committed_end_offset, cluster.network.broken
     begun_ns = cluster.event_log.now_ns

@@ -1,4 +1,4 @@
-"""Nodes that actions are done to: found by their ids, and one after the other."""
+"""Finds the nodes that an action names, and performs the action on one after the other."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -14,7 +14,7 @@ UNKNOWN_NODE: Final = actions.no_op("there is no such node")
 
 
 def on_each(nodes: Sequence[NodeId], do: Callable[[NodeId], actions.Outcome]) -> actions.Outcome:
-    """Does something to each node; the whole took effect, or affected somebody, if it did so at one of them."""
+    """Performs an action on each node; it took effect, or affected anything, if it did so at one of them."""
     outcomes = [do(node_id) for node_id in nodes]
     if len(outcomes) == 1:
         return outcomes[0]

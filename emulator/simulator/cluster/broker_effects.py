@@ -134,7 +134,7 @@ class BrokerEffects:
                 raise InvariantError(f"a broker has no effect {effect}")
 
     def _deliver_later(self, node: BrokerNode, incoming: inputs.BrokerInput) -> None:
-        """Delivers an input after everything else at this instant, if the process runs on until then."""
+        """Delivers an input after everything else at this instant, if the process still runs then."""
         incarnation = node.incarnation
 
         def deliver() -> None:
@@ -166,7 +166,7 @@ class BrokerEffects:
     def _sync_rolled_later(
         self, node: BrokerNode, partition: TopicPartition, log: StoredLog, end_offset: Offset
     ) -> None:
-        """Syncs the segments before a roll when the process next looks after its logs, if it runs until then."""
+        """Syncs the segments before a roll at the process's next background sync, if the process still runs then."""
         incarnation = node.incarnation
 
         def sync() -> None:

@@ -97,7 +97,7 @@ class ClientSet:
         *,
         topic_id: TopicId | None = None,
     ) -> str | None:
-        """Creates a topic, by default with an id made of its name; returns why, if the controller refuses it."""
+        """Creates a topic, by default with an id made of its name; returns the reason if the controller refuses."""
         topic = admin_messages.CreatableTopic(
             name=name,
             topic_id=TopicId(f"id-of-{name}") if topic_id is None else topic_id,
@@ -116,7 +116,7 @@ class ClientSet:
     # --- Producers --------------------------------------------------------------------------------------------------
 
     def add_producer(self, name: str, settings: ProducerSettings, topics: tuple[str, ...]) -> ProducerNode:
-        """Starts a producer that ``produce`` actions may mean."""
+        """Starts a producer that ``produce`` actions can name."""
         node = self.producers[name] = self.launch_producer(name, settings.acks, settings, topics)
         return node
 
@@ -129,7 +129,7 @@ class ClientSet:
         *,
         awaited: frozenset[str] = frozenset(),
     ) -> ProducerNode:
-        """Starts a producer; some of its topics may not be there yet."""
+        """Starts a producer; some of its topics may not exist yet."""
         core = Producer(
             settings=settings,
             bootstrap=self._bootstrap,
@@ -179,7 +179,7 @@ class ClientSet:
         return node
 
     def transactional_named(self, name: str) -> TransactionalProducerNode | None:
-        """Returns a transactional producer, which starts now if only others have; ``None`` if there is none at all."""
+        """Returns a transactional producer, and starts it if only others exist; ``None`` if the cluster has none."""
         if name not in self.transactional and self._transactional_as is not None:
             self.add_transactional(name, *self._transactional_as)
         return self.transactional.get(name)
@@ -199,7 +199,7 @@ class ClientSet:
         )
 
     def offer_transaction(self, producer: TransactionalProducerNode, offered: TransactionOffered) -> CauseId:
-        """Offers a transaction that is made already."""
+        """Offers a transaction that the caller has put together."""
         self._step(producer, offered)
         return offered.cause_id
 
@@ -220,7 +220,7 @@ class ClientSet:
         *,
         node_id: NodeId = CLIENT,
     ) -> ConsumerNode:
-        """Starts a consumer; one that is not at ``CLIENT`` reads past all broken links."""
+        """Starts a consumer; a consumer at another node id than ``CLIENT`` is affected by no broken link."""
         core = Consumer(name=name, phase=phase, settings=settings, bootstrap=self._bootstrap, partitions=partitions)
         is_committed_only = settings.is_committed_only
         node = ConsumerNode(name, core, self._batches, node_id=node_id, is_committed_only=is_committed_only)
@@ -248,12 +248,12 @@ class ClientSet:
         self._step(node, LeaveOffered(cause_id=CauseId(node.name)))
 
     def pause(self, node: MemberNode, *, is_paused: bool) -> None:
-        """Stops a member, or has it go on with all that waits."""
+        """Stops a member, or resumes it with the inputs that waited for it."""
         node.process.is_paused = is_paused
         self._step(node, inputs.TimerFired(cause_id=CauseId(node.name)))
 
     def abandon(self, node: ProducerNode | TransactionalProducerNode | ConsumerNode | MemberNode) -> None:
-        """Ends a client's work: what is unfinished is given up."""
+        """Ends a client's work: it gives up its unfinished operations."""
         abandoned = Abandoned(cause_id=CauseId(node.name))
         match node:
             case ProducerNode():

@@ -71,7 +71,7 @@ from laststand.emulator.simulator.nodes.observer import NullObserver, Observer
 class SimulatedCluster:
     """One controller (node 100), brokers 0..N-1, and clients (node 1000): a KRaft cluster.
 
-    A cluster of another kind is a subclass that says what its nodes are.
+    A cluster of another kind is a subclass that creates other nodes.
 
     Args:
         brokers: how many; each runs after ``processes.start``.
@@ -85,7 +85,7 @@ class SimulatedCluster:
     Attributes:
         queue: virtual time.
         nodes: all brokers.
-        metadata_nodes: where the metadata is: node 100, or several controllers; they run from the start.
+        metadata_nodes: the nodes that hold the metadata: node 100, or several controllers; they run from the start.
         network: the network's current state.
         links: cuts and heals links, holds and releases messages.
         wire: requests under way.
@@ -93,10 +93,10 @@ class SimulatedCluster:
         clients: producers, consumers, and requests from outside.
         event_log: where nodes and the harness write.
         steps: of all nodes together.
-        administered: how often administrators asked the controller for something.
+        administered: the number of administrators' requests to the controller.
         on_response: called with each response of a broker, while the effects of its step are executed.
         on_broken_promise: called with the id of a promise that the cluster itself found broken, and a sentence.
-        on_forgotten_metadata: called when the committed metadata has become another that what was published.
+        on_forgotten_metadata: called when the committed metadata no longer agrees with what was published.
         on_controller_step: called with each input of a KRaft controller, its term and the effects, before those are
             executed.
         is_halted: ``run`` and ``run_until`` return at once while this is set, so that the state can be inspected.
@@ -259,7 +259,7 @@ class SimulatedCluster:
         return machine_of(node_id, controllers=controllers) if self._combined else (node_id,)
 
     def _partner(self, node_id: NodeId) -> BrokerNode | MetadataNode | None:
-        """Returns who shares a node's process."""
+        """Returns the other node in a node's process, in combined mode; else ``None``."""
         others = [each for each in self.machine_of(node_id) if each != node_id]
         return (self.metadata_nodes.get(others[0]) or self.nodes[BrokerId(others[0])]) if others else None
 
@@ -269,7 +269,7 @@ class SimulatedCluster:
 
     @property
     def settling_ms(self) -> int:
-        """After how long a quiet cluster has done what it does by itself: leaders are back in their places by then."""
+        """The time after which a quiet cluster has finished its periodic work: preferred leaders lead again."""
         return 1000 * self.properties.leader_imbalance_check_interval_seconds
 
     @property
@@ -298,11 +298,11 @@ class SimulatedCluster:
 
     @property
     def is_metadata_sound(self) -> bool:
-        """Nothing keeps the metadata from being changed: whoever has it runs as it should."""
+        """The metadata can be changed: the node that has it runs, and its syncs complete."""
         return CONTROLLER_SYNC not in self.network.held and self.runs_soundly(self.metadata_node)
 
     def runs_soundly(self, node: Node[InputT]) -> bool:
-        """Returns whether a process runs, and by a right clock."""
+        """Returns whether a process runs, is not paused, and has a clock of the right rate."""
         return node.core is not None and not node.is_paused and node.clock.has_normal_rate
 
     @property
@@ -346,15 +346,15 @@ class SimulatedCluster:
 
     @property
     def controllers_rules(self) -> Collection[Switches]:
-        """The rules of all that had the metadata so far: what one of them wrote another may publish."""
+        """The rules of all controller processes so far: one may publish what another wrote."""
         return self.processes.controller_rules.keys()
 
     def promised_by_all(self, check_id: str) -> bool:
-        """Returns whether every process so far promised what a check looks for."""
+        """Returns whether every process so far made the promise that a check looks for."""
         return self.processes.promised_by_all(check_id)
 
     def promised_by_node(self, check_id: str, node_id: NodeId | None) -> bool:
-        """Returns whether those promised it up to now whose rules it rests on, where a node did something."""
+        """Returns whether the processes that keep a check's rule promised it, where ``node_id`` did something."""
         return self.processes.promised_by_node(check_id, node_id)
 
     def quorum_replica(self, node_id: NodeId) -> ReplicaKey | None:
@@ -363,11 +363,11 @@ class SimulatedCluster:
 
     @property
     def has_settled_voters(self) -> bool:
-        """One of several controllers leads, and the set of voters is committed."""
+        """One of several controllers leads, and the voter set is committed."""
         return False
 
     def voter(self, node_id: NodeId) -> ReplicaKey | None:
-        """Returns as which replica a controller is a voter, perhaps with a disk that it had before."""
+        """Returns the replica as which a controller is a voter, perhaps with the directory id of a former disk."""
         return None
 
     # --- Time -------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class ControllerEffects:
                 raise InvariantError(f"the controller has no effect {effect}")
 
     def deliver_draw(self) -> None:
-        """Hands the number that picks the leaders of unclean elections to the controller."""
+        """Delivers to the controller the number that picks the leaders of unclean elections."""
         self._step(self._node, inputs.NumberDrawn(cause_id=CauseId("draw"), number=self._node.draw))
 
     def _append(self, effect: effects.AppendMetadata) -> None:

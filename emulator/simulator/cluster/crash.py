@@ -1,4 +1,4 @@
-"""A process that dies within a turn: some of the turn's file effects are done, and nothing that comes after them.
+"""A process that dies within a turn: some of the turn's file effects are executed, and no later effect.
 
 So no event and no message reports what the turn did to the logs. Turns that only rewrite checkpoints are passed over: a
 crash after them is the same as a kill between turns.
@@ -23,10 +23,10 @@ from laststand.emulator.simulator.disk.power_loss import undoes_names
 
 
 def done_before(crash: actions.CrashWithin[NodeId], effects: Sequence[Effect]) -> list[Effect] | None:
-    """Returns which effects of a turn are done before the crash; ``None`` if it does not happen in this turn.
+    """Returns the effects of a turn that are executed before the crash; ``None`` if the turn does not crash.
 
-    It happens after the last file effect where a turn has fewer. A change of a directory's name that nobody has synced
-    yet comes undone when the power goes and ``names`` says so: then it is as if the effect had not begun.
+    A turn with fewer file effects crashes after its last one. If the power goes and ``names`` says so, an unsynced
+    change of a directory's name is undone: then that effect is left out.
     """
     files: list[Effect] = [effect for effect in effects if isinstance(effect, FileEffect)]
     if all(isinstance(effect, WriteHighWatermarks | WriteLogCheckpoints | RecoverLog) for effect in files):

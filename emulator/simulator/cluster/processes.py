@@ -40,15 +40,15 @@ class Processes:
         queue: virtual time.
         event_log: where the events are written.
         wire: drops the requests of a process that ends.
-        streams: of metadata; a process that ends takes its streams along.
+        streams: of metadata; they end with the process that serves or reads them.
         step: hands an input to a node.
         arm: sets a node's timer.
-        partner: returns who shares a node's process.
+        partner: returns the other node in a node's process, in combined mode.
 
     Attributes:
-        own_rules: of nodes of another era, from their next processes on.
-        broker_rules: those of each broker's processes so far, in order.
-        controller_rules: those that nodes with the metadata had so far.
+        own_rules: rules of nodes that follow another era, from their next processes on.
+        broker_rules: rules of each broker's processes so far, in order.
+        controller_rules: rules of all controller processes so far.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Processes:
     # --- Controllers ------------------------------------------------------------------------------------------------
 
     def start_controller(self, node: MetadataNode) -> None:
-        """Starts a controller on its log; no effect if it runs, or refuses what is on its disk."""
+        """Starts a controller on its log; no effect if it runs, or refuses to start on its disk."""
         if node.core is None and not node.refuses_to_start(self.rules_of(node.node_id)):
             unreported = node.boot(self.rules_of(node.node_id), self._properties)
             self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
@@ -222,15 +222,15 @@ class Processes:
             self._arm(node)
 
     def rules_of(self, node_id: NodeId) -> Switches:
-        """Returns the rules of a node, which its process has or its next one will have."""
+        """Returns the rules of a node's process; of a node that is down, those of its next process."""
         return self.own_rules.get(node_id, self._switches)
 
     def promised_by_all(self, check_id: str) -> bool:
-        """Returns whether the processes so far promised what a check looks for."""
+        """Returns whether every process so far made the promise that a check looks for."""
         return is_promised_by_all(check_id, self._all_members())
 
     def promised_by_node(self, check_id: str, node_id: NodeId | None) -> bool:
-        """Returns whether those promised it up to now whose rules it rests on, where a node did something."""
+        """Returns whether the processes that keep a check's rule promised it, where ``node_id`` did something."""
         match PROMISES[check_id].keeper:
             case Keeper.CLUSTER:
                 return False
@@ -288,7 +288,7 @@ class Processes:
         )
 
     def end(self, node: Node[InputT], end: events.IncarnationEnd) -> None:
-        """Ends a node's process at once, with whoever shares it; no effect if none runs."""
+        """Ends a node's process at once, in combined mode with its other node; no effect if none runs."""
         if node.core is None:
             return
         if end is events.IncarnationEnd.STOPPED:

@@ -31,11 +31,11 @@ _LARGEST_SEGMENT: Final = 1 << 30
 
 
 class Journal:
-    """The journal of a disk's file system, and notes of what became of segments: all logs of the disk share it.
+    """The journal of a disk's file system, and counts of what happened to segments; shared by all logs of the disk.
 
     Attributes:
-        commits: of the journal so far, by a sync of whatever file.
-        marks: what was seen of segments, with how often.
+        commits: commits of the journal so far, by a sync of any file.
+        marks: how often each thing happened to a segment.
     """
 
     __slots__ = ("commits", "marks")
@@ -45,7 +45,7 @@ class Journal:
         self.marks: dict[str, int] = {}
 
     def mark(self, name: str) -> None:
-        """Notes what was seen."""
+        """Counts one thing that happened to a segment."""
         self.marks[name] = self.marks.get(name, 0) + 1
 
 
@@ -57,9 +57,9 @@ class SegmentFile:
         count: batches of the log that are in it.
         size: their bytes.
         durable: batches that survive any power loss. Not its first ones after an unsynced truncation.
-        synced: how many of its batches, from the first on, are among them; a batch that came again is not.
-        is_named: whether a power loss leaves the file its name.
-        made_at: commits of the journal when it was made.
+        synced: how many of its batches, from the first on, are among ``durable``; a batch appended again is not.
+        is_named: whether the file's name survives a power loss.
+        made_at: commits of the journal when the file was created.
     """
 
     __slots__ = ("base_offset", "count", "durable", "is_named", "made_at", "size", "synced")
@@ -74,7 +74,7 @@ class SegmentFile:
         self.made_at = made_at
 
     def lost_name(self, journal: Journal, *, model: DiskModel) -> bool:
-        """Returns whether a power loss that undoes changes of names takes the file."""
+        """Returns whether a power loss that undoes changes of names removes the file."""
         return not self.is_named and not (model.has_ordered_journal and journal.commits > self.made_at)
 
 
@@ -87,7 +87,7 @@ class StoredLog:
         segments: in the order of their base offsets; at least one.
         recovery_point: everything below is synced.
         log_start_offset: as known to the process.
-        log_start_checkpoint: as a successor will know it.
+        log_start_checkpoint: as the next process will read it.
         epochs: the leader epoch checkpoint.
         flush_messages: synced, within the append, after so many records (``flush.messages``).
         segment_bytes: a segment is rolled before it grows past this (``segment.bytes``).
@@ -278,7 +278,7 @@ class StoredLog:
         self.recover()
 
     def checkpoint_start(self) -> None:
-        """Enters the log's start into the checkpoint, where its first segment does not say it already."""
+        """Writes the log start into the checkpoint if it lies above the base offset of the first segment."""
         self.log_start_checkpoint = self.log_start_offset if self.log_start_offset > self.segment_base else Offset(0)
 
     def recover(self) -> None:
@@ -351,7 +351,7 @@ class Disk:
     def take_room(self, effect: effects.Effect) -> bool:
         """Takes up the bytes that an effect writes, if it writes any; returns whether there was room for them.
 
-        A checkpoint takes the place of the one before: it needs room, and takes none up.
+        A checkpoint replaces the previous one: it needs room to be written, but takes up none.
         """
         if self.room is None or not isinstance(effect, _WRITES):
             return True
@@ -404,7 +404,7 @@ class Disk:
         self.journal.commits += 1  # a checkpoint of recovery points follows
 
     def recover(self, effect: effects.RecoverLog) -> inputs.LogRecovered:
-        """Reads a log through from its recovery point on; what a disk has here is never bad."""
+        """Reads a log from its recovery point on; this disk has no damaged batches."""
         log = self.logs[effect.partition]
         scanned = [batch for batch in log.batches if batch.last_offset >= log.recovery_point]
         return inputs.LogRecovered(
@@ -423,7 +423,7 @@ class Disk:
         log.keep_names()
 
     def raise_log_start(self, effect: effects.RaiseLogStart) -> None:
-        """Notes that records below an offset are deleted; the segment stays."""
+        """Raises the log start: records below it are deleted, though their segment stays."""
         log = self.logs[effect.partition]
         log.log_start_offset = effect.offset
         log.recovery_point = max(log.recovery_point, effect.offset)
@@ -493,7 +493,7 @@ class Disk:
         self._is_clean = True
 
     def renew_proof(self, broker_epoch: BrokerEpoch) -> None:
-        """Writes another epoch into the clean-shutdown file, which must be there or have been when logs were loaded."""
+        """Writes another epoch into the clean-shutdown file, which exists, or existed when logs were loaded."""
         assert self._is_clean or self._was_clean
         self._clean_epoch = broker_epoch
         self._is_clean = True
@@ -539,5 +539,5 @@ class Disk:
 
 
 def unsynced_batches(disk: Disk) -> int:
-    """Returns the most batches that a power loss could take from one log."""
+    """Returns the largest number of batches that a power loss could take from one log."""
     return max((log.unsynced for log in disk.logs.values()), default=0)

@@ -1,4 +1,4 @@
-"""Draws the loss of one broker's disk in a power loss, where the plan leaves it to chance."""
+"""Draws what a power loss takes from one broker's disk, where the plan leaves it to chance."""
 
 from random import Random
 
@@ -21,5 +21,5 @@ def exact_loss(loss: DiskLoss, node_id: NodeId, disk: Disk) -> ExactLoss:
 
 
 def undoes_names(loss: DiskLoss) -> bool:
-    """Returns whether changes of names that were not synced come undone, as they do where nothing else is said."""
+    """Returns whether unsynced changes of names are undone, which is the default."""
     return loss.exact is None or loss.exact.names is NamesFate.UNDONE

@@ -19,9 +19,9 @@ def apply_retention(
     high_watermark_of: Callable[[TopicPartition], Offset],
     now_ms: int,
 ) -> list[tuple[TopicPartition, Offset]]:
-    """Drops what is too old or too much, and returns the partitions whose log start rose, each with its new one.
+    """Drops segments by age and by size; returns the partitions whose log start rose, with their new log starts.
 
-    The names of segment files are durable at once, so what went does not come back after a power loss.
+    The removal of a segment file is durable at once, so no power loss brings a dropped segment back.
     """
     raised: list[tuple[TopicPartition, Offset]] = []
     for partition, log in sorted(disk.logs.items()):

@@ -1,4 +1,4 @@
-"""Administrators' moves: min ISR, reassignments and recreated topics, and the races in which these have lost records.
+"""Administrators' moves: min ISR, reassignments, recreated topics; and races in which such changes lost records.
 
 The simple moves make one change, at any moment. A race first brings the cluster into a state in which that change is
 dangerous; the numbers are rows of docs/failures.md.
@@ -61,7 +61,7 @@ def _race_min_isr(view: ClusterView) -> Actions:
 
 
 def _race_raised(view: ClusterView) -> Actions:
-    """S38: min ISR is raised; the leader learns of the next ISR change before that, and is isolated."""
+    """S38: min ISR is raised; the leader learns of the next ISR change first, and is isolated."""
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -108,7 +108,7 @@ def _race_recreate(view: ClusterView) -> Actions:
 
 
 def _race_produce(view: ClusterView) -> Actions:
-    """S41: a topic is recreated; its producer learns of it before its replicas do, and sends to them."""
+    """S41: a topic is recreated; its producer learns of the new topic before the brokers do, and sends to them."""
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) == len(view.brokers):
         return []
@@ -176,7 +176,7 @@ def _race_replication_factor(view: ClusterView) -> Actions:
 
 
 def _race_term(view: ClusterView) -> Actions:
-    """S43: a leader is deposed and elected again, of which it hears at once; a follower cuts its log in between."""
+    """S43: a leader is deposed and elected again, and applies both changes at once; a follower truncates in between."""
     led = view.draw_led_partition()
     if led is None or len(led.state.isr) < 3:
         return []

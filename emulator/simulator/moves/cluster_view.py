@@ -38,7 +38,7 @@ class ClusterView:
         cluster: the cluster.
         oracle: knows what the guarantee still covers.
         partitions: all partitions of the plan.
-        budget: whether moves may break more than the guarantee covers.
+        budget: whether moves may cause more failures than the guarantee covers.
         fates: possible results of a power loss for truncations that were not synced.
         seed: of the random streams.
     """
@@ -75,7 +75,7 @@ class ClusterView:
 
     @property
     def controller_id(self) -> NodeId:
-        """The controller, or of several the one that was the last to become active."""
+        """The controller; of several controllers, the last one that became active."""
         return self.cluster.metadata_node.node_id
 
     def draw_partition(self) -> TopicPartition:
@@ -105,7 +105,7 @@ class ClusterView:
         return self.cluster.properties.broker_session_timeout_ms
 
     def past_session_ms(self, percent: int = 130) -> int:
-        """Draws a time in which a session ends: from a little more than the timeout up to that part of it."""
+        """Draws a time in which a session ends: from 105 to ``percent`` percent of the session timeout."""
         return self.schedule.randint(self.session_ms * 105 // 100, self.session_ms * percent // 100)
 
     def past_lag_ms(self) -> int:
@@ -114,7 +114,7 @@ class ClusterView:
         return self.schedule.randint(lag_ms * 105 // 100 + 10, lag_ms * 170 // 100 + 10)
 
     def past_return_ms(self) -> int:
-        """Draws a time in which a broker that is heard again is unfenced, and fetches from its leaders once more."""
+        """Draws a time in which a broker that heartbeats again is unfenced, and fetches from its leaders again."""
         properties = self.cluster.properties
         usual_ms = properties.broker_heartbeat_interval_ms + properties.replica_fetch_wait_max_ms
         return self.schedule.randint(usual_ms // 2, usual_ms * 130 // 100 + 10)

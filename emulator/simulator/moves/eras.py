@@ -1,7 +1,7 @@
 """Moves of rolling upgrades and downgrades: nodes are started again with the rules of another era.
 
-A broker gets an era that knows the levels of features: others would not let it in. So does a controller, which would
-ignore them.
+A node gets an era that supports the current feature levels: otherwise a broker's registration is refused, and a
+controller ignores the levels.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
-"""Requests of which some brokers hear late, and at once: their metadata is held while one after another is carried out.
+"""Requests whose metadata some brokers receive late, and as one batch: it is held while the requests are executed.
 
-All requests are drawn before the first is made, so that the later ones go by metadata that is old by then. What such a
-broker does meanwhile, and what it makes of the difference, is where roles and terms have gone by unseen.
+All requests are drawn before the first is sent, so the later ones are based on metadata that is old by then. Such a
+broker keeps its old roles meanwhile, and then applies the difference, in which it does not see roles and leader epochs
+that came and went.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -132,7 +133,7 @@ _CHANGES_OF_FEATURES: Final = (*_CHANGES, *map(_any, ("features", "features", "f
 
 
 def _behind(view: ClusterView, changes: Sequence[_Change] = _CHANGES) -> Actions:
-    """Some brokers hear nothing of two or three requests; meanwhile a link between two may be cut, and then another."""
+    """Some brokers do not learn of two or three requests; meanwhile a link between brokers may be cut, then another."""
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -159,7 +160,7 @@ def _behind(view: ClusterView, changes: Sequence[_Change] = _CHANGES) -> Actions
 
 
 def _draw_late(view: ClusterView, led: LedPartition) -> list[NodeId]:
-    """Draws who hears nothing: the leader alone, or any brokers."""
+    """Draws the brokers whose metadata is held: the leader alone, or any brokers."""
     if view.network.random() < 0.4:
         return [led.leader]
     return [node.node_id for node in view.network.sample(view.brokers, view.network.randint(1, len(view.brokers)))]

@@ -1,4 +1,4 @@
-"""Moves of members of a group: they come, go, are stopped for a while, and what they ask their coordinator waits."""
+"""Moves of members of a group: they join, leave, are paused, and their requests to the coordinator are delayed."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -18,7 +18,7 @@ _NUMBERS: Final = (0, 1, 2)
 
 
 def _member(view: ClusterView) -> Actions:
-    """A member that does not run joins; one that does leaves, dies or is stopped, and one that is stopped goes on."""
+    """A member that does not run joins; a running one leaves, dies or is paused; a paused one is resumed."""
     number = view.workload.choice(_NUMBERS)
     node = view.cluster.clients.running_member(GROUP, number)
     kind = actions.MemberKind.STATIC if number == _NUMBERS[-1] else actions.MemberKind.DYNAMIC
@@ -34,7 +34,7 @@ def _member(view: ClusterView) -> Actions:
 
 
 def _hold_membership(view: ClusterView) -> Actions:
-    """Delays what members ask their coordinator, or its answers."""
+    """Delays the requests of members to their coordinator, or its responses."""
     coordinator = view.coordinator(GROUP, OFFSETS_TOPIC)
     if coordinator is None:
         return []
@@ -43,12 +43,12 @@ def _hold_membership(view: ClusterView) -> Actions:
 
 
 def _rebalance(view: ClusterView) -> Actions:
-    """Waits until members have heard of a rebalance."""
+    """Waits until members have learned of a rebalance."""
     return [actions.Wait(duration_ms=view.schedule.randint(1_000, 4_000))]
 
 
 def _outlast_session(view: ClusterView) -> Actions:
-    """Waits until the session of a member is over that is not heard of."""
+    """Waits until the session of a silent member has expired."""
     return [actions.Wait(duration_ms=view.schedule.randint(9_000, 12_000))]
 
 

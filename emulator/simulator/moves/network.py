@@ -53,7 +53,7 @@ def _hold_sync(_: ClusterView) -> Actions:
 
 
 def _hold_session(view: ClusterView) -> Actions:
-    """Delays one of: what keeps a broker in the cluster, a producer's first question, the questions of a recovery."""
+    """Delays one of: messages of a broker's session, a producer's first request, the requests of a recovery."""
     broker = view.network.choice(view.brokers).node_id
     channels = (
         Channel(broker, view.controller_id, "BrokerHeartbeat", Way.REQUEST),

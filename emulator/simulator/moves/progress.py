@@ -40,13 +40,13 @@ def _pass(view: ClusterView) -> Actions:
 
 
 def _linger(view: ClusterView) -> Actions:
-    """Waits as long as a session or the lag of a follower, a little less or more."""
+    """Waits about as long as a session timeout or the maximal lag of a follower."""
     usual_ms = view.schedule.choice((view.session_ms, view.cluster.properties.replica_lag_time_max_ms))
     return [actions.Wait(duration_ms=view.schedule.randint(usual_ms * 60 // 100, usual_ms * 150 // 100))]
 
 
 def _endure(view: ClusterView) -> Actions:
-    """The faults in force last until what is promised in spite of them must have come to pass."""
+    """Waits, with the faults in force, for the bound of L10 to L13: what they promise must have happened by then."""
     produce = actions.Produce(
         partition=view.workload.choice(view.client_partitions), producer=PRODUCER_LEADER, records=1
     )

@@ -52,7 +52,7 @@ def _replace_voters_disk(view: ClusterView) -> Actions:
 
 
 def _replace_disk_while_another_lags(view: ClusterView) -> Actions:
-    """Q03: whoever has an empty disk is started together with whoever lags, before the only one that has everything."""
+    """Q03: a voter with an empty disk and one that lags are started before the only voter that has everything."""
     if not _have_first_disks(view):
         return []
     voters = tuple(view.cluster.metadata_nodes)
@@ -83,7 +83,7 @@ def _lose_quorum_state(view: ClusterView) -> Actions:
 
 
 def _have_first_disks(view: ClusterView) -> bool:
-    """Returns whether no controller was damaged yet; one may be, and two of three are a majority."""
+    """Returns whether no controller has lost its disk or its state yet: a schedule damages one of them at most."""
     nodes = view.cluster.metadata_nodes.values()
     return all(node.has_first_disk and node.has_state for node in nodes)
 
@@ -93,9 +93,9 @@ def _add_voter(view: ClusterView) -> Actions:
 
 
 def _remove_voter(view: ClusterView) -> Actions:
-    """The leader itself as often as all others together; two voters are left at least.
+    """Removes a voter: the leader as often as all others together; at least two voters are left.
 
-    A voter whose disk is gone is the first to go: two of three that are no more cannot be voted out.
+    A voter whose disk was replaced is removed first: if two of three voters are gone, no majority can remove them.
     """
     voters = _voters(view)
     if len(voters) < 3:
@@ -124,7 +124,7 @@ def _remove_and_add_voter(view: ClusterView) -> Actions:
 
 
 def _remove_two_voters(view: ClusterView) -> Actions:
-    """Q28: a leader that is cut off is asked for two changes: after both it would be a majority of its own."""
+    """Q28: a leader that is cut off is asked for two voter changes, after which it would be a majority by itself."""
     voters, leader = _voters(view), view.controller_id
     if len(voters) < 3 or leader not in voters or _voter_without_disk(view) is not None:
         return []
@@ -167,7 +167,7 @@ def _replace_disk_in_order(view: ClusterView) -> Actions:
 
 
 def _voters(view: ClusterView) -> tuple[NodeId, ...]:
-    """Returns the voters; none while a change of them is undecided, or nobody leads: an administrator looks first."""
+    """Returns the voters; none while a voter change is uncommitted or nobody leads: administrators check that first."""
     if not view.cluster.has_settled_voters:
         return ()
     return tuple(node for node in view.cluster.metadata_nodes if view.cluster.voter(node) is not None)
@@ -179,7 +179,7 @@ def _draw_of(view: ClusterView, voters: tuple[NodeId, ...]) -> NodeId:
 
 
 def _voter_without_disk(view: ClusterView) -> NodeId | None:
-    """Returns the voter that has not the disk with which it became one."""
+    """Returns the voter that no longer has the disk with which it became a voter."""
     cluster = view.cluster
     return next(
         (node for node in cluster.metadata_nodes if cluster.voter(node) not in (None, cluster.quorum_replica(node))),
@@ -188,7 +188,7 @@ def _voter_without_disk(view: ClusterView) -> NodeId | None:
 
 
 def _cut_voters(view: ClusterView) -> Actions:
-    """One direction between two controllers."""
+    """Cuts one direction between two controllers."""
     return [actions.Cut(link=Link(*_draw_ends(view)))]
 
 
@@ -204,13 +204,13 @@ def _isolate_voter(view: ClusterView) -> Actions:
 
 
 def _hold_vote(view: ClusterView) -> Actions:
-    """Messages of one API between two controllers wait."""
+    """Holds messages of one API between two controllers."""
     way = view.network.choice((Way.REQUEST, Way.RESPONSE))
     return [actions.Hold(channel=Channel(*_draw_ends(view), view.network.choice(_APIS), way))]
 
 
 def _hold_voter_sync(view: ClusterView) -> Actions:
-    """A controller's fsyncs do not complete."""
+    """Holds the completions of a controller's fsyncs."""
     voter = _draw_voter(view)
     return [actions.Hold(channel=Channel(voter, voter, SYNC, Way.RESPONSE))]
 
@@ -220,7 +220,7 @@ def _pause_voter(view: ClusterView) -> Actions:
 
 
 def _late_answer(view: ClusterView) -> Actions:
-    """An answer to a leader's proposal is held until its controller is deposed."""
+    """Holds a controller's response to a leader until that controller is deposed."""
     led = view.draw_led_partition()
     if led is None:
         return []

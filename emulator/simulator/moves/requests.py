@@ -1,7 +1,7 @@
-"""Requests of an administrator, one a move, at any moment and beside any fault; what they ask for is drawn.
+"""Requests of an administrator, one per move, at any moment and beside any fault; their arguments are drawn.
 
-Races, in which a request comes at the one dangerous moment, are in ``administrators``; several requests of which
-some brokers hear late, and at once, in ``late_metadata``.
+Races, in which a request comes at the one dangerous moment, are in ``administrators``; several requests whose metadata
+some brokers receive late, and as one batch, are in ``late_metadata``.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def _elect_member(view: ClusterView) -> Actions:
 
 
 def _elect_anybody(view: ClusterView) -> Actions:
-    """Asks for a leader that may lack records; what is lost by it was accepted."""
+    """Asks for a leader that may lack records; the administrator accepts this loss."""
     name = view.draw_partition()
     state = view.cluster.state(name)
     if state is None:
@@ -78,7 +78,7 @@ def _create_partitions(view: ClusterView) -> Actions:
 
 
 def _cluster_min_isr(view: ClusterView) -> Actions:
-    """Changes min ISR for every topic that has none of its own, and takes the topic's own away or puts it back."""
+    """Changes the cluster's default min ISR, and deletes the topic's own min ISR or sets it again."""
     topic = view.draw_partition().topic
     value = str(view.schedule.randint(1, 3))
     own = view.schedule.choice((None, value))
@@ -89,7 +89,7 @@ def _cluster_min_isr(view: ClusterView) -> Actions:
 
 
 def _strategy(view: ClusterView) -> Actions:
-    """Lets a topic wait for its candidates in one way or the other: it risks nothing by either."""
+    """Changes a topic's unclean recovery strategy between those that wait for the candidates, and so risk nothing."""
     topic = view.draw_partition().topic
     return [_set(ConfigResource.TOPIC, topic, "unclean.recovery.strategy", view.schedule.choice(("None", "Balanced")))]
 
@@ -102,7 +102,7 @@ def _unclean_election(view: ClusterView) -> Actions:
 
 
 def _broker_config(view: ClusterView) -> Actions:
-    """Changes what one broker alone goes by, or takes that away again; of min ISR this is refused while ELR is on."""
+    """Sets or deletes a configuration of one broker; for min ISR the controller refuses this while ELR is on."""
     broker = str(view.schedule.choice(view.brokers).broker_id)
     choices = ((MIN_ISR, ("1", "2", "3")), ("unclean.recovery.strategy", ("None", "Balanced")))
     key, values = view.schedule.choice(choices)
@@ -110,7 +110,7 @@ def _broker_config(view: ClusterView) -> Actions:
 
 
 def _unregister(view: ClusterView) -> Actions:
-    """Has a broker forgotten, which counts as its failure: only another process of it is registered again."""
+    """Unregisters a broker, which counts as its failure: only a new process of the broker can register again."""
     victim = view.draw_victim()
     if victim is None:
         return []
@@ -134,7 +134,7 @@ def _unregister(view: ClusterView) -> Actions:
 
 
 def _features(view: ClusterView) -> Actions:
-    """Takes features down or up again: eligible leader replicas, and perhaps the metadata version beneath them."""
+    """Downgrades or upgrades features: eligible leader replicas, and perhaps the metadata version that they require."""
     pause = actions.Wait(duration_ms=view.schedule.randint(1, 60))
     if view.cluster.image.feature_level(ELR_VERSION) == 0:
         raised = actions.UpdateFeature(target=FeatureLevel(METADATA_VERSION, LATEST))
@@ -150,7 +150,7 @@ def _features(view: ClusterView) -> Actions:
 
 
 def _delete_records(view: ClusterView) -> Actions:
-    """Deletes some of what a leader has, or all that is committed; beyond the high watermark it is refused."""
+    """Deletes some of a leader's records, or all committed ones; beyond the high watermark the request is refused."""
     led = view.draw_led_partition()
     log = None if led is None else view.cluster.nodes[led.leader].disk.logs.get(led.name)
     if led is None or log is None:

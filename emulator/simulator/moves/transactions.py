@@ -1,4 +1,4 @@
-"""Moves of transactions: they begin and end, and what clients, coordinators and leaders ask each other waits."""
+"""Moves of transactions: they begin and end; requests between clients, coordinators and leaders are delayed."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -27,7 +27,7 @@ def _transact(view: ClusterView) -> Actions:
 
 
 def _consume(view: ClusterView) -> Actions:
-    """Reads for a group, mostly what a transaction makes of it."""
+    """Reads for a group, mostly within a transaction."""
     source, into = view.workload.choice(view.client_partitions), view.workload.choice(view.client_partitions)
     is_in_transaction = view.workload.random() < 0.7
     return [
@@ -43,7 +43,7 @@ def _consume(view: ClusterView) -> Actions:
 
 
 def _hold_position(view: ClusterView) -> Actions:
-    """Delays a group's question for its position or a commit, or the answer."""
+    """Delays a group's request for its committed offset, or its commit, or the response."""
     coordinator = view.coordinator(view.network.choice(GROUPS), OFFSETS_TOPIC)
     if coordinator is None:
         return []
@@ -52,7 +52,7 @@ def _hold_position(view: ClusterView) -> Actions:
 
 
 def _hold_end(view: ClusterView) -> Actions:
-    """Delays what a producer asks its coordinator for, or the answer."""
+    """Delays a producer's requests to its transaction coordinator, or the responses."""
     coordinator = view.coordinator(TRANSACTIONAL, TRANSACTIONS_TOPIC)
     if coordinator is None:
         return []
@@ -61,7 +61,7 @@ def _hold_end(view: ClusterView) -> Actions:
 
 
 def _hold_between_brokers(view: ClusterView) -> Actions:
-    """Delays markers on their way, or a leader's question before it appends the first records of a transaction."""
+    """Delays transaction markers, or the request by which a leader verifies a transaction before its first append."""
     coordinator, led = view.coordinator(TRANSACTIONAL, TRANSACTIONS_TOPIC), view.draw_led_partition()
     if coordinator is None or led is None or led.leader == coordinator:
         return []
@@ -72,7 +72,7 @@ def _hold_between_brokers(view: ClusterView) -> Actions:
 
 
 def _overtake(view: ClusterView) -> Actions:
-    """Requests of a producer wait until it asks again; the newest copy arrives first, the others some time later."""
+    """Requests of a producer wait until it retries; the newest copy arrives first, the others some time later."""
     coordinator = view.coordinator(TRANSACTIONAL, TRANSACTIONS_TOPIC)
     if coordinator is None:
         return []
@@ -89,7 +89,7 @@ def _overtake(view: ClusterView) -> Actions:
 
 
 def _outlast(view: ClusterView) -> Actions:
-    """Waits until requests of clients are given up and sent again, and a little longer."""
+    """Waits until clients' requests time out and are retried, and a little longer."""
     return [actions.Wait(duration_ms=view.schedule.randint(280, 500))]
 
 

@@ -1,4 +1,4 @@
-"""Races beyond the guarantee: what is lost anyway is not the point, but what the rules for unclean elections save.
+"""Races beyond the guarantee: they test which records the rules for unclean elections save.
 
 Each brings a partition to an unclean election in which the rule decides whether an acknowledged record survives. The
 number that each begins with is its row in docs/failures.md.
@@ -100,7 +100,8 @@ def _race_last_known(view: ClusterView) -> Actions:
 def _race_deleted(view: ClusterView) -> Actions:
     """S50: all records of a leader are deleted, it stops, and others are acknowledged in their place before it is back.
 
-    What is lost then was acknowledged after the unclean election, and nobody failed since: the guarantee covers it.
+    The lost records were acknowledged after the unclean election, and no replica failed since: the guarantee covers
+    them.
     """
     led = view.draw_led_partition()
     if led is None or len(led.state.replicas) < 3:

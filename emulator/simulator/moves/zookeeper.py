@@ -1,6 +1,6 @@
 """Moves on what only ZooKeeper clusters have: sessions, the server, control requests, controllers among the brokers.
 
-A move that needs what the cluster does not have makes no sense, and returns nothing.
+A move that needs something that the cluster does not have returns no actions.
 """
 
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ def _hold_isr(view: ClusterView) -> Actions:
 
 
 def _zombie_controller(view: ClusterView) -> Actions:
-    """The controller stands still for longer than its session, and goes on where it was."""
+    """The controller is paused for longer than its session, and then continues where it was."""
     controller = elected_controller(view)
     if controller is None:
         return []

@@ -1,7 +1,7 @@
 """Races of ZooKeeper clusters: known failures, step by step, with random times and details.
 
-Each is a story of docs/eras-zookeeper.md, whose id its docstring begins with, and loses something where the rule is off
-that prevents it. A race that needs another controller or leader than there is asks for that, and does nothing more.
+The docstring of each race begins with its id in docs/eras-zookeeper.md. It loses records where the rule that prevents
+the loss is off. A race that needs another controller or leader requests the change, and does nothing more.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _METADATA_AGE_MS: Final = 2_100
 
 
 def elected_controller(view: ClusterView) -> BrokerId | None:
-    """Returns the controller by ZooKeeper; nobody in a KRaft cluster."""
+    """Returns the broker that ZooKeeper names as controller; ``None`` in a KRaft cluster."""
     return view.cluster.elected_controller if isinstance(view.cluster, ZooKeeperCluster) else None
 
 
@@ -38,7 +38,7 @@ def _preferred(name: TopicPartition) -> actions.Action:
 def _race_own_write(view: ClusterView) -> Actions:
     """Z05: the answer to a leader's own expansion is lost, and the replica that it added is elected.
 
-    The leader learns that its write failed, as others have written since, and goes on with the ISR that it knows.
+    The leader takes its write for failed, because the node's version has changed since, and keeps its old ISR.
     """
     led, controller = view.draw_led_partition(), elected_controller(view)
     if led is None or controller is None or len(led.state.replicas) < 2:
@@ -125,7 +125,7 @@ def _race_late_stop(view: ClusterView) -> Actions:
 
 
 def _race_former_life(view: ClusterView) -> Actions:
-    """Z15: the full list for a broker's former life arrives after a partition was given to the present one."""
+    """Z15: the full list for a broker's former session arrives after the new session was assigned a partition."""
     led, controller = view.draw_led_partition(), elected_controller(view)
     if led is None or controller is None:
         return []

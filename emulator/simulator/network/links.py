@@ -88,7 +88,7 @@ class Links:
             self.cut(CLIENT, node_id)
 
     def slow(self, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction) -> None:
-        """Makes the messages of a link take so long, in place of what was said before."""
+        """Sets the latency of a link's messages; it replaces an earlier one."""
         self._network.latencies[link] = Latency(link, latency_ms, jitter_ms=jitter_ms, direction=direction)
 
     def mend(self, source: NodeId, target: NodeId) -> None:
@@ -111,7 +111,7 @@ class Links:
     # --- Single messages --------------------------------------------------------------------------------------------
 
     def interfere(self, channel: Channel[NodeId], interference: Interference) -> None:
-        """Does something to a channel's messages from now on; those that are held go on."""
+        """Loses, duplicates or delays a channel's messages from now on; held messages are released."""
         self.release(channel)
         self._network.interferences[channel] = interference
 
@@ -158,8 +158,9 @@ class Links:
     def duplicate_held(self, channel: Channel[NodeId]) -> int:
         """Delivers the oldest held request of a channel and holds it on; returns the number delivered.
 
-        So a request is executed twice, the second time when its sender may have gone on: the effect of a client that
-        retries a request that the server had already received. Responses, metadata streams and disks repeat nothing.
+        Therefore the request is executed twice, the second time perhaps after its sender has moved on: the effect of a
+        client that retries a request which the server had received. Responses, metadata streams and disk completions
+        are never duplicated.
         """
         held = self._network.held.get(channel)
         if not held or channel.way is not Way.REQUEST or channel.api in (STREAM, SYNC):

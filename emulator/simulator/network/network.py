@@ -21,7 +21,7 @@ KEEPALIVE_MS: Final = 20
 
 
 def silence_ms(session_timeout_ms: int) -> int:
-    """Returns after how long a peer that says nothing is given up.
+    """Returns the time after which a sender gives up a silent peer.
 
     A quarter of the session passes before a ping is sent, and another before it counts as unanswered: the gRPC
     keepalive of real processes.
@@ -63,7 +63,7 @@ class Interference:
 
     Args:
         fate: lost, duplicated or delayed.
-        left: how many more are; ``None`` for all until it ends.
+        left: how many more messages are affected; ``None`` for all until the interference ends.
         delay_ms: how much later they arrive.
     """
 
@@ -136,7 +136,7 @@ class Network:
         self.on_intercept(channel, fate)
 
     def interfere(self, channel: Channel[NodeId], interference: Interference) -> None:
-        """Counts a message that is about to suffer from an interference, which may be its last."""
+        """Counts a message that an interference affects; an interference with a count may end by that."""
         self.intercept(channel, interference.fate)
         if interference.left is not None:
             interference.left -= 1

@@ -27,7 +27,7 @@ class OpenSessionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Goes on with a session on a new connection; whatever is under way on an older one is not executed any more."""
+    """Continues a session on a new connection; requests under way on older connections are no longer executed."""
 
     connection: Connection
     events_seen: int
@@ -50,7 +50,7 @@ def operations_of(request: object) -> tuple[str, ...]:
 
 
 class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Keeps the session alive; answered once there are events, or it is time for the next one."""
+    """Keeps the session alive; answered when there are events, or when the next poll is due."""
 
     connection: Connection
     events_seen: int
@@ -86,7 +86,7 @@ class SessionGone(msgspec.Struct, frozen=True):
 
 
 class ConnectionRefused(msgspec.Struct, frozen=True):
-    """The connection is not the session's any more, or lacks a request; nothing was executed."""
+    """The connection is no longer the session's, or a request on it is missing; nothing was executed."""
 
 
 SessionAnswer = SessionResponse | SessionGone | ConnectionRefused

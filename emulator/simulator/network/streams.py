@@ -45,8 +45,8 @@ class StreamSource(Protocol):
 
     Attributes:
         node_id: its name.
-        log: batches, of which the first ``published`` may be read.
-        published: how many of them.
+        log: batches; the first ``published`` of them may be read.
+        published: number of batches that may be read.
     """
 
     node_id: NodeId
@@ -55,16 +55,16 @@ class StreamSource(Protocol):
 
     @property
     def served_epoch(self) -> LeaderEpoch | None:
-        """The controller epoch in which it serves streams now; ``None`` where it does not."""
+        """The controller epoch in which the node serves streams now; ``None`` where it serves none."""
         ...
 
     @property
     def committed_end_offset(self) -> MetadataOffset:
-        """The end of the metadata that it takes to be committed."""
+        """The end of the metadata that the node knows to be committed."""
         ...
 
     def may_read_metadata(self, requester: Requester) -> bool:
-        """Returns whether somebody may open a stream, or read on in it."""
+        """Returns whether a principal may open a stream, or read on in it."""
         ...
 
 
@@ -86,7 +86,7 @@ class MetadataStreams:
 
     Args:
         queue: virtual time.
-        network: what is wrong with it.
+        network: its faults.
         wire: carries messages.
         sources: the controllers.
         step: hands an input to a broker.
@@ -172,7 +172,7 @@ class MetadataStreams:
         return node.node_id not in self._network.expired and self._is_authorized(node, source)
 
     def _is_authorized(self, node: BrokerNode, source: StreamSource) -> bool:
-        """Returns whether a broker may read the next message, as Kafka's brokers are asked at each fetch."""
+        """Returns whether a broker is authorized to read the next message; Kafka checks that at each fetch."""
         return source.may_read_metadata(requester_of(node.node_id))
 
     def _is_current(self, subscription: _Subscription) -> bool:

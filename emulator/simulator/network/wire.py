@@ -33,7 +33,7 @@ class Asker(Protocol):
         ...
 
     def conclude(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> None:
-        """Takes the outcome, if the process that asked still runs."""
+        """Delivers the outcome, if the process that sent the request still runs."""
         ...
 
 
@@ -49,7 +49,7 @@ class NodeAsker(Generic[InputT]):
         self._step = step
 
     def conclude(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> None:
-        """Passes the outcome to the node, unless it is another process by now."""
+        """Delivers the outcome to the node, unless another process of it runs by now."""
         if self._node.incarnation == self._incarnation and self._node.core is not None:
             self._step(self._node, self._node.to_input(outcome))
 
@@ -151,7 +151,7 @@ class Wire:
     def _channels_of(
         self, source: NodeId, destination: NodeId, request: messages.Request
     ) -> tuple[Channel[NodeId], Channel[NodeId]]:
-        """Returns the channels of a request and of its answer: made once, because every message has one."""
+        """Returns the channels of a request and its response; created once, because every message needs one."""
         key = (source, destination, type(request))
         channels = self._channels.get(key)
         if channels is None:
@@ -161,7 +161,7 @@ class Wire:
         return channels
 
     def _named(self, channel: Channel[NodeId], request: messages.Request) -> Channel[NodeId]:
-        """Returns the channel as which something is done to a message, or to an answer: that of what it asks for."""
+        """Returns the channel that faults apply to: of a ZooKeeper operation in the request if that one is faulted."""
         network = self._network
         if network.held or network.interferences:
             for operation in session_messages.operations_of(request):
@@ -183,7 +183,7 @@ class Wire:
         return request_id
 
     def travel(self, channel: Channel[NodeId], delivery: Callable[[], None]) -> None:
-        """Sends a message, unless something is done to those of its channel."""
+        """Sends a message, unless its channel is held or a fault affects it."""
         network = self._network
         if network.held and channel in network.held:
             network.intercept(channel, MessageFate.HELD)
@@ -283,7 +283,7 @@ class Wire:
         self._silences.pop(node_id, None)
 
     def _fail_if_silent(self, node_id: NodeId, silence: int, request_ids: tuple[RequestId, ...]) -> None:
-        """Fails requests to a node whose present silence lasts until it is noticed."""
+        """Fails the requests to a node if it is still silent when senders notice."""
 
         def notice() -> None:
             if self._silences.get(node_id) == silence:

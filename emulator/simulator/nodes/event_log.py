@@ -20,7 +20,7 @@ class EventLog:
         observer: gets every event.
 
     Attributes:
-        cause_id: of what the harness does now.
+        cause_id: cause of the harness's present action.
     """
 
     def __init__(self, queue: EventQueue, observer: Observer) -> None:

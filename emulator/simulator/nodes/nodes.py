@@ -67,7 +67,7 @@ class StateMachine(Protocol[_InputT_contra]):
 
 
 class Node(Generic[InputT]):
-    """A process and its place.
+    """A process, and what survives it on its machine.
 
     Attributes:
         node_id: its name.
@@ -92,17 +92,17 @@ class Node(Generic[InputT]):
         self._timers_fired = 0
 
     def next_timer_cause(self) -> CauseId:
-        """Returns the cause of the timer that fires now, which no other timer of a broker or controller has."""
+        """Returns the cause id of the timer that fires now, unique among the timers of brokers and controllers."""
         self._timers_fired += 1
         return CauseId(f"timer-{self.node_id}-{self.incarnation}-{self._timers_fired}")
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> InputT:
-        """Returns the input that the outcome of a request is to this node."""
+        """Converts the outcome of a request to an input of this node's core."""
         raise NotImplementedError
 
     @property
     def more_properties(self) -> Mapping[str, str]:
-        """The properties that it is started with beside those of every node, by Kafka's names."""
+        """The node's own properties beside those of every node, by Kafka's names."""
         return {}
 
     def end(self) -> None:
@@ -206,7 +206,7 @@ class BrokerNode(Node[inputs.BrokerInput]):
         return self.broker.image.next_offset
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> inputs.BrokerInput:
-        """Returns the outcome as it is."""
+        """Returns the outcome unchanged."""
         return outcome
 
     def end(self) -> None:
@@ -247,21 +247,21 @@ class MetadataNode(Node[inputs.ControllerInput]):
         return False
 
     def lose_election(self) -> bool:
-        """Loses the file of epoch and vote; returns whether there was one."""
+        """Loses the ``quorum-state`` file; returns whether there was one."""
         return False
 
     @property
     def has_state(self) -> bool:
-        """Its file of epoch and vote is there, if it needs one."""
+        """The ``quorum-state`` file exists, if the node needs one."""
         return True
 
     @property
     def has_first_disk(self) -> bool:
-        """Its disk was never replaced."""
+        """The node's disk was never replaced."""
         return True
 
     def replace_disk(self) -> None:
-        """Gives the node an empty disk, if others have what was on it."""
+        """Gives the node an empty disk, if other controllers hold the metadata."""
         raise NotImplementedError
 
     def lose_unsynced(self) -> None:
@@ -269,7 +269,7 @@ class MetadataNode(Node[inputs.ControllerInput]):
         raise NotImplementedError
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> inputs.ControllerInput:
-        """Returns the outcome as it is."""
+        """Returns the outcome unchanged."""
         return outcome
 
 
@@ -281,8 +281,8 @@ class ControllerNode(MetadataNode):
         events: of each batch.
         synced: how many of them are durable.
         published: how many of them brokers may read; their events are in the event log.
-        durable: what the durable batches add up to; the controller itself may be ahead of it.
-        draw: what the controller draws; chosen by an action, as nothing here is drawn while a plan is played.
+        durable: the image of the durable batches; the controller's own image may be ahead of it.
+        draw: the number that the controller draws; an action sets it, because playing a plan draws nothing.
     """
 
     role = NodeRole.CONTROLLER
@@ -303,7 +303,7 @@ class ControllerNode(MetadataNode):
 
     @property
     def served_epoch(self) -> LeaderEpoch | None:
-        """0 while it runs: it is the only controller."""
+        """0 while the controller runs: it has no other epoch, because it is the only one."""
         return None if self.core is None else LeaderEpoch(0)
 
     def may_read_metadata(self, requester: Requester) -> bool:
@@ -357,7 +357,7 @@ class ProducerNode(Node[ProducerInput]):
         self.next_record_id = 0
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> ProducerInput:
-        """Returns the outcome as it is."""
+        """Returns the outcome unchanged."""
         return outcome
 
 
@@ -410,7 +410,7 @@ class ConsumerNode(Node[ConsumerInput]):
 
 
 class Fetches:
-    """Fetches of one client that are out; ``batches`` knows which records a batch holds."""
+    """Fetches of one client that wait for a response; ``batches`` knows which records a batch holds."""
 
     def __init__(self, batches: BatchRegistry, *, is_committed_only: bool) -> None:
         self._is_committed_only = is_committed_only
@@ -425,7 +425,7 @@ class Fetches:
     def to_input(
         self, outcome: inputs.ResponseReceived | inputs.RequestFailed
     ) -> inputs.ResponseReceived | inputs.RequestFailed | RecordsReceived:
-        """Returns a fetch's answer with the records that it holds, any other outcome as it is."""
+        """Returns a fetch response with the records in it, any other outcome unchanged."""
         asked = self._asked.pop(outcome.correlation_id, None)
         if asked is None or not isinstance(outcome, inputs.ResponseReceived):
             return outcome

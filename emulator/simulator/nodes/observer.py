@@ -19,7 +19,7 @@ ClientRecord: TypeAlias = (
 
 
 class Observer(Protocol):
-    """Is called in order of occurrence, and must not change anything."""
+    """Called in order of occurrence; it must not change anything."""
 
     def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         """Called when a node wrote an event."""

@@ -1,7 +1,6 @@
 """Alarms of one run, each with whether the guarantee held.
 
-A *moment* is the number of an event or of a line of the history. The same alarm is kept once, however often the check
-that reports it is asked.
+A *moment* is the number of an event or of a line of the history. Alarms with the same words are kept once.
 """
 
 from collections.abc import Callable
@@ -46,7 +45,7 @@ class AlarmLog:
         self._without_evidence: set[str] = set()
 
     def hide(self, *check_ids: str) -> None:
-        """Notes that what these checks find from now on leaves no evidence on disk."""
+        """Marks later alarms of these checks as alarms without evidence on disk."""
         self._without_evidence.update(check_ids)
 
     def report(
@@ -66,14 +65,14 @@ class AlarmLog:
 
         Args:
             check_id: of ``PROMISES``.
-            partition: which it is about, if about one.
+            partition: the partition concerned, if there is one.
             sentence: what is wrong.
             since: the moment from which an outcome was promised.
             until: the moment up to which the guarantee had to hold; now, if ``None``.
-            ledger: of the topic that it is about; that of the partition's present one, if ``None``.
-            guarantee: whether the promise had to hold, where no ledger has to say it.
-            leaves_evidence: whether what a run leaves on disk shows it, too.
-            by: the broker that did it, if one alone did.
+            ledger: guarantee ledger of the topic concerned; ``None`` for the partition's present topic.
+            guarantee: whether the promise had to hold, where no ledger decides that.
+            leaves_evidence: whether the run directory shows the problem, too.
+            by: the broker that broke the promise, if a single one did.
         """
         key = (check_id, partition, sentence)
         if key in self._reported:

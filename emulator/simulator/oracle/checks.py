@@ -1,4 +1,4 @@
-"""All checks of one run, and what they know together."""
+"""All checks of one run, and the state that they share."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -33,21 +33,21 @@ from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 
 class Checks:
-    """The checks.
+    """All checks of one run.
 
     Args:
         on_alarm: is called with each alarm.
 
     Attributes:
-        cluster: which is watched; once ``attach`` said so.
-        configuration: of the cluster; with it.
-        outstanding: who is outstanding, whatever the partition.
-        truths: by partition; one that is asked for begins.
+        cluster: the watched cluster; set by ``attach``.
+        configuration: of the cluster; set by ``attach``.
+        outstanding: ledger of the outstanding brokers, from which each new partition's ledger starts.
+        truths: by partition; a missing one is created when it is read.
         alarm_log: all alarms.
-        copies: who held which batch.
-        losses: what was acknowledged and is lost.
-        tally: what the run was like.
-        conjunctions: what happened at once.
+        copies: which nodes held which batch.
+        losses: acknowledged batches that are lost.
+        tally: counts of what happened.
+        conjunctions: counts of coinciding events.
     """
 
     def __init__(self, on_alarm: Callable[[Alarm], None] | None) -> None:
@@ -102,4 +102,4 @@ class Checks:
         self.alarm_log.report(check_id, name, sentence, guarantee=self.transactions.guarantee(name))
 
     def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
-        """A broker answers a request: which one concerns no check of a KRaft cluster."""
+        """A broker answers a request: no check of a KRaft cluster needs that."""

@@ -1,4 +1,4 @@
-"""Checks of clients: no phantoms, no duplicates, no reordering, nothing that is lost again.
+"""Checks of clients: no records that nobody sent, no duplicates, no reordering, no lost records.
 
 D10: what is stored or read was sent. D11: a send that certainly failed is in no log. D12, D13: sequence numbers are
 once below the high watermark, and in order. D14: what was invoked after an acknowledgement lies behind it. D16: only
@@ -31,7 +31,7 @@ class ClientChecks:
     """Checks of one run's clients.
 
     Attributes:
-        accepted: operations that a producer knows to have succeeded, whatever they asked for.
+        accepted: operations that a producer knows to have succeeded, with any acks.
     """
 
     def __init__(self, alarm_log: AlarmLog, truths: Mapping[TopicPartition, PartitionTruth]) -> None:
@@ -78,13 +78,13 @@ class ClientChecks:
             self._acked_end[name] = max(end, self._acked_end.get(name, Offset(0)))
 
     def attempted(self, record: SendRecorded) -> None:
-        """Something was sent, and may be in a log: D10. Whether it was taken is of interest when all is healed: L5."""
+        """A batch was sent, and may be in a log: D10. Its success is remembered for L5, after healing."""
         if record.type is OperationType.OK:
             self.accepted.add(record.operation_id)
         self._attempted.setdefault(record.partition, set()).update(attempt.crc for attempt in record.attempts)
 
     def ended(self, crc: int) -> None:
-        """A batch that ends a transaction was appended; it is fetched like records, and nobody sent it."""
+        """A transaction marker was appended: it is fetched like records, though no client sent it."""
         self._markers.add(crc)
 
     def check_stored(self, name: TopicPartition, logs: Sequence[Sequence[BatchDescriptor]]) -> None:
@@ -144,7 +144,7 @@ class ClientChecks:
         self._position[key] = position
 
     def refused(self, client: str, record: PollRecorded) -> None:
-        """A consumer was answered with an error: C3 on where it had been sent before it asked."""
+        """A consumer's fetch failed: C3 on the offset to which it had been reset before."""
         key = (client, record.partition)
         expected = self._position.get(key)
         if record.seek and expected is not None:
@@ -163,7 +163,7 @@ class ClientChecks:
             self._alarm_log.report("C3", name, sentence)
 
     def _is_deleted(self, name: TopicPartition, last_offset: Offset) -> bool:
-        """Returns whether the last record that a consumer had read was deleted as somebody wanted it."""
+        """Returns whether the last record that a consumer had read was deleted by an administrator or by retention."""
         read = (
             PromisedBatch(base_offset=last, last_offset=last, crc=crc, moment=0, leader_epoch=None)
             for _, last, crc in self._observed.get(name, ())
@@ -174,9 +174,9 @@ class ClientChecks:
         )
 
     def went_astray(self, client: str, record: PollRecorded) -> None:
-        """A consumer asked for the topic that had this name before.
+        """A consumer fetched from the former topic of this name.
 
-        It brings whatever position it has from there, unless it asked in vain where it was.
+        Its next position comes from that topic, unless the fetch returned nothing and did not move it.
         """
         key = (client, record.partition)
         if record.batches or record.position != self._position.get(key):

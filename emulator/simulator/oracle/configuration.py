@@ -1,4 +1,4 @@
-"""The risk that the cluster was allowed: min ISR and unclean elections, by the configuration that is committed.
+"""The risk that the cluster was allowed: min ISR and unclean elections, by the committed configuration.
 
 A second implementation of Kafka's order (topic, broker, cluster, the nodes' own file), on purpose: the guarantee must
 not depend on what the core makes of it.
@@ -37,16 +37,16 @@ class Configuration:
             self._values[key] = event.value
 
     def deleted(self, topic: str) -> None:
-        """A topic is gone, and what was set on it."""
+        """A topic is deleted, with its configuration."""
         for key in [key for key in self._values if key[:2] == (ConfigResource.TOPIC, topic)]:
             del self._values[key]
 
     def min_isr(self, topic: str, replicas: tuple[BrokerId, ...]) -> int:
-        """Returns the least ``min.insync.replicas`` that one of a partition's replicas would lead it by."""
+        """Returns the least ``min.insync.replicas`` that any of a partition's replicas would apply as leader."""
         return min((self._min_isr_of(topic, broker_id) for broker_id in replicas), default=1)
 
     def min_isr_of_controller(self, topic: str) -> int:
-        """Returns the ``min.insync.replicas`` that the controller has to go by."""
+        """Returns the ``min.insync.replicas`` that the controller has to apply."""
         return self._min_isr_of(topic, CONTROLLER)
 
     def _min_isr_of(self, topic: str, node_id: NodeId) -> int:

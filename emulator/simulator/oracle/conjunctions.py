@@ -1,4 +1,4 @@
-"""Conjunctions: what happened at once that rules often do not reckon with, counted in pairs.
+"""Conjunctions: coinciding events that protocol rules often overlook, counted in pairs.
 
 Two tables. A broker that applies several changes of a partition as one difference does not see what lay in between:
 the pair is a reason of one of the changes, or a kind of record that came with them, and what was *hidden*. A request
@@ -194,7 +194,7 @@ class Conjunctions:
     # --- What comes together ----------------------------------------------------------------------------------------
 
     def applied(self, broker_id: BrokerId, event: events.MetadataApplied) -> None:
-        """A broker acts on the difference between two images."""
+        """A broker applies the difference between two images."""
         if not event.start_offset:  # before that it knew of nothing
             return
         for name, states in self._states.items():

@@ -37,7 +37,7 @@ class ControllerRules:
     """Checks of one run.
 
     Attributes:
-        recovery: whom unclean recoveries may elect.
+        recovery: the rule about which replica an unclean recovery elects.
     """
 
     def __init__(self, alarm_log: AlarmLog) -> None:
@@ -71,7 +71,7 @@ class ControllerRules:
             self._unclean.clear()
 
     def controller_started(self) -> None:
-        """Another controller decides: it reports what a killed one had not, and knows of no contacts."""
+        """Another controller process takes over: it has no contact times, and begins recoveries again."""
         self._last_contact_ms.clear()
         self.recovery.restarted()
 
@@ -166,7 +166,7 @@ class ControllerRules:
     def _check_floor(
         self, name: TopicPartition, before: events.PartitionChanged | None, event: events.PartitionChanged
     ) -> None:
-        """M4: once enough candidates, always enough, but for what takes some away on purpose."""
+        """M4: a partition that had enough candidates keeps enough, except for changes that may remove some."""
         if not self._has_elr:
             return
         if len(event.isr) + len(event.elr) >= event.effective_min_isr:
@@ -243,7 +243,7 @@ class ControllerRules:
         self._unfenced.add(event.broker_id)
 
     def ended(self, event: events.IncarnationEnded) -> None:
-        """A process ended: the controller has heard of it last no earlier than it knows now."""
+        """A process ended: records when the controller last heard from it."""
         if event.ended_node == self._cluster.metadata_node.node_id:
             self.recovery.ended()
         broker_id = BrokerId(event.ended_node)

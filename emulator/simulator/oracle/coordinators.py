@@ -1,4 +1,4 @@
-"""Checks of what coordinators do, by their own events, one after the other: R1, R2, R4, R9, R10."""
+"""Checks of coordinators by their own events, in order: R1, R2, R4, R9, R10."""
 
 from collections import Counter
 from typing import Final, NamedTuple
@@ -83,7 +83,7 @@ class CoordinatorChecks:
             self._appended[str(name), event.producer_id, event.producer_epoch] += 1
 
     def begun(self, node_id: NodeId, name: TopicPartition, event: events.TransitionBegun) -> None:
-        """A transition is under way: R1, R10, and R2 where it completes a transaction."""
+        """A transition begins: R1, R10, and R2 where it completes a transaction."""
         term, key = self._term(node_id, name, event.leader_epoch), event.transactional_id
         where = f"{key} at coordinator {node_id} of {name} in epoch {event.leader_epoch}"
         before = term.under_way.get(key)
@@ -136,7 +136,7 @@ class CoordinatorChecks:
             self._report("R4", name, f"{sentence} {event.decided_at} is not committed")
 
     def told(self, node_id: NodeId, name: TopicPartition, event: events.PositionTold) -> None:
-        """A position was told: R9."""
+        """A coordinator answered with a committed offset: R9."""
         if not self._is_committed(node_id, name, event.counts_from):
             position = f"the position {event.position} of {event.group_id} in {event.source}, which counts from"
             sentence = f"coordinator {node_id} of {name} told {position} {event.counts_from}"

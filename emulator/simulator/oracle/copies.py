@@ -28,14 +28,14 @@ class Copies:
         self._holders: defaultdict[TopicPartition, dict[_BatchKey, _Holders]] = defaultdict(dict)
 
     def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
-        """A node has a batch in its log; if it is there again, it matters no more how the node lost it before."""
+        """A node has a batch in its log; an earlier loss of this batch by the same node no longer counts."""
         holders = self._holders[name].setdefault((event.last_offset, event.crc), _Holders())
         holders.ever.add(node_id)
         holders.now.add(node_id)
         holders.without_it.discard(node_id)
 
     def cut(self, node_id: NodeId, name: TopicPartition, *, from_offset: Offset) -> None:
-        """A node cut off its log from an offset on, or deleted it: a power loss can take nothing of that from it."""
+        """A node truncated or deleted its log: a later power loss does not count as the loss of these batches."""
         for (last_offset, _), holders in self._holders[name].items():
             if last_offset >= from_offset:
                 holders.now.discard(node_id)

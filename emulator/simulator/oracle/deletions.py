@@ -1,4 +1,4 @@
-"""Decides which records may be deleted: below the offset that an administrator asked for, or by retention.
+"""Decides which records may be gone: those below the offset that an administrator asked for, or by retention.
 
 An administrator names a partition, not a topic's id: of a topic that is created again meanwhile, the records of the new
 one go.
@@ -29,8 +29,8 @@ class Deletions:
 
         Args:
             name: the partition.
-            new: where the log starts now, by the broker's word.
-            committed: the largest high watermark that a leader ever had.
+            new: the log start offset that the broker reported.
+            committed: the largest high watermark that any leader ever had.
             cause_id: of the rise.
         """
         return min(new, committed if cause_id == RETENTION else self.asked_below(name, committed=committed))

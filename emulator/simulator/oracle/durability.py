@@ -28,7 +28,7 @@ class DurabilityChecks:
     """Checks of one run's promises.
 
     Attributes:
-        deletions: which records may be gone.
+        deletions: decides which records may be gone.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class DurabilityChecks:
     # --- Checks -----------------------------------------------------------------------------------------------------
 
     def log_start_raised(self, node_id: NodeId, name: TopicPartition, event: events.LogStartOffsetRaised) -> None:
-        """D9: nothing is deleted that was never committed; what nobody wanted to be deleted is owed on (D1, D5).
+        """D9: only committed records are deleted; other deletions than those asked for excuse nothing (D1, D5).
 
-        A follower only does as its leader did, if that has deleted the records that this one has.
+        A follower's deletion allows nothing by itself: its leader must have deleted the same records.
         """
         truth = self._truths[name]
         committed = truth.committed_end_offset
@@ -148,7 +148,7 @@ class DurabilityChecks:
             truth.forget_from(min(lost_from))
 
     def check_last_leader(self, name: TopicPartition, node: BrokerNode | None) -> None:
-        """D5 at the end of a run: the last leader, if any, has what consumers were given before it was committed."""
+        """D5 at the end of a run: the last leader, if any, has what consumers received before it was committed."""
         truth, log = self._truths[name], None if node is None else node.disk.logs.get(name)
         if node is None or log is None:
             return
@@ -159,11 +159,11 @@ class DurabilityChecks:
                 self._lost("D5", name, given, node)
 
     def check_late_leader(self, name: TopicPartition, node: BrokerNode, event: events.BecameLeader) -> None:
-        """D1, D2, D5 on a leader that hears of its election when the controller has gone on to another epoch.
+        """D1, D2, D5 on a leader that learns of its election after the controller has committed a later epoch.
 
-        It owes what leaders of earlier epochs promised, and its own former process in this one; and nothing of what its
-        successors did meanwhile. A log that is long enough may have other batches there than a consumer was given, or,
-        where it was cut within a batch (S49), none.
+        It owes what leaders of earlier epochs promised, and its own former process in this epoch, but nothing that its
+        successors promised meanwhile. A log that is long enough may hold other batches than a consumer received, or
+        none where it was truncated within a batch (S49).
         """
         truth = self._truths.get(name)
         until = None if truth is None else truth.ledger.took_over_at(event.leader_epoch, node.incarnation)
@@ -195,7 +195,7 @@ class DurabilityChecks:
             )
 
     def check_late_commit(self, name: TopicPartition, node: BrokerNode, event: events.HighWatermarkAdvanced) -> None:
-        """D2 on a leader that commits what a leader elected since took over without."""
+        """D2 on a deposed leader that commits records which a leader elected later did not have."""
         lacking = self._losses.first_lacking(name, event.leader_epoch, node.incarnation, event.new)
         if lacking is None:
             return
@@ -224,7 +224,7 @@ class DurabilityChecks:
         )
 
     def _since(self, name: TopicPartition, offset: Offset, moment: int) -> int:
-        """Returns the same for a committed record: by the leader that it was committed by."""
+        """Returns when the promise of a committed record counts from: its commit, or its leader's deposition."""
         truth = self._truths[name]
         leader_epoch = truth.committed_epoch(offset)
         return moment if leader_epoch is None else min(moment, truth.ledger.deposed_at(leader_epoch))

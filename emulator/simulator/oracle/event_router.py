@@ -1,4 +1,4 @@
-"""Passes each event to the checks that it concerns, and remembers what the step has touched.
+"""Passes each event to the checks that it concerns, and remembers the partitions that the step touched.
 
 Events about a topic that was deleted concern no promise any more, but for what brokers do to its logs that have not
 heard of it (D15): one of the same name makes its own.
@@ -186,7 +186,7 @@ class EventRouter:
         self._topic_ids[event.topic] = event.topic_id
 
     def _topic_deleted(self, _: NodeId, event: events.Event) -> None:
-        """A topic that is gone promises nothing new; one of the same name promises its own."""
+        """A deleted topic makes no more promises; a new topic of the same name makes its own."""
         assert isinstance(event, events.TopicDeleted)
         self._topic_ids.pop(event.topic, None)
         self._checks.configuration.deleted(event.topic)
@@ -372,7 +372,7 @@ class EventRouter:
             )
 
     def _made_at(self, node_id: NodeId, name: TopicPartition) -> int:
-        """Returns the moment by which a promise counts that a leader makes now."""
+        """Returns the moment from which a promise counts that a leader makes now."""
         node = self._checks.cluster.nodes[BrokerId(node_id)]
         moment = self._checks.alarm_log.moment
         return self._checks.truths[name].ledger.known_at(node.metadata_end(name), moment)

@@ -1,7 +1,7 @@
-"""The finding of a check that fires.
+"""Alarms: checks that fired, and which of them are findings.
 
-A loss within the guarantee means that the protocol is wrong; one outside of it is what the run asked for, and is only
-counted.
+A loss within the guarantee means that the protocol is wrong. A loss outside of it follows from the run's own faults
+and configuration, and is only counted.
 """
 
 from collections.abc import Callable
@@ -26,13 +26,13 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         check_id: such as ``D1``.
         kind: of the promise.
-        partition: which it is about, if about one.
-        guarantee: whether it had to hold.
+        partition: the partition concerned, if there is one.
+        guarantee: whether the promise had to hold.
         sentence: what is wrong.
         step: of the cluster, when it fired.
-        leaves_evidence: whether what a run leaves on disk shows it, too.
-        is_exempt: whether an unclean election was held since, and the promise leaves that out.
-        is_promised: whether those promised it on whose rules it rests, even if others of the cluster did not.
+        leaves_evidence: whether the run directory shows the problem, too.
+        is_exempt: whether an unclean election was held since, and the promise exempts that.
+        is_promised: whether the processes that keep the rule promised it, even if other nodes did not.
     """
 
     check_id: str
@@ -53,7 +53,7 @@ def is_finding(alarm: Alarm, is_promised: Callable[[str], bool]) -> bool:
     """Returns whether an alarm means that the protocol is wrong.
 
     Args:
-        alarm: what was seen.
+        alarm: the alarm.
         is_promised: whether the cluster promises what a check looks for.
     """
     return alarm.guarantee is Guarantee.HOLDS and (alarm.is_promised or is_promised(alarm.check_id))

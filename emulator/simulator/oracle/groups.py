@@ -1,4 +1,4 @@
-"""Checks of consumer groups: X7-X9, by what a client was given and told, one operation after the other."""
+"""Checks of consumer groups: X7-X9, by the records and responses that clients received, operation by operation."""
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class _Positions:
         self.open: dict[CauseId, Offset] = {}
 
     def take(self, offset: Offset, read: GroupReadRecorded | None) -> None:
-        """A position is committed, behind what an operation read; ``None`` if that was of a topic that is gone."""
+        """A position is committed after an operation's reads; ``None`` if they were of a deleted topic."""
         self.last, self.last_read = offset, read
         self.taken.add(offset)
 
@@ -71,7 +71,7 @@ class GroupChecks:
         self._acked.setdefault(record.partition, []).append(record)
 
     def read(self, record: GroupReadRecorded, *, undone: Set[CauseId]) -> None:
-        """Something was read for a group: X8 and X9 on where that began; ``undone`` sends are not to be read."""
+        """A group read records: X8 and X9 on the start offset; ``undone`` sends must not be read."""
         name, group = record.partition, record.group_id
         self._reads[record.operation_id] = record
         positions = self._positions.setdefault((group, name), _Positions())
@@ -98,7 +98,7 @@ class GroupChecks:
         self._report("X9", name, sentence)
 
     def _written_behind(self, record: GroupReadRecorded, undone: Set[CauseId]) -> int:
-        """Returns how many records lie before a group's position, and behind its first one, that it was never given."""
+        """Counts the records between a group's first position and its present one that it never received."""
         key = _GroupPartition(record.group_id, record.partition, record.topic_id)
         start = deleted_below(self._truths, "X9", record.partition)
         first = self._first.setdefault(key, record.position)
@@ -145,11 +145,11 @@ class GroupChecks:
     # --- When all is over -----------------------------------------------------------------------------------------
 
     def check(self, committed: Set[CauseId], *, undone: Set[CauseId]) -> None:
-        """X7.
+        """X7: of the records that a group reads in transactions, each is read in one committed transaction.
 
         Args:
-            committed: transactions that are, as their producer was told or in any partition.
-            undone: sends of those that are not.
+            committed: transactions that are committed, by their producer's response or in any partition.
+            undone: sends of all other transactions.
         """
         by_source: dict[_GroupPartition, list[GroupReadRecorded]] = {}
         for operation_id, read in self._reads.items():

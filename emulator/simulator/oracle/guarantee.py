@@ -1,4 +1,4 @@
-"""The guarantee, kept up to date while the run goes on.
+"""The guarantee, updated while the run is played.
 
 It covers a record if at every moment from its commit up to the election of the first leader that lacks it no more
 replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1 allows: the least min ISR that
@@ -11,8 +11,8 @@ hold: until a committed ISR contains it, it counts neither as outstanding nor to
 election, that of a last known leader included, is accepted where the configuration prefers it to waiting, or where an
 administrator has asked for one.
 
-Everything that begins an excuse is what was configured, asked for or broken, but for S44. What the judged
-cluster says of itself (registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are
+Only configuration, requests and faults can begin an excuse, except for S44. What the judged cluster reports of itself
+(registrations, ISRs, that an election was unclean) can only end or deny an excuse. Moments are
 numbers of events.
 """
 
@@ -51,7 +51,7 @@ class ProvenShutdowns:
         self._heard.add((node_id, incarnation))
 
     def registered(self, event: events.BrokerRegistered) -> events.IncarnationEnded | None:
-        """A process is registered; returns its end, if it stopped before it could hear of that."""
+        """A process is registered; returns its end if it stopped before it could learn of its registration."""
         self._registered.add(event.incarnation_id)
         return self._stopped.get(event.incarnation_id)
 
@@ -70,7 +70,7 @@ class GuaranteeLedger:
     """One partition's replicas that are outstanding, and how many the configuration allows.
 
     Attributes:
-        allowed: how many may be outstanding.
+        allowed: how many replicas may be outstanding.
         replicas: the assignment, replicas that are being added or removed included.
         elected_at: moment of each leader epoch's election.
     """
@@ -94,7 +94,7 @@ class GuaranteeLedger:
         self._unclean: list[int] = []
 
     def successor(self) -> "GuaranteeLedger":
-        """Returns the ledger of a partition that begins now: who is outstanding is so for it, too."""
+        """Returns the ledger of a partition that is created now, with the brokers that are outstanding already."""
         ledger = GuaranteeLedger()
         ledger._ended = dict(self._ended)
         ledger._registered = set(self._registered)
@@ -109,7 +109,7 @@ class GuaranteeLedger:
         self._review(moment)
 
     def unregistered(self, broker_id: BrokerId, *, moment: int) -> None:
-        """An administrator has had a broker forgotten: nothing that it shows proves anything when it returns."""
+        """An administrator unregistered a broker: when it returns, it can no longer prove a clean shutdown."""
         self._ended.setdefault(broker_id, _NO_INCARNATION)
         self._registered.discard(broker_id)
         self._review(moment)
@@ -121,7 +121,7 @@ class GuaranteeLedger:
             self._registered.add(event.broker_id)
 
     def asked(self) -> None:
-        """An administrator asks for an unclean election, should no clean one be possible; that accepts one."""
+        """An administrator requests an unclean election: one later unclean election is accepted."""
         self._is_asked = True
 
     def changed(
@@ -130,7 +130,7 @@ class GuaranteeLedger:
         """The partition's state was committed.
 
         Args:
-            event: says so.
+            event: the change.
             min_isr: as configured.
             accepts_unclean_leaders: whether the configuration prefers an unclean leader to none.
             moment: now.
@@ -168,19 +168,19 @@ class GuaranteeLedger:
         self._review(moment)
 
     def eligibility_ended(self) -> None:
-        """Whoever was eligible beside the ISR is so no more: min ISR has changed, or the feature."""
+        """The members of the ELR are no longer eligible, because min ISR or the ELR feature has changed."""
         self._enough_at = None
 
     def keeps_a_candidate(self, moment: int) -> bool:
         """Returns whether a replica that is not outstanding must be in ISR or ELR (KIP-966).
 
-        So it is from the moment at which the ISR was large enough for as long as the guarantee holds.
+        It must be so from the moment when the ISR was large enough, for as long as the guarantee holds.
         """
         return self._enough_at is not None and self.held(self._enough_at, moment)
 
     @property
     def holders(self) -> tuple[BrokerId, ...]:
-        """The replicas that count: all but those that were assigned again and that no committed ISR contained since."""
+        """The replicas that count: all except those that were added and have not been in a committed ISR since."""
         return tuple(replica for replica in self.replicas if replica not in self._added)
 
     def outstanding(self) -> tuple[NodeId, ...]:
@@ -188,10 +188,10 @@ class GuaranteeLedger:
         return tuple(sorted(node for node in self._ended if node in self.holders))
 
     def unproven(self) -> Set[NodeId]:
-        """Returns the replicas that are outstanding, and those that are back and were in the ISR all the time.
+        """Returns the replicas that are outstanding, and those that returned without having left the ISR.
 
-        A leader that proposed an ISR before one of these ended may still have it committed (ZooKeeper clusters). Who
-        joins the ISR has caught up, and who leads need not.
+        In ZooKeeper clusters, an ISR that a leader proposed before such a replica ended may still be committed. A
+        replica that joins the ISR has caught up; a replica that is elected leader may not have.
         """
         return self._ended.keys() | self._returned
 
@@ -206,36 +206,36 @@ class GuaranteeLedger:
             self._spans.append(span)
 
     def took_over(self, leader_epoch: LeaderEpoch, incarnation: int, *, registered_at: int | None, moment: int) -> None:
-        """A process of an epoch's leader took over; it may have been started after the election."""
+        """The leader of an epoch took over, perhaps with a process that was started after its election."""
         elected_at = self.elected_at.get(leader_epoch)
         if registered_at is None or (elected_at is not None and registered_at > elected_at):
             self._unelected_at.setdefault((leader_epoch, incarnation), moment)
 
     def took_over_at(self, leader_epoch: LeaderEpoch, incarnation: int) -> int | None:
-        """Returns up to when the guarantee must have held for what a leader lacks: up to its election.
+        """Returns the moment up to which the guarantee must have held for records that a leader lacks: its election.
 
-        A process that was started after that, and leads all the same, may lack what was promised until it took over.
+        For a process that was started after the election, it is the moment when this process took over.
         """
         return self._unelected_at.get((leader_epoch, incarnation), self.elected_at.get(leader_epoch))
 
     def deposed_at(self, leader_epoch: LeaderEpoch) -> int:
         """Returns when the leader of an epoch was deposed; later than everything, if it was not.
 
-        Until it hears of that it may commit and acknowledge, and its successor, who lacks that, is elected already.
+        Until it learns of its deposition it may commit and acknowledge records that its successor lacks.
         """
         return min((moment for epoch, moment in self.elected_at.items() if epoch > leader_epoch), default=_NEVER)
 
     def known_at(self, end_offset: MetadataOffset, moment: int) -> int:
-        """Returns the moment by which a promise counts that a leader with metadata up to an offset makes now.
+        """Returns the moment from which a promise counts that a leader with metadata up to an offset makes now.
 
-        That is before the first change of min ISR or of the replication factor of which it has not heard.
+        It lies before the first change of min ISR or of the replication factor that the leader has not applied.
         """
         return min((since - 1 for offset, since in self._limits if offset >= end_offset), default=moment)
 
     def elected_uncleanly(self, since: int, until: int) -> bool:
         """Returns whether an election between two moments was unclean, accepted or not.
 
-        What a deposed leader promises counts since its deposition, which may have been that very election.
+        A deposed leader's promises count from its deposition, which may be that same election.
         """
         return any(since <= moment <= until for moment in self._unclean)
 

@@ -1,7 +1,7 @@
 """Rules of brokers, restated: what a leader may do with the high watermark and the ISR, and when it may serve.
 
-H3, H5, M7, M9, D8, D9 on one replica are the core's own named predicates, applied to what the step touched. The others
-need an observer who sees several events, or controller and brokers at once.
+H3, H5, M7, M9, D8, D9 on one replica are the core's own named predicates, applied to the partitions that the step
+touched. The others need an observer that sees several events, or controller and brokers at once.
 """
 
 from typing import Final
@@ -58,7 +58,7 @@ class LeaderRules:
         self._cluster = cluster
 
     def forget(self, topic: str) -> None:
-        """A topic is gone that had no id: another one of its name begins with epoch 0 again."""
+        """A topic without an id is deleted: another topic of its name begins with epoch 0 again."""
         self._leaders = {key: leader for key, leader in self._leaders.items() if key[0].topic != topic}
 
     # --- Events -----------------------------------------------------------------------------------------------------
@@ -87,9 +87,9 @@ class LeaderRules:
         self._stand_down(node_id, name)
 
     def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
-        """A batch was appended: M8, and M18 where a leader that recovers took it from somebody.
+        """A batch was appended: M8, and M18 where a recovering leader appended a client's batch.
 
-        It may end transactions itself, and write what a coordinator's log needs; clients cannot write there.
+        A recovering leader may itself append transaction markers, and records to internal topics.
         """
         if event.role is not events.AppendRole.LEADER:
             return
@@ -144,7 +144,7 @@ class LeaderRules:
         self._proposed[node_id, name] = version
 
     def answered(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionAnswered) -> None:
-        """A leader heard of its proposal."""
+        """A leader received the response to its proposal."""
         if event.outcome in _SETTLED:
             self._proposed.pop((node_id, name), None)
 
@@ -192,7 +192,7 @@ class LeaderRules:
                 self._alarm_log.report("H5", partition.name, sentence, by=node.node_id)
 
     def check_superset(self, name: TopicPartition) -> None:
-        """H4: a settled leader whose ISR is large enough reckons with every candidate of the controller's."""
+        """H4: the maximal ISR of a settled leader with enough ISR members contains all the controller's candidates."""
         state = self._cluster.state(name)
         if state is None or state.leader is None:
             return

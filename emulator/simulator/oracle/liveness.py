@@ -1,6 +1,6 @@
 """Checks that a healed cluster recovers within a bound: L1-L9.
 
-Each property is a question that is asked until it is answered well. Where a property cannot come to hold for a reason
+Each property is checked again and again until it holds. Where a property cannot come to hold for a reason
 that the protocol allows, the reason is an *excuse*, which is counted and never silent. The one excuse that exists: a
 partition without any candidate (ISR and ELR are empty, or it never had a leader to begin with), whose replicas are
 not being asked what they hold.

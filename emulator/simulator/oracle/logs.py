@@ -1,9 +1,9 @@
 """The content of each broker's logs, kept by the oracle from events alone, and the rules for changing a log.
 
 D7: the same offset and epoch is the same batch, after the same one. Every batch that was ever appended is remembered
-with the one before it; two logs that have a batch in common then agree on everything below. D8, D9: an append fits the
+with its predecessor; two logs that share a batch then agree on everything below. D8, D9: an append fits the
 log's end. D15: a batch that is cut off was not committed. M15: a log is of the topic that its broker's metadata
-names. L7: a stray goes when its grace is over.
+names. L7: a stray log is deleted when its grace period is over.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class LogChecks:
         self._cluster = cluster
 
     def forget(self, topic: str) -> None:
-        """A topic is gone that had no id: another one of its name has other batches at the same places."""
+        """A topic without an id is deleted: another topic of its name has other batches at the same offsets."""
         for name, topic_id in [key for key in self._batches if key[0].topic == topic]:
             del self._batches[name, topic_id]
         self._cut_off = {key: cut for key, cut in self._cut_off.items() if key[0].topic != topic}
@@ -66,7 +66,7 @@ class LogChecks:
             del self._truths_of_deleted[name, topic_id]
 
     def topic_deleted(self, name: TopicPartition, topic_id: TopicId, truth: PartitionTruth) -> None:
-        """A topic is gone; brokers that have not heard of it may still do what they must not do to its logs."""
+        """A topic is deleted; D15 still applies to brokers that have not learned of the deletion."""
         self._truths_of_deleted[name, topic_id] = truth, self._alarm_log.moment
 
     def has_batch(self, name: TopicPartition, topic_id: TopicId, base_offset: Offset, crc: int) -> bool:
@@ -100,11 +100,11 @@ class LogChecks:
         return log
 
     def deleted(self, node_id: NodeId, name: TopicPartition, event: events.LogDeleted) -> None:
-        """A log is served no longer; that there was one of this topic id is remembered."""
+        """A log is no longer served; its topic id is remembered."""
         self._logs[node_id, name] = _KnownLog(event.topic_id)
 
     def started(self, node_id: NodeId) -> None:
-        """A process begins, with the logs that it finds on its disk: the grace of its strays does, too."""
+        """A process begins, with the logs that it finds on its disk; the grace period of its strays begins again."""
         for name in self._cluster.nodes[BrokerId(node_id)].disk.logs:
             found = self._on_disk(node_id, name)
             if found is not None:
@@ -114,7 +114,7 @@ class LogChecks:
                 self._strays[key] = self._cluster.now_ms
 
     def stray_detected(self, node_id: NodeId, name: TopicPartition, event: events.StrayDetected) -> None:
-        """A log that does not belong there was found; it has a grace if it goes at all."""
+        """A stray log was found; if it is to be deleted, its grace period begins."""
         if event.action == "delete":
             self._strays[node_id, name, event.topic_id] = self._cluster.now_ms
 
@@ -130,7 +130,7 @@ class LogChecks:
             self._alarm_log.report("L7", name, sentence, by=node_id)
 
     def overdue_strays(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
-        """Yields strays that lie there longer than their grace: L7."""
+        """Yields strays that exist for longer than their grace period: L7."""
         delay_ms = self._cluster.properties.stray_delete_delay_ms
         for (node_id, name, topic_id), since_ms in self._strays.items():
             node = self._cluster.nodes[BrokerId(node_id)]
@@ -234,7 +234,7 @@ class LogChecks:
                 )
 
     def committed(self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced) -> None:
-        """A leader that may be deposed by now commits what a follower of its successor has cut off: D15."""
+        """A leader, perhaps deposed by now, commits a batch that a follower of its successor truncated: D15."""
         log, cut_off = self._logs.get((node_id, name)), self._cut_off.get((name, event.topic_id))
         if log is None or not cut_off:
             return
@@ -273,7 +273,7 @@ class LogChecks:
             self._alarm_log.report("M15", name, f"{sentence} {None if state is None else state.topic_id}", by=node_id)
 
     def check_ends(self, node: BrokerNode, partition: Partition) -> None:
-        """D9, M15 on one replica: its core, its disk and what is known of it are the same log."""
+        """D9, M15 on one replica: its core, its disk and the oracle have the same log."""
         name, log = partition.name, partition.log
         known, stored = self._logs.get((node.node_id, name)), node.disk.logs.get(name)
         if stored is None or known is None or not stored.log_end_offset == known.log_end_offset == log.log_end_offset:
@@ -285,10 +285,10 @@ class LogChecks:
             self._alarm_log.report("M15", name, f"{sentence} {stored.topic_id}", by=node.node_id)
 
     def check_epochs(self, node: BrokerNode, partition: Partition) -> None:
-        """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before.
+        """D8 on one replica: its epoch cache has each epoch of its batches, from the first such batch on or earlier.
 
-        Batches that were deleted may be back after a crash, when their epochs are not, even if nobody recorded the
-        deletion: nobody asks for them, unless the log ends with them (S48).
+        After a crash, deleted batches may be back without their epochs, even if no event recorded the deletion: they do
+        not matter, unless the log ends with them (S48).
         """
         name, log = partition.name, partition.log
         known = self._logs.get((node.node_id, name))

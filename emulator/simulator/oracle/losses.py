@@ -43,7 +43,7 @@ class LossLedger:
         self._used: dict[TopicPartition, dict[BrokerId, TopicId]] = {}
 
     def took_role(self, name: TopicPartition, broker_id: BrokerId, topic_id: TopicId) -> None:
-        """A broker leads or follows a topic's partition with the log that has its name, whosever it is (S27)."""
+        """A broker leads or follows a topic's partition with the log of that name, even a former topic's (S27)."""
         self._used.setdefault(name, {})[broker_id] = topic_id
 
     def became_leader(
@@ -59,7 +59,7 @@ class LossLedger:
         self._terms.setdefault(name, []).append(term)
 
     def forget(self, name: TopicPartition) -> None:
-        """A partition is gone, and what it promised."""
+        """A partition is deleted, with its promises."""
         self._terms.pop(name, None)
         self._used.pop(name, None)
 
@@ -71,7 +71,7 @@ class LossLedger:
         *,
         unread: Collection[TopicPartition],
     ) -> Iterator[LostBatch]:
-        """Yields the batches that are lost by now; nobody could read from the leaders of partitions in ``unread``."""
+        """Yields the batches that are lost so far; no leader of the partitions in ``unread`` could be read."""
         for name, truth in truths.items():
             state = states.get(name)
             if state is None:
@@ -113,7 +113,7 @@ class LossLedger:
         return min(lacking, key=_place, default=None)
 
     def has_log(self, node: BrokerNode, name: TopicPartition, state: PartitionState) -> bool:
-        """Returns whether a broker has a log that is the topic's, or that it last used as such."""
+        """Returns whether a broker has a log of the topic, or used its log as one."""
         log = node.disk.logs.get(name)
         return log is not None and state.topic_id in (log.topic_id, self._used.get(name, {}).get(node.broker_id))
 
@@ -130,7 +130,7 @@ def _place(term: Term) -> tuple[LeaderEpoch, int]:
 def _is_missing(
     promise: PromisedBatch, name: TopicPartition, leader: BrokerId | None, holders: Iterable[BrokerNode]
 ) -> bool:
-    """Returns whether the last leader lacks a record; where there is none, whether nobody has it."""
+    """Returns whether the last leader lacks a record; without a leader, whether every replica lacks it."""
     having = {node.broker_id for node in holders if _holds(node, name, promise)}
     return not having if leader is None else leader not in having
 

@@ -1,4 +1,4 @@
-"""Checks of members of groups, by what they saw of their membership and of positions: R7, R8, X9."""
+"""Checks of group members, by their own record of memberships and positions: R7, R8, X9."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -50,7 +50,7 @@ class MembershipChecks:
         self._had_positions: dict[str, bool] = {}
 
     def committed(self, record: GroupCommitRecorded) -> None:
-        """A member's position has its outcome."""
+        """A member's commit of a position was answered, or given up."""
         place = _Place(record.group_id, record.partition, self._topic_ids.get(record.operation_id))
         if record.type is OperationType.OK:
             self._groups_with_positions.add(record.group_id)
@@ -88,7 +88,7 @@ class MembershipChecks:
             self._newest[record.group_id] = tenure
 
     def check(self) -> None:
-        """R8 and X9, once all is over."""
+        """R8 and X9, at the end of the run."""
         for client, read, expected in self._behind:
             place = _Place(read.group_id, read.partition, read.topic_id)
             if read.position not in self._possible.get(place, ()):

@@ -1,4 +1,4 @@
-"""Metadata as a whole: the log, who writes it, and what brokers make of it.
+"""Checks of the metadata log, its writers, and the images and roles that brokers derive from it.
 
 M13: a broker's image is the fold of the log's prefix that it has, also where many records came at once, and the
 partitions that it hosts have the roles that the image gives them. M14: one controller writes at a time. M16: how
@@ -34,14 +34,14 @@ class MetadataChecks:
         self._cluster = cluster
 
     def controller_started(self) -> None:
-        """The controller started: its log may have lost what was not durable."""
+        """The controller started: its log may have lost records that were not durable."""
         self.reference.reset()
         self.follow()
 
     def forgotten(self) -> None:
         """Controllers have forgotten what they had committed, which another check reports.
 
-        Their offsets stand for two records each in what a run leaves, which does not show what follows what.
+        The run directory then has two records for each of these offsets, so it does not show the order of changes.
         """
         self._alarm_log.hide("M6", "M9", "M13")
         self.reference.reset()
@@ -49,7 +49,7 @@ class MetadataChecks:
         self._last_broker_epoch = BrokerEpoch(-1)
 
     def follow(self) -> None:
-        """Folds what the controller has appended since."""
+        """Folds the records that the controller has appended since the last call."""
         if not self.reference.follow(self._cluster.metadata_log):
             self._alarm_log.report("M14", None, f"the metadata log does not go on at {self.reference.end_offset}")
 
@@ -76,7 +76,7 @@ class MetadataChecks:
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
     def applied(self, node: BrokerNode, event: events.MetadataApplied) -> None:
-        """A broker acts on metadata: M13 on its image."""
+        """A broker applied metadata: M13 on its image."""
         assert node.broker is not None
         image, end_offset = node.broker.image, event.end_offset
         self.follow()

@@ -1,8 +1,9 @@
 """The oracle: watches a simulated cluster and raises an alarm when it breaks a promise.
 
-It sees what an omniscient observer sees: every event, every answer, every disk, what the controller made durable. What
-it knows itself is in ``truth``, ``guarantee``, ``reference`` and ``logs``; no replica's word is believed. This file
-says when: what a step touched is checked at its end, everything every ``FULL_SCAN_STEPS`` steps and at the end.
+It sees what an omniscient observer sees: every event, every response, every disk, the durable metadata. Its own state
+is in ``truth``, ``guarantee``, ``reference`` and ``logs``; it does not rely on what a replica reports. This module
+decides when to check: the partitions that a step touched at its end, everything every ``FULL_SCAN_STEPS`` steps and at
+the end.
 """
 
 import traceback
@@ -48,13 +49,13 @@ class Oracle:
     """Watches one run; ``attach`` it to the cluster before anything but the controller runs.
 
     Args:
-        checks: those of the kind of cluster; of a KRaft cluster by default.
+        checks: the checks for this kind of cluster; by default those for a KRaft cluster.
 
     Attributes:
-        checks: all of them, and what they know.
+        checks: all checks, and the state that they share.
         alarm_log: all alarms.
         truths: by partition.
-        tally: what the run was like.
+        tally: counts of what happened.
     """
 
     def __init__(self, checks: Checks | None = None) -> None:
@@ -84,12 +85,12 @@ class Oracle:
         return self.alarm_log.alarms
 
     def lost(self, *, unread: Collection[TopicPartition]) -> tuple[LostBatch, ...]:
-        """Returns the batches acknowledged with acks=all that are lost by now; nobody could read from ``unread``."""
+        """Returns the lost batches acknowledged with acks=all; the partitions in ``unread`` could not be read."""
         cluster = self._cluster
         return tuple(self.checks.losses.lost(self.truths, cluster.image.partitions, cluster.nodes, unread=unread))
 
     def guarantee_of(self, check_id: str, name: TopicPartition | None) -> Guarantee | None:
-        """Returns whether a promise had to hold that a healed cluster breaks; ``None`` where the ledger says it."""
+        """Returns whether a promise that a healed cluster breaks had to hold; ``None`` where the ledger decides."""
         return self.checks.transactions.guarantee(name) if check_id == "X5" and name is not None else None
 
     def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
@@ -99,12 +100,12 @@ class Oracle:
     # --- Observer ----------------------------------------------------------------------------------------------------
 
     def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
-        """Takes note of an event."""
+        """Records an event."""
         self.alarm_log.moment += 1
         self._router.route(node_id, incarnation, event)
 
     def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
-        """Takes note of what a client saw."""
+        """Records a line of a client's history."""
         self.alarm_log.moment += 1
         if isinstance(record, PollRecorded) and record.type is OperationType.OK:
             self.checks.resumed_readers.polled(client, record)
@@ -155,7 +156,7 @@ class Oracle:
                     self.checks.clients.went_astray(client, record)
 
     def asked(self, action: actions.Action) -> None:
-        """Takes note of what an administrator is about to ask for."""
+        """Records the request that an administrator is about to send."""
         match action:
             case actions.ElectLeaders():
                 for name in action.unclean_elections:
@@ -167,16 +168,16 @@ class Oracle:
                 pass
 
     def acted(self) -> None:
-        """Takes note that an action changed something."""
+        """Checks L10 to L13 again, because an action changed something."""
         self._promptness.ask()
 
     def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
-        """Takes note of a broker's answer to a request."""
+        """Records a broker's response to a request."""
         self.checks.answered(node, answer)
         self.responded(node, answer.response)
 
     def responded(self, node: BrokerNode, response: messages.Response) -> None:
-        """Takes note of what a broker answers."""
+        """Records the content of a broker's response."""
         if isinstance(response, messages.FetchResponse):
             for part in response.partitions:
                 if part.error is not ErrorCode.NONE:
@@ -276,7 +277,7 @@ class Oracle:
         self.scan()
 
     def _last_logs(self) -> dict[TopicPartition, list[BatchDescriptor]]:
-        """Returns the logs of serving leaders, or of the last ones once all have stopped, that clients write to."""
+        """Returns the logs of client partitions' serving leaders, or of their last leaders once all have stopped."""
         has_stopped = all(node.broker is None for node in self._cluster.nodes.values())
         logs: dict[TopicPartition, list[BatchDescriptor]] = {}
         for name in self._cluster.image.partitions:
@@ -289,7 +290,7 @@ class Oracle:
         return logs
 
     def stopped(self, *, unread: Collection[TopicPartition]) -> None:
-        """Checks the last leaders once more: brokers that stop one by one hand leadership on."""
+        """Checks the last leaders once more: leadership moves while brokers stop one by one."""
         for name in self._cluster.image.partitions:
             leader = self.checks.losses.last_leader(name)
             if leader is not None and name not in unread:
@@ -325,7 +326,7 @@ class Oracle:
         self.checks.durability.acked(name, promise)
 
     def _is_in_the_present_topic(self, record: SendRecorded) -> bool:
-        """Returns whether a client that is behind named the former topic, and its batch went to the present one."""
+        """Returns whether a send by an outdated client named the former topic, but reached the present one."""
         state = self._cluster.state(record.partition)
         if state is None or record.base_offset is None:
             return False
@@ -338,7 +339,7 @@ class Oracle:
 
 
 def _where(error: Exception) -> str:
-    """Returns the innermost frame of an exception that is ours: file, line and function."""
+    """Returns the innermost frame of an exception within this program: file, line and function."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
         if path.is_relative_to(_ROOT / "emulator"):

@@ -1,9 +1,10 @@
 """Checks of progress in time although faults are in force: L10-L13.
 
-The harness knows what it has broken. Who is *in touch* runs, keeps time, and has links to another node that are neither
-cut nor slow nor held. A property is asked after each action and every now and then, of those whom the faults leave in
-touch for longer than a bound; the bound is what everything that may have to happen first takes, by the times that the
-schedule has drawn, and half as much again. Whatever ends a process, a topic or a leader's epoch restarts the time.
+The harness knows what it has broken. A node is *in touch* with another if it runs, its clock is right, and the
+links between the two are neither cut nor slow nor held. A property is checked after each action and periodically, for
+the nodes that stay in touch for longer than a bound. The bound is the time that all preceding steps can take, by the
+schedule's configured times, and half as much again. The end of a process, a topic or a leader's epoch restarts the
+time.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Set
@@ -53,10 +54,10 @@ _ASKED_WITHIN_BOUND: Final = 8
 
 
 def bound_ms(properties: NodeProperties) -> int:
-    """Returns the virtual time in which everything must have happened that L10 to L13 wait for.
+    """Returns the virtual time within which the properties L10 to L13 must hold.
 
-    In a row: a session ends, a lost request is given up (an AlterPartition after a session, a fetch after twice its
-    wait and more), a follower catches up or falls out of the ISR, and the ISR is changed.
+    It covers a sequence: a session ends, a lost request is given up (an AlterPartition after a session, a fetch after
+    twice its wait and more), a follower catches up or falls out of the ISR, and the ISR is changed.
     """
     in_a_row_ms = (
         3 * properties.broker_session_timeout_ms
@@ -94,7 +95,7 @@ class _Spells(Generic[_Key]):
         self._since: dict[_Key, int] = {}
 
     def over(self, keys: Collection[_Key], *, now_ms: int, after_ms: int) -> list[_Key]:
-        """Returns the keys that were among those of every call for so long, each once; others are forgotten."""
+        """Returns keys that every call has had for ``after_ms``, and restarts their time; forgets absent keys."""
         self._since = {key: self._since.get(key, now_ms) for key in keys}
         over = [key for key, since in self._since.items() if now_ms - since >= after_ms]
         for key in over:
@@ -103,7 +104,7 @@ class _Spells(Generic[_Key]):
 
 
 class _Unled(NamedTuple):
-    """A partition that is not led, and why it should be."""
+    """A partition without leader, and the reason why it should have one."""
 
     name: TopicPartition
     leader_epoch: LeaderEpoch
@@ -112,7 +113,7 @@ class _Unled(NamedTuple):
 
 
 class _Session(NamedTuple):
-    """A broker of which the controller hears everything, or nothing."""
+    """A broker whose messages all reach the controller, or none of them."""
 
     broker_id: BrokerId
     incarnation: int
@@ -143,7 +144,7 @@ class _Watch(msgspec.Struct):
         term: the topic, the leader, its process and its epoch.
         since_ms: virtual time.
         end_offset: where the log ended then.
-        is_waiting: whether the high watermark was below that.
+        is_waiting: whether the high watermark was below ``end_offset``.
         members: in touch ever since, the leader included.
     """
 
@@ -161,7 +162,7 @@ class Promptness:
         alarm_log: where alarms go.
         truths: by partition, for their guarantees.
         durability: knows which leaders are settled.
-        mark: is called each time that one of L10 to L13 could have been broken.
+        mark: is called each time that one of L10 to L13 was tested.
     """
 
     def __init__(
@@ -197,12 +198,12 @@ class Promptness:
         self._next_ms = 0
 
     def time_passed(self) -> None:
-        """Asks every property if it is time to."""
+        """Checks every property if it is time to."""
         if self._queue.now_ms >= self._next_ms:
             self.ask()
 
     def ask(self) -> None:
-        """Asks every property, with the faults in force as they are now."""
+        """Checks every property, with the faults that are in force now."""
         self._next_ms = self._cluster.now_ms + self._bound_ms // _ASKED_WITHIN_BOUND
         self._check_elected()
         self._check_sessions()
@@ -217,11 +218,11 @@ class Promptness:
         return not network.is_blocked(link) and link not in network.latencies and not self._is_held(link)
 
     def _is_held(self, link: Link[NodeId]) -> bool:
-        """Returns whether messages of a link wait."""
+        """Returns whether messages of a link are held."""
         return any((channel.source, channel.target) == link for channel in self._cluster.network.held)
 
     def _in_touch(self, broker_id: BrokerId) -> bool:
-        """Returns whether a broker can do what the controller asks of it, and be heard."""
+        """Returns whether a broker runs soundly and its link to the controller works."""
         return self._cluster.runs_soundly(self._cluster.nodes[broker_id]) and self._reaches(
             broker_id, self._cluster.metadata_node.node_id
         )
@@ -252,7 +253,7 @@ class Promptness:
             self._alarm_log.report("L10", spell.name, f"{sentence}: {self._cluster.state(spell.name)}")
 
     def _mark_elected(self, at_risk: Set[TopicPartition]) -> None:
-        """Marks what waited for a leader and has one, while some broker is still out of touch."""
+        """Marks partitions that waited for a leader and got one while some broker is still out of touch."""
         partitions = self._cluster.image.partitions
         if not all(self._in_touch(broker_id) for broker_id in self._cluster.nodes):
             for mark, waiting in (("in_time:L10", self._waiting), ("in_time:L10_unclean", self._waiting_at_risk)):
@@ -285,7 +286,7 @@ class Promptness:
                 yield f"strategy Balanced waits for {', '.join(map(self._life, asked))}, which are in touch"
 
     def _answers(self, broker_id: BrokerId) -> bool:
-        """Returns whether the controller can ask a broker what it has, and hear of it."""
+        """Returns whether the controller can ask a broker for its log info and receive the response."""
         return (
             self._is_active(broker_id)
             and self._in_touch(broker_id)
@@ -296,7 +297,7 @@ class Promptness:
         return f"broker {broker_id} (process {self._cluster.nodes[broker_id].incarnation})"
 
     def keeps_a_candidate(self, name: TopicPartition) -> bool:
-        """Returns whether so few replicas failed that one must be eligible that has everything (KIP-966)."""
+        """Returns whether so few replicas failed that an eligible one must have all records (KIP-966)."""
         has_elr = (
             all(rules.elr for rules in self._cluster.controllers_rules)
             and self._cluster.image.feature_level(ELR_VERSION) > 0
@@ -315,7 +316,7 @@ class Promptness:
         self._watches = watches
 
     def _watch(self, name: TopicPartition, state: PartitionState) -> _Watch | None:
-        """Returns the watch to go on with for a partition; ``None`` if its leader or too many are out of touch."""
+        """Returns a partition's current watch; ``None`` if its leader or too many members are out of touch."""
         leader = self._durability.settled_leader(name)
         if leader is None or leader.broker is None or state.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
             return None
@@ -354,7 +355,7 @@ class Promptness:
         return fresh
 
     def answered(self, name: TopicPartition, event: events.ProduceAnswered) -> None:
-        """A leader answers what a producer sent: what it has committed must not have waited for its time to run out."""
+        """L11: a leader does not answer a produce request with a timeout once its records are committed."""
         if event.error == ErrorCode.REQUEST_TIMED_OUT.name and event.base_offset is not None:
             end_offset = event.base_offset + event.record_count
             if event.high_watermark >= end_offset:
@@ -399,7 +400,7 @@ class Promptness:
                 self._alarm_log.report("L12", None, f"{sentence}, and is fenced")
 
     def _is_unheard(self, broker_id: BrokerId) -> bool:
-        """Returns whether nothing of a broker can reach the controller, not even what was sent before."""
+        """Returns whether no message of a broker can reach the controller, not even one that is under way."""
         node, link = self._cluster.nodes[broker_id], Link(broker_id, self._cluster.metadata_node.node_id)
         is_mute = node.core is None or node.is_paused or self._cluster.network.swallows_requests(link)
         return is_mute and not self._is_held(link)
@@ -424,7 +425,7 @@ class Promptness:
             self._mark("in_time:L13")
 
     def _cannot_keep_up(self, name: TopicPartition, replica: BrokerId, leader: BrokerNode) -> bool:
-        """Returns whether a replica cannot get what the leader has: one that has it all need not fetch."""
+        """Returns whether a replica lacks records of the leader and cannot fetch them."""
         node = self._cluster.nodes[replica]
         link = Link(replica, leader.broker_id)
         is_mute = node.core is None or node.is_paused or self._cluster.network.swallows_requests(link)

@@ -1,12 +1,12 @@
-"""M20: whom an unclean recovery elects, by KIP-966, whatever its own code makes of that.
+"""M20: the replica that an unclean recovery elects by KIP-966, computed independently of the core.
 
 "The one with the highest leader epoch plus the longest log end offset will be the new leader", among the replicas that
-answered. Strategy Balanced elects nobody before everybody answered who is remembered: the last known ELR and leader.
-Who has not answered is waited for until the timeout: every replica, or with Aggressive, and where Balanced does not
-wait, every one that could lead.
+answered. Strategy Balanced elects nobody before all members of the last known ELR and the last known leader answered.
+Until the timeout, the controller waits for the answers of all replicas; with Aggressive, and where Balanced does not
+wait, only for replicas that could lead.
 
-The answers are those that were delivered to the controller; what its event says of them must agree. The strategy is the
-one that is configured, or one that an administrator asked for: each request accounts for one election.
+The answers are those that were delivered to the controller; the controller's event must agree with them. The strategy
+is the configured one, or one that an administrator requested: each request accounts for one election.
 """
 
 from collections.abc import Iterator, Mapping, Set
@@ -35,7 +35,7 @@ _ASKED_FOR: Final = MappingProxyType(
 
 
 class Electorate(NamedTuple):
-    """The brokers when an election was held: the epochs of all, and who could lead."""
+    """The brokers when an election was held: the epochs of all, and those that could lead."""
 
     registered: Mapping[BrokerId, BrokerEpoch]
     active: Set[BrokerId]
@@ -49,7 +49,7 @@ class Patience(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A problem, and whether the files of a run show it, too: they do not show which messages were delivered."""
+    """A problem, and whether the run directory shows it, which does not contain the delivered messages."""
 
     sentence: str
     leaves_evidence: bool
@@ -59,7 +59,7 @@ class RecoveryRule:
     """The rule, for one run.
 
     Attributes:
-        answers: what was delivered to the controller.
+        answers: the answers that were delivered to the controller.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class RecoveryRule:
             self._asked.setdefault(name, []).append(strategy)
 
     def started(self, event: events.UncleanRecoveryStarted, *, now_ms: int) -> None:
-        """The controller began to ask, at a time of its clock, or went on by another strategy."""
+        """The controller began a recovery, at a time of its clock, or continued it with another strategy."""
         self._started_ms.setdefault((TopicPartition(event.topic, event.partition), event.leader_epoch), now_ms)
 
     def dropped(self, event: events.UncleanRecoveryDropped) -> None:
@@ -88,7 +88,7 @@ class RecoveryRule:
         self._started_ms.clear()
 
     def ended(self) -> None:
-        """The controller's process is gone, and with it whom it had asked since when."""
+        """The controller's process ended, and with it its recoveries and their start times."""
         self.answers.ended()
         self._started_ms.clear()
 
@@ -106,10 +106,10 @@ class RecoveryRule:
 
         Args:
             event: the election.
-            before: the state that it was held in; ``None`` if that is not known.
+            before: the partition's state before the election; ``None`` if it is not known.
             electorate: the brokers then.
             configured: the topic's strategy then.
-            patience: how long who has not answered is waited for.
+            patience: how long the controller waits for missing answers.
             now_ms: when it was reported, by the controller's clock.
         """
         if event.method is not events.UncleanMethod.LONGEST_LOG or event.metadata_offset in self._judged:

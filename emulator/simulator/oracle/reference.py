@@ -1,8 +1,8 @@
 """The oracle's own fold of the metadata log: every state that a partition or a broker ever had.
 
-A second implementation of the fold, on purpose: the core's own is among what it judges. States are kept with the offset
+A second implementation of the fold, on purpose: the oracle judges the core's own fold. States are kept with the offset
 after the record that made them, so that a broker's image can be compared with the state at the offset that it reached,
-however many records that was at once.
+however many records the broker applied at once.
 """
 
 from bisect import bisect_right
@@ -23,7 +23,7 @@ _Value = TypeVar("_Value", bound=msgspec.Struct)
 
 
 class _History(Generic[_Value]):
-    """The values of one thing, each with the offset from which on it had it."""
+    """The values of one partition or broker, each with the first metadata offset at which it holds."""
 
     __slots__ = ("_since", "_values")
 
@@ -59,7 +59,7 @@ class MetadataReference:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything: the log may have lost its end."""
+        """Forgets all states, because the log may have lost its end."""
         self.end_offset = MetadataOffset(0)
         self._isrs: dict[tuple[TopicPartition, LeaderEpoch], set[frozenset[BrokerId]]] = {}
         self._batches = 0
@@ -68,7 +68,7 @@ class MetadataReference:
         self._brokers: dict[BrokerId, _History[BrokerRegistration]] = {}
 
     def follow(self, log: Sequence[records.MetadataBatch]) -> bool:
-        """Folds what is new in a log; returns false where its batches do not follow each other."""
+        """Folds the new batches of a log; returns false where their offsets are not consecutive."""
         while self._batches < len(log):
             batch = log[self._batches]
             self._batches += 1

@@ -1,10 +1,10 @@
 """Replicas' answers to the controller's GetReplicaLogInfo, as they reached the controller.
 
-Taken from the controller's inputs and effects, not from its events. An answer is gone with the process that asked.
+Taken from the controller's inputs and effects, not from its events. Answers are lost with the controller process that
+asked for them.
 
-Events are reported once the records before them are durable, so a recovery may have been dropped, and its answers with
-it, before anybody hears of it. Therefore an answer must count only if it was asked for after the last drop was
-reported.
+Events are reported once the records before them are durable, so a recovery may be dropped, with its answers, before the
+event that reports it. Therefore an answer must count only if it was asked for after the last reported drop.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """An answer, the leader epoch that the replica knew, and when it was asked."""
+    """A replica's answer, the leader epoch that the replica knew, and when the replica was asked."""
 
     answer: ReplicaAnswer
     current_leader_epoch: LeaderEpoch
@@ -41,7 +41,7 @@ class Delivered(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """The answers that a controller could decide by, by broker, and those of them that it must not leave out."""
+    """The answers on which a controller could base an election, by broker, and those that it must not ignore."""
 
     answers: Mapping[BrokerId, ReplicaAnswer]
     must_count: Set[BrokerId]
@@ -60,7 +60,7 @@ class ReplicaAnswers:
         self._term = 0
 
     def stepped(self, term: int, incoming: object, effects: Sequence[Effect]) -> None:
-        """A controller has taken an input; its effects are not executed yet. Only the latest term counts."""
+        """A controller has processed an input; its effects are not executed yet. Only the latest term counts."""
         if term < self._term:
             return
         if term > self._term:
@@ -94,7 +94,7 @@ class ReplicaAnswers:
         self._dropped_at[event.topic_id, event.partition] = self._moment
 
     def ended(self) -> None:
-        """The controller's process is gone, perhaps before it reported what it had dropped."""
+        """The controller's process ended, perhaps before it reported a dropped recovery."""
         self._moment += 1
         self._ended_at = self._moment
         self._asked.clear()
@@ -107,7 +107,7 @@ class ReplicaAnswers:
         leader_epoch: LeaderEpoch,
         registered: Mapping[BrokerId, BrokerEpoch],
     ) -> Heard:
-        """Returns the answers that counted when an election was decided.
+        """Returns the answers that the controller could use when it decided an election.
 
         Args:
             event: the election.

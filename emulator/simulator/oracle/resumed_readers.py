@@ -1,7 +1,7 @@
-"""C4: what consumers miss that go on at their old offset in a topic that was created again under the same name.
+"""C4: records missed by consumers that resume at their old offset in a recreated topic of the same name.
 
-A consumer keeps its position when the topic's id changes, and no broker tells it that the records below are others. A
-seek before it receives anything of the new topic is its own choice of where to begin.
+A consumer keeps its position when the topic's id changes, and no broker informs it that the records below belong to
+another topic. If it seeks before it receives anything of the new topic, the start offset is its own choice.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class _Reader(NamedTuple):
 
 
 class _Stay:
-    """A consumer's stay in one topic: whether it received anything, and the offset that it came with, if it did."""
+    """A consumer's time in one topic: whether it received anything, and the offset from the former topic, if any."""
 
     def __init__(self, topic_id: TopicId, brought: Offset | None) -> None:
         self.topic_id = topic_id
@@ -30,7 +30,7 @@ class _Stay:
 
 
 class ResumedReaders:
-    """Finds consumers of one run that came to a topic with the offset that they had in the one before."""
+    """Finds consumers of one run that began in a topic with their offset from the former topic."""
 
     def __init__(self, alarm_log: AlarmLog) -> None:
         self._alarm_log = alarm_log
@@ -38,7 +38,7 @@ class ResumedReaders:
         self._observed: dict[_Reader, set[tuple[Offset, int]]] = {}
 
     def polled(self, client: str, record: PollRecorded) -> None:
-        """A consumer was answered without an error, by whichever topic of that name."""
+        """A consumer's fetch succeeded, from the former or the present topic of that name."""
         topic_id = record.topic_id
         if topic_id is None or real_topic_id(topic_id) is None:
             return

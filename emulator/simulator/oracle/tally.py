@@ -1,4 +1,4 @@
-"""Counts the events of a run, and the rules that were seen at work."""
+"""Counts the events of a run, and how often rules were applied."""
 
 from laststand.emulator.core import events
 from laststand.emulator.core.errors import ErrorCode
@@ -16,9 +16,9 @@ class Tally:
         elections: leaders that were elected after creation.
         truncations: logs that were cut.
         unclean_restarts: registrations without proof of a clean shutdown.
-        proposals: ISR changes that leaders asked for.
+        proposals: ISR changes that leaders proposed.
         fetch_errors: fetches that were refused, of partitions that are led.
-        marks: rules that were seen at work, with how often.
+        marks: how often each rule was seen to apply.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Tally:
         self._cut: set[tuple[NodeId, TopicPartition]] = set()
 
     def mark(self, name: str) -> None:
-        """Counts that a rule was seen at work."""
+        """Counts that a rule was applied."""
         self.marks[name] = self.marks.get(name, 0) + 1
 
     def partition_changed(self, event: events.PartitionChanged) -> None:
@@ -51,7 +51,7 @@ class Tally:
         self._elr[name] = event.elr
 
     def seen(self, event: events.Event) -> None:
-        """Counts what is of interest for having happened at all."""
+        """Counts events that only matter because they happened."""
         match event:
             case events.AlterPartitionAnswered():
                 self.mark(f"answered:{event.outcome}")
@@ -73,7 +73,7 @@ class Tally:
                 pass
 
     def superseded(self, broker_id: BrokerId, broker: HostingBroker | None) -> None:
-        """A registration ended. A broker that leads by it, and has no log yet, waits for its own registration (S36)."""
+        """A registration ended. A broker that leads by it, but hosts no partition yet, waits for its own one (S36)."""
         if broker is not None and not broker.partitions and _leads(broker.image, broker_id):
             self.mark("roles:held_back")
 
@@ -92,7 +92,7 @@ class Tally:
         self.mark(f"alter_partition:{event.error}")
 
     def answered(self, event: events.AlterPartitionAnswered, *, with_metadata: bool) -> None:
-        """A leader acts on an answer; what it does in one step with metadata had to wait for that (S38)."""
+        """A leader acts on an AlterPartition response; if in one step with metadata, it had waited for that (S38)."""
         if with_metadata and event.error == ErrorCode.NONE.name:
             self.mark("answered:held_back")
 

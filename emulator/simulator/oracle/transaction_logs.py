@@ -1,6 +1,6 @@
 """Checks of logs with transactions and positions, as brokers see them, by a fold of the same batches: R6, R11, R12.
 
-Folds go on where they were, so that a step costs what it appended.
+A fold resumes where it ended, so a check after a step only reads the appended batches.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class _Fold:
         return self.count == 0 or (self.count <= len(batches) and batches[self.count - 1] is self.last)
 
     def take(self, batches: list[BatchDescriptor]) -> None:
-        """Takes in what a log has beyond them."""
+        """Adds the further batches of a log to the fold."""
         for batch in batches[self.count :]:
             producer_id = batch.producer_id
             if producer_id is None or not batch.is_transactional:
@@ -73,7 +73,7 @@ class _Positions:
         return self.count == 0 or (self.count <= len(batches) and batches[self.count - 1] is self.last)
 
     def take(self, record: object, at: Offset) -> None:
-        """Takes in the next record."""
+        """Adds the next record to the fold."""
         match record:
             case OffsetCommitted(group_id=group_id, partition=partition, offset=offset, producer=None):
                 self.of[group_id, partition], self._set_at[group_id, partition] = Offset(offset), at
@@ -99,7 +99,7 @@ class TransactionLogChecks:
     """Checks of one run.
 
     Attributes:
-        is_asked: whether there was a transaction so far; nothing is looked at before.
+        is_asked: whether the run had a transaction so far; before that nothing is checked.
     """
 
     def __init__(self, alarm_log: AlarmLog) -> None:
@@ -114,7 +114,7 @@ class TransactionLogChecks:
         self._cluster = cluster
 
     def read(self, client: str, record: CommittedReadRecorded) -> None:
-        """A reader of committed records was told where it is held: R6."""
+        """A read_committed consumer received a last stable offset: R6."""
         high_watermark, held, start = record.high_watermark, record.last_stable_offset, record.log_start_offset
         if held is None or high_watermark is None:
             return

@@ -1,7 +1,7 @@
-"""Checks of transactions, by what clients were told and what the last leaders' logs hold: X1-X10.
+"""Checks of transactions, by responses to clients and by the logs of the last leaders: X1-X10.
 
-A transaction is known by its producer's history: which batches it sent, and which end it was told of. In a log each of
-its batches is decided by the next marker of its producer. So nothing of what coordinators say, or believe, counts.
+A transaction is known from its producer's history: the batches that it sent, and the outcome that the coordinator
+answered. In a log, the next marker of the producer decides each batch. Coordinators' own events and state do not count.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -26,9 +26,9 @@ from laststand.emulator.simulator.oracle.truth import PartitionTruth, deleted_be
 
 
 class _Stored(NamedTuple):
-    """A batch in the last leader's log: its end there, ``None`` while there is none, and how often it is there.
+    """A batch in the last leader's log: the outcome of its transaction (``None`` if open), and its number of copies.
 
-    ``end_epoch`` is the producer's epoch in the marker that ends it.
+    ``end_epoch`` is the producer epoch in the marker that ends the transaction.
     """
 
     result: TransactionResult | None
@@ -73,7 +73,7 @@ class TransactionChecks:
     # --- What clients are told ------------------------------------------------------------------------------------
 
     def transacted(self, record: TransactionRecorded) -> None:
-        """A transaction was begun or is over."""
+        """A transaction began or ended."""
         self._transactions[record.operation_id] = record
         self._groups.transacted(record)
 
@@ -104,11 +104,11 @@ class TransactionChecks:
         self._reads_of_groups.append((reader, record))
 
     def position_committed(self, record: GroupCommitRecorded) -> None:
-        """A group's position was to be committed."""
+        """A commit of a group's position was sent or answered."""
         self._groups.committed(record, is_in_transaction=record.operation_id in self._transactions)
 
     def read(self, client: str, record: CommittedReadRecorded) -> None:
-        """A reader of committed records was given some: X10 on where it was before."""
+        """A read_committed consumer received records: X10 on its position before."""
         key = (client, record.partition, record.topic_id)
         expected = self._positions.get(key)
         if expected is not None and not record.seek and record.position != expected:
@@ -149,7 +149,7 @@ class TransactionChecks:
         self._groups.check(committed, undone=self._sends_without(committed))
 
     def _told_committed(self) -> set[CauseId]:
-        """Returns the transactions whose producer was told that they are committed."""
+        """Returns the transactions whose commit was acknowledged to the producer."""
         return {name for name, transaction in self._transactions.items() if _is_committed(transaction)}
 
     def _sends_without(self, committed: Set[CauseId]) -> set[CauseId]:
@@ -229,7 +229,7 @@ class TransactionChecks:
     def _check_told_end(
         self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
     ) -> None:
-        """X5 as a run on disk shows it; ``open_transactions`` also finds those whose producer was told nothing."""
+        """X5 as the run directory shows it; ``open_transactions`` also finds transactions without an answered end."""
         for send in self._sends_of(transaction) if transaction.type is OperationType.OK else ():
             copies = stored.get(send.partition, {})
             if any(attempt.crc in copies and copies[attempt.crc].result is None for attempt in send.attempts):
@@ -252,7 +252,7 @@ class TransactionChecks:
                     self._report("X6", send.partition, sentence)
 
     def _fence(self, transaction: TransactionRecorded, begun_at: int, copy: _Stored) -> SessionRecorded | None:
-        """Returns a session that a batch's producer is fenced by, and that began before the batch or ended it."""
+        """Returns a session that fences a batch's producer, and that began before the batch or aborted it."""
         has_begun = False
         found: SessionRecorded | None = None
         for record, moment in self._sessions:
@@ -312,7 +312,7 @@ class TransactionChecks:
                     yield "X5", name, f"{name}: a transaction of producer {producer_id} is open since {first_offset}"
 
     def guarantee(self, name: TopicPartition) -> Guarantee:
-        """Returns whether a promise about a transaction had to hold: that of its records, and of what decides on it."""
+        """Returns whether a promise about a transaction had to hold: for its records and for internal topics."""
         about = [each for each in self._truths if each == name or each.topic in INTERNAL_TOPICS]
         moment = self._alarm_log.moment
         held = all(self._truths[each].ledger.held(0, moment) for each in about)
@@ -352,7 +352,7 @@ def _ends(log: Sequence[BatchDescriptor]) -> dict[int, _Stored]:
 
 
 def _open(log: Sequence[BatchDescriptor]) -> dict[ProducerId, Offset]:
-    """Returns where transactions begin that have no end."""
+    """Returns the first offset of each open transaction, by producer id."""
     found: dict[ProducerId, Offset] = {}
     for batch in log:
         if batch.producer_id is not None and batch.is_transactional:

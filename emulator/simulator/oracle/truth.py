@@ -1,7 +1,7 @@
 """The promises of a partition to the outside world, kept apart from every replica.
 
-*Committed*: what a leader's high watermark has passed. *Acked*: what a producer with acks=all was told is there.
-*Exposed*: what a consumer was given. Each entry knows the moment from which it must not go away.
+*Committed*: records below a leader's high watermark. *Acked*: records acknowledged with acks=all. *Exposed*: records
+that a consumer received. Each entry has the moment from which it must not be lost.
 """
 
 from bisect import bisect_right
@@ -18,10 +18,10 @@ from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 
 
 class PromisedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that must stay: where, which one, since when, and by the leader of which epoch, where that is known.
+    """A batch that must not be lost: its offsets, its CRC, the moment of the promise, and the leader's epoch if known.
 
-    A retry may be acknowledged in a later epoch than ``appended_epoch``, in which the leader's copy was appended. Of an
-    acknowledgement, ``incarnation`` is the leader's process that gave it.
+    A retry may be acknowledged in a later epoch than ``appended_epoch``, in which the leader's copy was appended. For
+    an acknowledgement, ``incarnation`` is the leader process that sent it.
     """
 
     base_offset: Offset
@@ -34,7 +34,7 @@ class PromisedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LostCommit(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that was committed and is known to be lost: by the leader of which epoch, its CRC, and since when."""
+    """A committed batch that is known to be lost: the leader epoch that committed it, its CRC, and the moment."""
 
     leader_epoch: LeaderEpoch
     crc: int
@@ -42,9 +42,9 @@ class LostCommit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
-    """A leader acknowledged a batch: in which epoch, by which process, and the moment by which that counts.
+    """A leader's acknowledgement of a batch: its epoch, its process, and the moment from which the promise counts.
 
-    ``appended_epoch`` is that of the copy in its log; ``None`` where it has none any more.
+    ``appended_epoch`` is the epoch of the copy in the leader's log; ``None`` if the log no longer has the batch.
     """
 
     leader_epoch: LeaderEpoch
@@ -54,7 +54,7 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Deletion(NamedTuple):
-    """A broker deleted what it had from one offset up to another, under a leader epoch: which batches, where known."""
+    """A broker's deletion of the records between two offsets, under a leader epoch, with the batches if known."""
 
     since: Offset
     below: Offset
@@ -72,20 +72,20 @@ class PartitionTruth:
     """One partition of one topic.
 
     Args:
-        ledger: knows which brokers are outstanding when the partition begins.
+        ledger: knows which brokers are outstanding when the partition is created.
 
     Attributes:
         high_watermark: the largest that any leader ever set.
         high_watermarks: the largest that the leader of each epoch set.
-        log_start_offset: the largest that records were deleted up to as somebody wanted it; ``is_deleted`` says which.
-        committed: leader epoch and CRC of each committed batch by last offset; the same batch may be sent again.
-        lost_commits: by last offset, committed batches that are known to be lost; the last one of each offset.
+        log_start_offset: the largest offset below which records were deleted on request or by retention.
+        committed: leader epoch and CRC of each committed batch by last offset; a batch may be committed twice.
+        lost_commits: committed batches that are known to be lost, by last offset; the latest for each offset.
         acked: by base offset.
-        ever_acked: by base offset and CRC, also what is known to be lost.
-        acknowledgements: what leaders have acknowledged, by the produce operation.
+        ever_acked: by base offset and CRC, including batches that are known to be lost.
+        acknowledgements: leaders' acknowledgements, by produce operation.
         exposed: by base offset.
-        given_too_early: what a consumer was given that was not committed; it has to be on the last leader all the same.
-        reported_end_offset: the largest that a client could be told to be the end.
+        given_too_early: uncommitted batches that a consumer received; the last leader must have them all the same.
+        reported_end_offset: the largest log end that a leader could report to a client.
         ledger: its guarantee.
     """
 
@@ -107,7 +107,7 @@ class PartitionTruth:
         self._moments: list[int] = []
 
     def acknowledge(self, promise: PromisedBatch) -> None:
-        """A producer with acks=all was told that a batch is there."""
+        """A batch was acknowledged to a producer with acks=all."""
         self.acked[promise.base_offset] = promise
         self.ever_acked[promise.base_offset, promise.crc] = promise
 
@@ -129,7 +129,7 @@ class PartitionTruth:
         self._moments.append(moment)
 
     def _commit_beside(self, old: Offset, new: Offset, log: list[BatchDescriptor], *, moment: int) -> None:
-        """A leader that was deposed commits: where its successors have committed other batches, its own are lost."""
+        """A deposed leader commits batches; those are lost where its successors have committed other batches."""
         for batch in reversed(log):
             if batch.last_offset < old:
                 break
@@ -141,9 +141,9 @@ class PartitionTruth:
     def delete(
         self, below: Offset, log: Sequence[BatchDescriptor] | None, *, since: Offset, leader_epoch: LeaderEpoch
     ) -> None:
-        """A broker deleted records as somebody wanted it, ``since`` its former log start.
+        """A broker deleted records on request or by retention, from its former log start ``since`` on.
 
-        Its ``log`` has them still, if given.
+        The ``log``, if given, still contains them.
         """
         self.log_start_offset = max(self.log_start_offset, below)
         held = tuple(batch for batch in log or () if batch.base_offset < below)
@@ -159,7 +159,7 @@ class PartitionTruth:
 
     @property
     def committed_end_offset(self) -> Offset:
-        """The largest high watermark that any leader ever set, of what is lost by now, too."""
+        """The largest high watermark that any leader ever set, even over records that are lost by now."""
         return max(self.high_watermarks.values(), default=Offset(0))
 
     def committed_since(self, offset: Offset) -> int:
@@ -167,7 +167,7 @@ class PartitionTruth:
         return self._moments[bisect_right(self._marks, offset)]
 
     def was_committed_before(self, leader_epoch: LeaderEpoch, offset: Offset) -> bool:
-        """Returns whether a leader of an earlier epoch committed an offset, be it that it was deposed by then."""
+        """Returns whether a leader of an earlier epoch committed an offset, perhaps after its deposition."""
         return any(epoch < leader_epoch and end > offset for epoch, end in self.high_watermarks.items())
 
     def committed_epoch(self, offset: Offset) -> LeaderEpoch | None:
@@ -176,9 +176,9 @@ class PartitionTruth:
         return None if last_offset is None else self.committed[last_offset][0]
 
     def committed_up_to_epoch(self, offset: Offset, leader_epoch: LeaderEpoch) -> Offset:
-        """Returns the end of what leaders up to ``leader_epoch`` have committed of the records below ``offset``.
+        """Returns the largest high watermark of the leaders up to ``leader_epoch`` that had the batch at ``offset``.
 
-        It may not be the first record there: that is lost then, and another one was appended in a later epoch.
+        It is 0 if that batch was appended in a later epoch: earlier leaders had another batch there, which is lost.
         """
         appended_in = self.committed_epoch(offset)
         if appended_in is None:
@@ -187,19 +187,19 @@ class PartitionTruth:
         return max(ends, default=Offset(0))
 
     def counts_since(self, promise: PromisedBatch) -> int:
-        """Returns when a promise begins to count: when it was made, or its maker deposed before that.
+        """Returns the moment from which a promise counts: when it was made, or its leader's earlier deposition.
 
-        Another batch may be committed at that offset: a deposed leader acknowledges until it hears of its successor.
+        A deposed leader acknowledges until it learns of its successor, which may commit another batch at that offset.
         """
         if promise.leader_epoch is None:
             return promise.moment
         return min(promise.moment, self.ledger.deposed_at(promise.leader_epoch))
 
     def expose(self, batch: PolledBatch, *, moment: int, leader_epoch: LeaderEpoch | None) -> None:
-        """A consumer was given a batch, or a part of one, in a leader epoch.
+        """A consumer received a batch, or a part of one, in a leader epoch.
 
-        What is not committed, or known to be lost by now, only the last leader owes: that it was given is what D16 is
-        about. What is committed counts from its commit on: under the min ISR of that time it was replicated.
+        Only the last leader owes a batch that is not committed, or known to be lost; D16 judges that it was given at
+        all. A committed batch counts from its commit: it was replicated under the min ISR of that time.
         """
         given = PromisedBatch(
             base_offset=batch.base_offset,
@@ -218,7 +218,7 @@ class PartitionTruth:
         self.exposed.setdefault(batch.base_offset, given)
 
     def forget_from(self, offset: Offset) -> None:
-        """Records from ``offset`` on are known to be lost; what is said about them was said."""
+        """Records from ``offset`` on are known to be lost and were reported: removes their promises."""
         for promises in (self.acked, self.exposed):
             for base in [base for base, promise in promises.items() if promise.last_offset >= offset]:
                 del promises[base]
@@ -235,6 +235,6 @@ class PartitionTruth:
 
 
 def deleted_below(truths: Mapping[TopicPartition, PartitionTruth], check_id: str, name: TopicPartition) -> Offset:
-    """Returns the offset below which a check does not ask for records of a partition: they were deleted."""
+    """Returns the offset below which a check does not require a partition's records, because they were deleted."""
     is_exempt = PROMISES[check_id].leaves_out(Exemption.DELETED_RECORDS)
     return truths[name].log_start_offset if is_exempt and name in truths else Offset(0)

@@ -1,7 +1,7 @@
 """Checks of the oracle that differ where ZooKeeper has the metadata.
 
-What must hold of records, logs, leaders and clients is the same. What a controller may commit is not: a decision is a
-write of a state node, in the order of zxids, by whoever was elected, or by the leader itself. So the rules of the KRaft
+Rules about records, logs, leaders and clients are the same. Rules about commits differ: a decision is a write of a
+state node, in the order of zxids, by the elected controller, or by the leader itself. So the rules of the KRaft
 controller and the bounds in time that follow from its heartbeats are replaced by those of section "Invariants" in
 ``docs/eras-zookeeper.md``.
 """
@@ -76,12 +76,12 @@ class ZooKeeperChecks(Checks):
         self._proposals.asked(node, received)
 
     def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
-        """A broker answers a request: what it has taken, it knows."""
+        """A broker answers a request: it knows the content of each request that it accepted."""
         self._roles.answered(node, answer)
 
 
 class ZooKeeperReference(MetadataReference):
-    """The ISRs that were ever in a state node.
+    """All ISRs that state nodes ever contained.
 
     Attributes:
         last_isrs: the last one of each leader epoch.
@@ -92,12 +92,12 @@ class ZooKeeperReference(MetadataReference):
         self.last_isrs: dict[tuple[TopicPartition, LeaderEpoch], tuple[BrokerId, ...]] = {}
 
     def written(self, name: TopicPartition, event: events.PartitionChanged) -> None:
-        """A state node has this now."""
+        """A state node was written."""
         self.last_isrs[name, event.leader_epoch] = event.isr
         self._isrs.setdefault((name, event.leader_epoch), set()).add(frozenset(event.isr))
 
     def has_committed(self, name: TopicPartition, leader_epoch: LeaderEpoch, isr: Sequence[BrokerId]) -> bool:
-        """Returns whether an ISR was in the node in a leader epoch or before: LeaderAndIsr with it may follow."""
+        """Returns whether the node had an ISR in a leader epoch or before: a LeaderAndIsr with it may still arrive."""
         members = frozenset(isr)
         return any(members in self._isrs.get((name, LeaderEpoch(epoch)), ()) for epoch in range(leader_epoch + 1))
 
@@ -137,7 +137,7 @@ class ZooKeeperMetadata(MetadataChecks):
         self._last_elected = elected
 
     def check_role(self, node: BrokerNode, name: TopicPartition, partition: Partition | None) -> None:
-        """Z2 on a broker; Z6: who leads in an epoch was written as its leader."""
+        """Z2 on a broker; Z6: a leader was written to the state node as leader of its epoch."""
         self._check_known_epoch(node)
         if partition is None or not partition.is_leader:
             return
@@ -214,7 +214,7 @@ class ZooKeeperLeaders(LeaderRules):
         self._roles.took_role(self._cluster.nodes[BrokerId(node_id)], name, event)
 
     def answered(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionAnswered) -> None:
-        """A leader heard of its proposal: Z9, second half."""
+        """A leader received the response to its proposal: Z9, second half."""
         super().answered(node_id, name, event)
         self._proposals.answered(name, event)
 
@@ -239,7 +239,7 @@ class ZooKeeperLeaders(LeaderRules):
     def _bounds(
         self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
     ) -> tuple[BrokerId, ...]:
-        """Returns the members that stay: those that a reassignment removes may hold it back, and need not."""
+        """Returns the members that stay: members that a reassignment removes need not hold back the high watermark."""
         leaving = self._leaving(node_id, name, event)
         return tuple(member for member in event.maximal_isr if member not in leaving)
 
@@ -248,8 +248,8 @@ class ZooKeeperLeaders(LeaderRules):
     ) -> frozenset[BrokerId]:
         """Returns the members that a reassignment removes, by the requests that the leader has received.
 
-        It is told to do without them before they leave the ISR (Z28); that they have been assigned again by now, it
-        may not have been told.
+        The leader is sent a LeaderAndIsr without them before they leave the ISR (Z28). It may not know yet that they
+        have been assigned again.
         """
         state = self._cluster.state(name)
         removed = () if state is None else state.removing_replicas
@@ -268,15 +268,15 @@ class ZooKeeperDurability(DurabilityChecks):
             super().check_candidates(name)
 
     def _candidates(self, state: PartitionState) -> tuple[BrokerId, ...]:
-        """Leaves out members that a reassignment removes: their leader is informed first to do without them (Z28)."""
+        """Leaves out members that a reassignment removes: the leader first gets a LeaderAndIsr without them (Z28)."""
         leaving = state.removing_replicas if PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) else ()
         return tuple(each for each in super()._candidates(state) if each not in leaving)
 
 
 class ZooKeeperLogs(LogChecks):
-    """Checks of logs, where a broker is informed of a replica before it is told of the topic.
+    """Checks of logs: a broker learns of a replica by LeaderAndIsr before it learns of the topic.
 
-    It may be told late, of one whose topic is gone: the log that it makes then is a stray of that topic.
+    The request may arrive after the topic's deletion: the log that the broker then creates is a stray.
     """
 
     def __init__(
@@ -299,7 +299,7 @@ class ZooKeeperLogs(LogChecks):
 
 
 class ZooKeeperWrites(ControllerRules):
-    """M6, M14, Z6 and Z7 on the writes of state nodes, whoever made them."""
+    """M6, M14, Z6 and Z7 on the writes of state nodes, by controllers and leaders."""
 
     def __init__(self, alarm_log: AlarmLog, metadata: ZooKeeperMetadata, proposals: ProposalChecks) -> None:
         super().__init__(alarm_log)
@@ -341,10 +341,10 @@ class ZooKeeperWrites(ControllerRules):
             self._alarm_log.report("Z7", name, f"{sentence} {epochs}")
 
     def _check_controller_epoch(self, name: TopicPartition, *, is_decision: bool) -> None:
-        """M14: decisions of a replaced controller do not follow those of its successor, nor the successor's election.
+        """M14: decisions of a deposed controller do not follow those of its successor, nor the successor's election.
 
-        Whatever raises the leader epoch is a controller's decision; a leader's own write repeats the epoch of who made
-        it the leader.
+        Every write that raises the leader epoch is a controller's decision; a leader's own write repeats the controller
+        epoch of its election.
         """
         server = cast(ZooKeeperCluster, self._cluster).zookeeper_node.store.server
         data = server.data(paths.state_node(name))
@@ -370,10 +370,10 @@ class ZooKeeperWrites(ControllerRules):
     def elected_uncleanly(
         self, name: TopicPartition, event: events.UncleanLeaderElected, *, configured: RecoveryStrategy
     ) -> None:
-        """Checks nothing: nobody compares logs here."""
+        """Checks nothing: these controllers do not compare logs."""
 
     def ended(self, event: events.IncarnationEnded) -> None:
-        """A session outlives its process."""
+        """Checks nothing: a session outlives its process."""
 
     def registered(self, event: events.BrokerRegistered) -> None:
         """A broker has a node: it may lead."""
@@ -385,7 +385,7 @@ def _state(event: events.PartitionChanged) -> tuple[object, ...]:
 
 
 class NoPromptness(Promptness):
-    """Nothing is promised in time: sessions that a process believes in, and requests that hang, have no bound."""
+    """Checks nothing: no progress is promised within a time, as expired sessions and hanging requests have no bound."""
 
     def attach(self, cluster: SimulatedCluster, configuration: object) -> None:
         """There is nothing to watch."""
@@ -397,5 +397,5 @@ class NoPromptness(Promptness):
         """Checks nothing: nothing is asked."""
 
     def keeps_a_candidate(self, name: TopicPartition) -> bool:
-        """Returns no: nobody remembers who is eligible beside the ISR."""
+        """Returns false: there is no ELR in these clusters."""
         return False

@@ -1,8 +1,8 @@
 """Z9: which ISRs of leaders are written, by what each release checks of AlterIsr and AlterPartition.
 
-A write of a state node that leaves the leader epoch is a change of the ISR that the leader wanted: its own write, or
-the controller's, whom it has asked for exactly that. What the controller knows of brokers is read from the process that
-wrote, which has waited for ZooKeeper since it looked at them.
+A write of a state node that keeps the leader epoch is an ISR change that the leader proposed: its own write, or the
+controller's at its request. The controller's knowledge of brokers is read from the process that wrote, which has waited
+for ZooKeeper since it checked them.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class ProposalChecks:
     """Checks of one run.
 
     Attributes:
-        writer: whose session made the last change of a node.
+        writer: the session that made the last change of a node.
     """
 
     def __init__(self, alarm_log: AlarmLog) -> None:
@@ -54,7 +54,7 @@ class ProposalChecks:
         self._rules = switches.zookeeper
 
     def asked(self, node: BrokerNode, received: inputs.RequestReceived) -> None:
-        """A broker, as the controller, takes a request from the network."""
+        """The controller's broker receives a request."""
         request = received.request
         if isinstance(request, messages.AlterPartitionRequest):
             for data in request.partitions:
@@ -82,7 +82,7 @@ class ProposalChecks:
             self._alarm_log.report("Z9", name, f"{name}: an ISR {', '.join(wrong)}: {event.describe()}")
 
     def answered(self, name: TopicPartition, event: events.AlterPartitionAnswered) -> None:
-        """A leader heard that its ISR is committed: the node had it at that version."""
+        """A leader learned that its ISR is committed: the node had this ISR at that version."""
         known = self._isrs.get((name, event.topic_id, event.partition_epoch))
         if event.outcome is IsrAnswer.COMMITTED and known is not None and event.committed_isr not in known:
             self._alarm_log.report("Z9", name, f"{name}: the node had ISR {known}, and its leader {event.describe()}")

@@ -1,7 +1,7 @@
-"""Z8: from which LeaderAndIsr a broker takes a role, by what it was sent and what it answered.
+"""Z8: the LeaderAndIsr from which a broker takes a role, by the requests that it received and its responses.
 
-What a process knows of controller epochs is kept here, and not read from its fence: the highest that a request named
-which it has taken.
+The highest controller epoch that a process knows is computed here, not read from the process: the highest one in the
+requests that it accepted.
 """
 
 from typing import Final, cast
@@ -47,7 +47,7 @@ class RoleChecks:
         self._replicas: dict[tuple[NodeId, TopicPartition, LeaderEpoch], tuple[BrokerId, ...]] = {}
 
     def asked(self, node: BrokerNode, received: inputs.RequestReceived) -> None:
-        """A broker takes a request from the network."""
+        """A broker receives a request."""
         request = received.request
         if not isinstance(request, control_messages.ControlRequest):
             return
@@ -82,7 +82,7 @@ class RoleChecks:
     def replicas_sent(
         self, node_id: NodeId, name: TopicPartition, leader_epoch: LeaderEpoch
     ) -> tuple[BrokerId, ...] | None:
-        """Returns the replicas that a broker was informed of with a leader epoch; ``None`` without one."""
+        """Returns the replicas that a broker was sent with a leader epoch; ``None`` if it was sent none."""
         return self._replicas.get((node_id, name, leader_epoch))
 
     def has_sent_topic(self, node_id: NodeId, topic: str, topic_id: TopicId) -> bool:

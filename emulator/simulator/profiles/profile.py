@@ -21,7 +21,7 @@ PROGRESS: Final = frozenset(
 
 
 class Budget(Enum):
-    """The limit of moves: whether they may break more than the guarantee covers."""
+    """The limit of moves: whether they may cause more failures than the guarantee covers."""
 
     WITHIN = "within"
     """Never more replicas outstanding than the guarantee covers: every loss is a finding."""
@@ -42,8 +42,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         combined: whether each controller shares a process with a broker.
         min_isr: to choose from, at most the replication factor.
         partitions: at most.
-        budget: whether moves may break more than the guarantee covers.
-        fates: what may become of truncations that were not synced, when the power goes.
+        budget: whether moves may cause more failures than the guarantee covers.
+        fates: possible fates of unsynced truncations in a power loss.
         properties: of every node, by Kafka's name.
         internal_topics: topics of coordinators: that of transactions brings a transactional producer with it.
         spreads: names of ``spreads.SPREADS``, from which schedules draw further properties.

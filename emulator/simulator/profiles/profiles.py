@@ -1,4 +1,4 @@
-"""All profiles, by name; their order decides which one a seed leads to, in clusters of either kind."""
+"""All profiles, by name; their order decides which profile a seed selects, in KRaft and ZooKeeper clusters."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

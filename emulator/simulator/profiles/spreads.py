@@ -1,10 +1,11 @@
 """Times and limits that schedules draw, so that no rule hides behind the order of two of them.
 
-With one set of times a leader always drops a slow member before it is fenced, or never does. A spread has a range for
-each property, and the ranges overlap: whichever of two times is shorter, some schedule has it so. Only a heartbeat is
-always more frequent than sessions end, without which nobody stays unfenced.
+With one fixed set of times, a leader would always remove a slow member from the ISR before it is fenced, or never. A
+spread has a range for each property, and the ranges overlap: of any two times, each is the shorter one in some
+schedule. Only the heartbeat interval is always shorter than the session timeout: otherwise no broker would stay
+unfenced.
 
-A broker that is not registered tries again after its heartbeat interval at most, so that this draws that time, too.
+The heartbeat interval also determines how soon an unregistered broker tries to register again.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ranges: by Kafka's name, the least and the largest value, whose logarithms are equally likely.
-        share: how many of the schedules of a profile draw from it; the others have what is usual.
+        share: fraction of a profile's schedules that draw from the spread; the others keep the defaults.
     """
 
     ranges: Mapping[str, tuple[int, int]]

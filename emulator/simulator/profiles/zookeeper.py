@@ -1,7 +1,7 @@
-"""Profiles for ZooKeeper clusters: what may go wrong with sessions, control requests and controllers.
+"""Profiles for ZooKeeper clusters: faults of sessions, control requests and controllers.
 
-No profile but ``zk-power-losses`` takes what was not synced, or a disk: in every one of these eras the last replica
-standing leads with whatever it holds, so that both lose records within the guarantee (KIP-966, Motivation).
+Only the profile ``zk-power-losses`` loses unsynced data or disks: in all of these eras the last replica standing leads
+with whatever it holds, so both lose records within the guarantee (KIP-966, Motivation).
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
-"""Promises that cost no record when they are broken: who is in touch with a majority leads on, and nobody else does.
+"""Promises of availability: a leader in touch with a majority keeps leading, and any other leader resigns.
 
-Judged by what is wrong between the controllers: the arithmetic is of faults and times, and none of it is the core's.
+Judged by the faults between the controllers and their times, without any code of the core.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ class Watched(Protocol):
 
     @property
     def leads(self) -> bool:
-        """It believes that it leads."""
+        """The controller believes that it leads."""
         ...
 
     @property
@@ -50,10 +50,10 @@ class QuorumAvailability:
     Args:
         nodes: all controllers.
         faults: in force now.
-        network: what is wrong with it.
-        settle_ms: time in which controllers that are left alone follow one leader, and have forgotten what was before.
+        network: its faults.
+        settle_ms: time in which undisturbed controllers follow one leader, and earlier faults have no more effect.
         resign_ms: time after which a leader without a majority has to resign.
-        voters: who votes now.
+        voters: returns the present voters.
         report: takes the id of a promise that was found broken, and a sentence.
     """
 
@@ -85,7 +85,7 @@ class QuorumAvailability:
         self._known_voters: tuple[NodeId, ...] = ()
 
     def look(self, now_ms: int) -> None:
-        """Looks at what is wrong now; called with every step and every event of a controller."""
+        """Records the faults in force, and judges leaders; called with every step and event of a controller."""
         if now_ms == self._looked_at_ms:
             return
         self._looked_at_ms = now_ms
@@ -112,7 +112,7 @@ class QuorumAvailability:
                 self._report("Q9", f"{text}{self._alone_since_ms[node_id]} ms")
 
     def _may_be_heard(self, leader: NodeId, touched: set[tuple[NodeId, NodeId]]) -> bool:
-        """Returns whether fetches of a majority may reach a leader; what is held may be released."""
+        """Returns whether fetches of a majority may reach a leader; held messages count, as they may be released."""
         near = [
             voter
             for voter in self._known_voters

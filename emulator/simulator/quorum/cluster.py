@@ -38,10 +38,10 @@ _CAUSE: Final = CauseId("schedule")
 
 
 class QuorumObserver(Protocol):
-    """Sees what a run leaves: evidence, applied records, and processes that stop by themselves."""
+    """Observes a run: events, applied records, and processes that stop by themselves."""
 
     def recorded(self, member: QuorumMember, event: QuorumEvent) -> None:
-        """A node wrote evidence."""
+        """A node wrote an event."""
         ...
 
     def applied(self, member: QuorumMember) -> None:
@@ -49,7 +49,7 @@ class QuorumObserver(Protocol):
         ...
 
     def stopped(self, member: QuorumMember, error: InvariantError) -> None:
-        """A process stopped, or did not start, because of what it met."""
+        """A process stopped, or refused to start, because of a state or an error that it found."""
         ...
 
 
@@ -65,7 +65,7 @@ class QuorumCluster:
 
     Attributes:
         queue: virtual time.
-        network: what is wrong with it.
+        network: its faults.
         members: all nodes.
         formatted: the first voters.
         refused: nodes whose process stopped by itself and is not started again.
@@ -194,12 +194,12 @@ class QuorumCluster:
         self.network.held.setdefault(channel, deque())
 
     def release(self, channel: Channel[NodeId]) -> None:
-        """Delivers what is held of a channel, and holds no longer."""
+        """Delivers a channel's held messages, and stops holding."""
         for delivery in self.network.held.pop(channel, ()):
             self.queue.after(0, delivery)
 
     def heal(self) -> None:
-        """Mends every link and delivers what is held."""
+        """Mends every link and delivers all held messages."""
         self.network.cuts.clear()
         for channel in list(self.network.held):
             self.release(channel)
@@ -221,7 +221,7 @@ class QuorumCluster:
         )
 
     def take_snapshot(self, member: QuorumMember) -> None:
-        """Has a state machine write down what it has applied."""
+        """Has a state machine write a snapshot of its applied records."""
         applied = [batch for batch in member.disk.batches if batch.end_offset == member.applied_end_offset]
         if applied:
             position = LogPosition(applied[-1].leader_epoch, member.applied_end_offset)
@@ -321,7 +321,7 @@ class QuorumCluster:
 
 
 def complete_sync(node_id: NodeId, complete: Callable[[], None], *, network: Network, queue: EventQueue) -> None:
-    """Has an fsync of a node complete at once, or when completions are released that are held."""
+    """Completes an fsync of a node at once, or when its held completions are released."""
     channel = sync_channel(node_id)
     if (held := network.held.get(channel)) is None:
         queue.after(0, complete)

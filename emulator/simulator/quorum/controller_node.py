@@ -33,11 +33,11 @@ class QuorumControllerNode(MetadataNode):
         disk: survives the process.
         process: the core, while it runs.
         controller: the last one that was active here; ``None`` before the first.
-        log: what the process has published.
-        published: how many batches that are.
+        log: batches that the process has published.
+        published: number of published batches.
         served_epoch: the controller epoch in which it serves metadata streams; ``None`` where it does not.
         draw: as of ``ControllerNode``.
-        applied_sum: over everything that the process has published.
+        applied_sum: sum over all batches that the process has published.
     """
 
     role = NodeRole.CONTROLLER
@@ -64,7 +64,7 @@ class QuorumControllerNode(MetadataNode):
 
     @property
     def applied_end_offset(self) -> MetadataOffset:
-        """The end of what the process has applied, which is what it knows to be committed."""
+        """The end of the records that the process has applied: all that it knows to be committed."""
         return self.durable.next_offset
 
     @property
@@ -74,7 +74,7 @@ class QuorumControllerNode(MetadataNode):
 
     @property
     def leads(self) -> bool:
-        """It believes that it leads the quorum."""
+        """The node believes that it leads the quorum."""
         return self.process is not None and isinstance(self.process.quorum.replica.state, Leader)
 
     @property
@@ -84,11 +84,11 @@ class QuorumControllerNode(MetadataNode):
         return self.process.quorum.replica.leader_epoch
 
     def may_read_metadata(self, requester: Requester) -> bool:
-        """Returns whether somebody may open a metadata stream, or read on in it."""
+        """Returns whether a principal may open a metadata stream, or read on in it."""
         return self.controller is not None and self.controller.may_read_metadata(requester)
 
     def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
-        """Creates a process on the disk; whoever leads reports what was not reported."""
+        """Creates a process on the disk; the leader will report events that were not reported."""
         self.incarnation += 1
         self.durable, self.log, self.published, self.applied_sum = MetadataImage(), [], 0, b""
         loaded = LoadedQuorum(
@@ -103,7 +103,7 @@ class QuorumControllerNode(MetadataNode):
         return ()
 
     def publish(self, batch: records.MetadataBatch) -> None:
-        """Applies a batch that is committed; ``published`` is raised by the streams."""
+        """Applies a committed batch; the streams raise ``published``."""
         for index, record in enumerate(batch.records):
             self.durable.replay(record, offset=MetadataOffset(batch.base_offset + index))
         self.log.append(batch)
@@ -111,7 +111,7 @@ class QuorumControllerNode(MetadataNode):
 
     @property
     def has_first_disk(self) -> bool:
-        """Its disk was never replaced."""
+        """The node's disk was never replaced."""
         return self._disks == 1
 
     def replace_disk(self) -> None:
@@ -121,7 +121,7 @@ class QuorumControllerNode(MetadataNode):
         self._settings = replace(self._settings, key=ReplicaKey(self.node_id, self.disk.directory_id))
 
     def refuses_to_start(self, switches: Switches) -> bool:
-        """Returns whether ``quorum-state`` is missing beside a log, and that matters."""
+        """Returns whether ``quorum-state`` is missing beside a log, and the rules forbid that."""
         return switches.missing_state_stops and self.disk.election is None and bool(self.disk.batches)
 
     def lose_election(self) -> bool:
@@ -132,7 +132,7 @@ class QuorumControllerNode(MetadataNode):
 
     @property
     def has_state(self) -> bool:
-        """``quorum-state`` is there, or nothing would miss it."""
+        """``quorum-state`` exists, or the node does not need it."""
         return self.disk.election is not None or not self.disk.batches
 
     def lose_unsynced(self) -> None:

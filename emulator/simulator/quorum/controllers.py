@@ -37,7 +37,7 @@ class ControllersCluster(SimulatedCluster):
 
     Args:
         controllers: how many.
-        standby_controllers: how many more are down, and no voters, until somebody starts and adds them.
+        standby_controllers: number of further controllers, down and no voters until they are started and added.
         cluster: the other arguments, as of ``SimulatedCluster``.
 
     Attributes:
@@ -120,7 +120,7 @@ class ControllersCluster(SimulatedCluster):
 
     @property
     def committed_end_offset(self) -> MetadataOffset:
-        """Their end (exclusive)."""
+        """The end (exclusive) of the published batches."""
         return self._image.next_offset
 
     @property
@@ -152,12 +152,12 @@ class ControllersCluster(SimulatedCluster):
         return (node.process.quorum.replica.log.voters_offset or 0) < node.committed_end_offset
 
     def voter(self, node_id: NodeId) -> ReplicaKey | None:
-        """Returns as which replica a controller is a voter, perhaps with a disk that it had before."""
+        """Returns the replica as which a controller is a voter, perhaps with the directory id of a former disk."""
         return next((voter for voter in self.voters if voter.node_id == node_id), None)
 
     @property
     def is_metadata_sound(self) -> bool:
-        """Every controller runs as it should, one of them is active, and nothing is wrong between them."""
+        """Every controller runs soundly, one of them is active, and no fault is in force between them."""
         nodes = self.controllers
         links = [Link(source, target) for source in nodes for target in nodes if source != target]
         network = self.network
@@ -310,12 +310,12 @@ class ControllersCluster(SimulatedCluster):
         self._committed.append(batch)
 
     def _differs(self, batch: records.MetadataBatch) -> bool:
-        """Returns whether another batch was committed where this one is."""
+        """Returns whether another batch was committed at this batch's offset."""
         place = bisect_left(self._committed, batch.base_offset, key=lambda committed: committed.base_offset)
         return self._committed[place] != batch
 
     def _forget(self, node: QuorumControllerNode) -> None:
-        """Takes what a controller has published for the metadata, from which what others had published is missing."""
+        """Replaces the committed metadata by one controller's published log, which lacks others' published batches."""
         self._image, self._committed = MetadataImage(), []
         for batch in node.log:
             self._fold(batch)

@@ -1,4 +1,4 @@
-"""The disk of one voter: its metadata log, and what of it is synced; its snapshot; its ``quorum-state``.
+"""The disk of one voter: its metadata log, with its synced part; its snapshots; its ``quorum-state``.
 
 A cut is synced at once, and so is everything below it. A snapshot is stored whole or not at all.
 """
@@ -18,8 +18,8 @@ class MetadataDisk:
         batches: of the log, as a process reads them.
         synced: how many of them survive a loss of power.
         snapshots: by position, ascending.
-        election: the file as a process reads it; ``None`` where it is missing.
-        cuts: how often records went; a sync that began before the last one says nothing of the log that is there now.
+        election: ``quorum-state`` as a process reads it; ``None`` if it is missing.
+        cuts: number of truncations; a sync that began before the latest one proves nothing about the present log.
     """
 
     def __init__(self, directory_id: DirectoryId) -> None:
@@ -70,7 +70,7 @@ class MetadataDisk:
         self.cuts += 1
 
     def restart(self, position: LogPosition) -> None:
-        """Replaces the log by the latest snapshot; those before it go, too."""
+        """Replaces the log by the latest snapshot, and drops earlier snapshots."""
         latest = self.latest_snapshot
         if latest is None or latest.position != position:
             raise InvariantError(f"no snapshot {position} to begin again from")
@@ -79,12 +79,12 @@ class MetadataDisk:
         self.cuts += 1
 
     def write_election(self, effect: WriteElection) -> None:
-        """Replaces ``quorum-state``; without a sync a loss of power undoes it, but nothing before it."""
+        """Replaces ``quorum-state``; a power loss undoes this write, and only this one, if it was not synced."""
         self._durable_election = effect.election if effect.is_synced else self.election
         self.election = effect.election
 
     def lose_power(self, *, kept: int) -> None:
-        """Loses what is not synced, but for the first ``kept`` batches of that."""
+        """Loses the unsynced batches, except for the first ``kept`` of them."""
         del self.batches[self.synced + kept :]
         self.synced = len(self.batches)
         self.election = self._durable_election

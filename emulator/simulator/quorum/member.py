@@ -1,7 +1,7 @@
 """A process of the quorum with its disk, and the state machine on top: a sum over all committed records.
 
-The sum (a chain of digests) stands for what a controller keeps in memory: two that are equal have applied the same
-records in the same order.
+The sum (a chain of digests) stands for a controller's state in memory: two members with equal sums have applied the
+same records in the same order.
 """
 
 from hashlib import blake2b
@@ -27,8 +27,8 @@ class QuorumMember(Node[QuorumInput]):
         disk: survives the process.
         quorum: the core that runs, typed.
         applied_end_offset: of the state machine.
-        applied_sum: over everything that it has applied.
-        crash_after: effects of its next turn that are executed before the process dies; ``None`` for all, and no death.
+        applied_sum: sum over all applied records.
+        crash_after: effects of the next turn that are executed before the process dies; ``None`` for no crash.
     """
 
     def __init__(self, node_id: NodeId, directory_id: DirectoryId) -> None:
@@ -40,14 +40,14 @@ class QuorumMember(Node[QuorumInput]):
         self.crash_after: int | None = None
 
     def to_input(self, outcome: node_inputs.ResponseReceived | node_inputs.RequestFailed) -> QuorumInput:
-        """Returns the outcome: it is an input as it is."""
+        """Returns the outcome unchanged."""
         return outcome
 
     def boot(self, settings: QuorumSettings, *, seed: int, now_ms: int) -> None:
         """Starts a process on the disk.
 
         Raises:
-            IllegalQuorumState: it refuses what is there.
+            IllegalQuorumState: the process refuses to start on this disk.
         """
         disk = self.disk
         loaded = LoadedQuorum(
@@ -66,7 +66,7 @@ class QuorumMember(Node[QuorumInput]):
 
     @property
     def leads(self) -> bool:
-        """It believes that it leads."""
+        """The member believes that it leads."""
         return self.quorum is not None and isinstance(self.quorum.replica.state, Leader)
 
     @property

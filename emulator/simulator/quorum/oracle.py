@@ -1,7 +1,7 @@
 """Promises of a quorum, judged from evidence, from the logs on disk, and from what state machines applied.
 
-Names are those of the TLA+ specifications of KRaft, or of Raft's dissertation. The arithmetic is the oracle's own: it
-shares the vocabulary of events and of batches with the core, and nothing else.
+Names are those of the TLA+ specifications of KRaft, or of Raft's dissertation. The oracle has its own arithmetic: it
+shares only the types of events and batches with the core.
 """
 
 from collections.abc import Mapping
@@ -114,7 +114,7 @@ class JudgedMember(Protocol):
         node_id: its name.
         incarnation: of its process.
         disk: survives the process.
-        applied_sum: over everything that its state machine has applied.
+        applied_sum: sum over all records that its state machine has applied.
     """
 
     node_id: NodeId
@@ -124,12 +124,12 @@ class JudgedMember(Protocol):
 
     @property
     def applied_end_offset(self) -> MetadataOffset:
-        """The end of what its state machine has applied."""
+        """The end of the records that its state machine has applied."""
         ...
 
     @property
     def leads(self) -> bool:
-        """It believes that it leads."""
+        """The node believes that it leads."""
         ...
 
 
@@ -137,12 +137,12 @@ class QuorumOracle:
     """Judges a run while it is played.
 
     Attributes:
-        members: all nodes; set by whoever makes the cluster.
+        members: all nodes; set by the code that creates the cluster.
         formatted: the voters before any record names them.
-        first_disks: of all voters; empty where it does not matter whose disk was replaced.
-        asked: the checks that are asked; all of them, unless a rule is known to be missing.
-        findings: so far.
-        lost_state: nodes whose ``quorum-state`` was taken from them: to refuse to start is right.
+        first_disks: first disks of all voters; empty if replaced disks do not matter.
+        asked: the checks that are made; all of them, unless a rule is known to be missing.
+        findings: the findings so far.
+        lost_state: nodes that lost their ``quorum-state``: they are right to refuse to start.
         committed_end_offset: the highest high watermark of a leader.
         now_ms: virtual time, kept up to date by the schedule.
     """
@@ -176,12 +176,12 @@ class QuorumOracle:
 
     @property
     def lost_a_majority(self) -> bool:
-        """So many voters had lost their disks at one time that what was committed need not be left."""
+        """A majority of the voters had lost their disks at one time, so committed records may be gone."""
         self._note_disks()
         return self._has_lost_a_majority
 
     def _note_disks(self) -> None:
-        """A disk that was replaced counts again once it has what was committed before."""
+        """Updates the set of lost disks: a replaced disk counts again once it has all records committed before."""
         for node_id, disk in self.first_disks.items():
             present = self.members[node_id].disk
             if present.directory_id != self._present_disks.get(node_id, disk):
@@ -196,7 +196,7 @@ class QuorumOracle:
             self._has_lost_a_majority = self._has_lost_a_majority or 2 * len(lost) > len(voters)
 
     def find(self, check: QuorumCheck, text: str) -> None:
-        """Notes that a check fired; the first one of a kind is enough."""
+        """Records that a check fired; only the first finding of each check is kept."""
         if check not in self.asked or (check in _OF_WHAT_WAS_COMMITTED and self.lost_a_majority):
             return
         if all(finding.check is not check for finding in self.findings):
@@ -287,9 +287,9 @@ class QuorumOracle:
         self.committed_end_offset = max(self.committed_end_offset, event.high_watermark)
 
     def _holds(self, voter: ReplicaKey, leader: JudgedMember, end_offset: MetadataOffset) -> bool:
-        """Returns whether a voter has the leader's records below an offset durably, on the disk that is the voter.
+        """Returns whether a voter has the leader's records below an offset durably, on the voter's own disk.
 
-        A disk that was replaced counts with what it had then: its voter may have said so before.
+        A replaced disk counts with its last content: the voter may have acknowledged those records before.
         """
         present = self.members[voter.node_id].disk
         disk = present if voter.directory_id in (None, present.directory_id) else self._disks.get(voter)

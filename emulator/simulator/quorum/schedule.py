@@ -1,6 +1,6 @@
 """Profile ``quorum``: a seed becomes a schedule of faults, which is played, healed and judged.
 
-Safety first, under any number of faults; then everything is mended, and a leader has to commit.
+First, safety is checked under any number of faults; then all faults are mended, and a leader has to commit.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class QuorumOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seed: of the schedule.
-        steps: what was done, in order.
+        steps: the performed steps, in order.
         findings: by check, the first of each.
         commits: the highest offset that was committed.
         elections: leaders that were elected.
@@ -51,7 +51,7 @@ class QuorumSchedule:
     Args:
         seed: everything follows from it, and from the rules.
         rules: of all nodes.
-        asked: the checks that are asked; all of them if none is named.
+        asked: the checks that are made; all of them if none is named.
     """
 
     def __init__(self, seed: int, rules: QuorumRules, *, asked: AbstractSet[QuorumCheck] = frozenset()) -> None:
@@ -145,7 +145,7 @@ class QuorumSchedule:
         self.oracle.compare_logs()
 
     def _can_progress(self) -> bool:
-        """Returns whether a majority of every set of voters that a log names is there, with the disk that it had."""
+        """Returns whether a majority of the newest voter set in each log runs, with its former disks."""
         members = self.cluster.members
         for member in members.values():
             voters = voters_in(member.disk) or self.cluster.formatted
@@ -160,8 +160,8 @@ class QuorumSchedule:
             return False
         if member.core is None or key.directory_id not in (None, member.disk.directory_id):
             return False
-        # Who is no voter by its own log never stands, as in Kafka, and refuses a shorter log: a leader of two voters
-        # that appended its own removal, and stopped before the other had it.
+        # A node that is no voter by its own log never stands, as in Kafka, and grants no vote to a shorter log: for
+        # example a leader of two voters that appended its own removal, and stopped before the other had this record.
         return any(own.node_id == key.node_id for own in voters_in(member.disk) or self.cluster.formatted)
 
     # --- Moves: each returns what it did, or nothing if it was impossible -------------------------------------------
@@ -263,7 +263,7 @@ class QuorumSchedule:
         return f"{member.node_id}"
 
     def _replace_disk(self) -> str | None:
-        """One disk in a schedule: with static voters more than one is known to lose what was committed."""
+        """Replaces one disk per schedule: with static voters, a second one is known to lose committed records."""
         if self._replaced:
             return None
         node_id = self._node()
@@ -272,7 +272,7 @@ class QuorumSchedule:
         return f"{node_id}"
 
     def _lose_state(self) -> str | None:
-        """Beside an empty log the file is not missed: the node looks like one that was never started."""
+        """Loses ``quorum-state``, unless the log is empty: that node would look as if it had never been started."""
         node_id = self._node()
         if not self.cluster.members[node_id].disk.batches:
             return None
@@ -295,10 +295,10 @@ class QuorumSchedule:
         return str(key)
 
     def _race_changes(self) -> str | None:
-        """Two changes whose sets have majorities that do not meet, if the second does not wait for a commit (Q28).
+        """Makes two voter changes with disjoint majorities, if the second does not wait for the first's commit (Q28).
 
-        The leader of four adds a fifth voter, which alone hears of it. Another leader, elected by the three others,
-        removes the first; one of them does not hear of that, and has its vote to give.
+        The leader of four voters adds a fifth, the only one to learn of that. Another leader, elected by the other
+        three, removes the first leader; one of the three does not learn of that, and can still vote for it.
         """
         cluster = self.cluster
         leaders = cluster.leaders
