@@ -1,6 +1,6 @@
-"""Writes the archive of Spark's classes before anybody waits for a verdict: ``python -m`` this module, at set-up.
+"""Writes the archive of Spark's classes at set-up (``python -m`` this module), before anybody waits for a verdict.
 
-An archive that is there stays; where none can be written nothing is said of that, because none is required.
+An existing archive is kept. Where none can be written, no error is reported, because the archive is optional.
 """
 
 import sys
@@ -15,7 +15,7 @@ from laststand.emulator.verification.verify import rehearse
 
 
 def build_class_archive() -> bool:
-    """Has a JVM do what a verification does, and write the archive as it ends, which takes some 15 s.
+    """Starts a JVM that does what a verification does and writes the archive as it ends, which takes some 15 s.
 
     Returns:
         Whether there is an archive now.
@@ -38,7 +38,7 @@ def build_class_archive() -> bool:
 
 
 def main() -> int:
-    """Returns the exit code, which is always 0; a machine that cannot verify says so when it is asked to."""
+    """Returns the exit code, which is always 0: a missing Java or pyspark is reported by the verification itself."""
     try:
         build_class_archive()
     except EmulatorError as error:

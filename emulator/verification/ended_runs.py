@@ -1,6 +1,6 @@
 """Notices runs that end below a directory.
 
-A run has ended when its harness has said so (``RunEnded``) and writes nothing more. One whose harness was killed never
+A run has ended when its harness has recorded ``RunEnded`` and writes nothing more; a run whose harness was killed never
 ends. A run that has a ``verdict.json`` was judged before.
 """
 
@@ -31,7 +31,7 @@ class EndedRuns:
         self._told: set[Path] = set()
 
     def poll(self) -> list[Path]:
-        """Returns the runs that have ended and have not changed since the look before."""
+        """Returns the runs that have ended and have not changed since the previous poll."""
         ended = []
         for run in runs_below(self._directory):
             if run in self._told or (run / VERDICT_FILE).exists():

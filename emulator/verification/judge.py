@@ -1,7 +1,7 @@
 """Judges one run, in one process: reads its evidence, asks every check, reports what was lost.
 
-This is what a Spark task does. It raises nothing about a run: one that cannot be judged is ``unknown``, and does not
-take the others with it.
+A Spark task calls ``judge``. It raises no error about a run: a run that cannot be judged is ``unknown``, so that the
+other runs are still judged.
 """
 
 import gc
@@ -59,7 +59,7 @@ from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a task for the run that has this number in its plan."""
+    """The result of judging one run; ``number`` is the one in its plan."""
 
     number: int
     report: VerdictReport
@@ -92,7 +92,7 @@ def _story(evidence: RunEvidence, report: VerdictReport) -> RunStory:
 
 
 def story_of(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | RunStory:
-    """Returns the story of a partition, or, on an error, a run's story that says so: it changes no verdict."""
+    """Returns the story of a partition, or, on an error, a run's story with the problem: the verdict stays the same."""
     try:
         return partition_story(facts, losses)
     except Exception as error:
@@ -100,7 +100,7 @@ def story_of(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | 
 
 
 def join_stories(cluster: ClusterFacts, stories: Sequence[PartitionStory | RunStory]) -> RunStory:
-    """Returns the story of a run by those of its partitions; it changes no verdict either."""
+    """Returns the story of a run by those of its partitions; an error does not change the verdict."""
     without_story = next((story for story in stories if isinstance(story, RunStory)), None)
     if without_story is not None:
         return without_story
@@ -122,7 +122,7 @@ def report_on(run: RunDirectory, evidence: RunEvidence) -> VerdictReport:
 
 
 def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[PartitionJudgement]) -> VerdictReport:
-    """Returns the report on a run by what was found of its partitions.
+    """Returns the report on a run, from the judgements of its partitions.
 
     Args:
         run: the run.
@@ -213,7 +213,7 @@ def _report_of_nothing(run: RunDirectory, doubts: tuple[Doubt, ...]) -> VerdictR
 def _findings(
     check: PartitionCheck | ClusterCheck, cluster: ClusterFacts, judged: Sequence[PartitionJudgement]
 ) -> Findings:
-    """All findings of a check, by partition, position and sentence."""
+    """Returns all findings of a check, over the cluster or over all partitions."""
     match check:
         case ClusterCheck():
             return first_of(check.find(cluster))

@@ -21,20 +21,20 @@ class JudgeName(Enum):
 
 
 class SessionSource(Protocol):
-    """Starts, lends and ends the Spark in which ``verify_runs`` judges; ``None`` in its place means this process."""
+    """Starts, lends and ends the Spark session in which ``verify_runs`` judges."""
 
     def start(self) -> None:
         """Starts Spark in the background."""
 
     def tasks_at_work(self) -> "AbstractContextManager[SparkTasks | None]":
-        """Lends it."""
+        """Lends the session while its tasks run; ``None`` means that this process judges."""
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends Spark."""
 
 
 class NoSession:
-    """The source of no session, for ``JudgeName.HERE``."""
+    """Stands for a session where this process judges (``JudgeName.HERE``)."""
 
     def start(self) -> None:
         """Starts nothing."""

@@ -86,7 +86,7 @@ def contradictions_of_cluster(cluster: ClusterFacts, timeline: Timeline) -> Iter
 
 
 def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[str]:
-    """Yields a sentence for each thing that ``cluster.yaml`` says otherwise than harness or nodes do."""
+    """Yields a sentence for each difference between ``cluster.yaml`` and what the harness or a node recorded."""
     for driver in drivers_of(timeline):
         if run.driver is None:
             yield f"cluster.yaml is missing or does not say what played the run: by the harness driver={driver}"
@@ -115,12 +115,12 @@ def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[st
 
 
 def _differing(given: Mapping[str, str], started: NodeStarted) -> list[str]:
-    """Returns the rules that a node had otherwise than it was given them."""
+    """Returns the names of the rules for which a node reported another value than the one it was given."""
     return sorted(name for name in given.keys() & started.switches.keys() if given[name] != started.switches[name])
 
 
 def drivers_of(timeline: Timeline) -> list[str]:
-    """Returns the drivers of a run, by its harness; nothing if that does not say."""
+    """Returns the drivers that the harness recorded for a run; empty if it recorded none."""
     return sorted({started.driver for started in timeline.of(NodeStarted) if started.driver is not None})
 
 
@@ -133,7 +133,7 @@ def contradictions_of_partition(facts: PartitionFacts) -> Iterator[str]:
 
 
 def unknown_to_history(facts: PartitionFacts) -> Iterator[str]:
-    """Yields a sentence for each kind of answer that brokers gave and that the history contradicts."""
+    """Yields a sentence for each kind of contradiction between brokers' answers to sends and the clients' history."""
     answered, sends = facts.answered, _AnsweredSends(facts)
     stranger = np.flatnonzero(~sends.are_known)
     for first in answered.rows(stranger[:1]):
@@ -153,7 +153,7 @@ def unknown_to_history(facts: PartitionFacts) -> Iterator[str]:
 
 
 def unseen_records(facts: PartitionFacts) -> int:
-    """Returns the number of records a broker acknowledged without a client that saw it."""
+    """Returns the number of records that a broker acknowledged and whose client did not see the acknowledgement."""
     sends = _AnsweredSends(facts)
     unseen = np.flatnonzero(sends.are_known & ~sends.are_of(OperationType.OK))
     _, first = np.unique(sends.numbers[unseen], return_index=True)
@@ -161,11 +161,11 @@ def unseen_records(facts: PartitionFacts) -> int:
 
 
 class _AnsweredSends:
-    """The sends of a partition that brokers answered without error, an answer each.
+    """The answers without error that brokers gave to sends of a partition.
 
     Attributes:
-        numbers: of the sends.
-        are_known: whether a history has them.
+        numbers: for each answer, the number of its send.
+        are_known: for each answer, whether a history contains its send.
     """
 
     def __init__(self, facts: PartitionFacts) -> None:
@@ -176,7 +176,7 @@ class _AnsweredSends:
         self.are_known: Mask = np.isin(self.numbers, self._known)
 
     def are_of(self, type_: OperationType) -> Mask:
-        """Returns whether their outcome is of a type, by a history."""
+        """Returns, for each answer, whether a history records this type of outcome for its send."""
         return np.isin(self.numbers, self._known[self._sent.has("type", type_)])
 
 
@@ -201,33 +201,33 @@ def _started_nodes(timeline: Timeline) -> Iterator[tuple[CollectedEvent[Event], 
 
 
 class _Broken(msgspec.Struct, kw_only=True):
-    """A fault that was not mended so far.
+    """A fault that is still in force.
 
     Attributes:
-        rejoined: of an isolated node, those with which a link was mended since.
+        rejoined: nodes to which an isolated node has a healed link again.
     """
 
     fault: FaultInjected
     rejoined: set[int] = msgspec.field(default_factory=set)
 
     def note(self, healed: FaultHealed) -> None:
-        """Notes with whom the node has a link again."""
+        """Records the nodes to which the isolated node has a link again."""
         ends = ({link.source, link.target} for link in healed.links)
         self.rejoined.update(*(pair for pair in ends if pair & set(self.fault.nodes)))
 
     def is_mended_by(self, healed: FaultHealed, brokers: set[int]) -> bool:
-        """Returns whether the fault is over; an isolation is over, too, once all links of its node were mended."""
+        """Returns whether the fault is healed; an isolation also is once the node has links to all brokers again."""
         if self.fault.fault == _ISOLATION and self.rejoined and brokers <= self.rejoined:
             return True
         return healed.mends(self.fault)
 
     def is_over_by(self, end: IncarnationEnded) -> bool:
-        """Returns whether it went with its process; links stay as they are."""
+        """Returns whether the fault ended with the process that it was about; faults of links outlast processes."""
         return self.fault.fault in _OF_PROCESSES and end.ended_node in self.fault.nodes
 
 
 def _of_faults(cluster: ClusterFacts) -> Iterator[str]:
-    """A cluster settles once everything was mended, and whoever restores one at the end sees it settle."""
+    """Faults must be healed before the cluster settles, and a harness that restores the cluster must see it settle."""
     relevant: list[CollectedEvent[NodeStarted | FaultInjected | FaultHealed | IncarnationEnded | ClusterSettled]] = [
         *(start for start in cluster.started.values() if start.event.role is NodeRole.HARNESS),
         *cluster.events.of(FaultInjected),
@@ -327,9 +327,9 @@ def _of_leaders(facts: PartitionFacts) -> Iterator[str]:
 
 
 def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
-    """A node that stopped in order has on disk what its events say: a log may begin again elsewhere, or be found so.
+    """The final log of a node that stopped in order must start at the log start offset that its events record.
 
-    Of a node that is seen from outside neither is known.
+    Nodes that write no events themselves are not checked.
     """
     if facts.cluster.is_seen_from_outside:
         return
@@ -362,7 +362,11 @@ def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
 
 
 def _of_deleted_topics(facts: PartitionFacts) -> Iterator[str]:
-    """A client that is behind names the topic before, and reads the one of that name that is there."""
+    """The final consumer cannot read a partition to its end if the topic was deleted.
+
+    Names that several topics had are left out: a client with old metadata names the deleted topic, but reads its
+    successor.
+    """
     deleted = facts.cluster.deleted_topics
     if facts.topic in facts.cluster.names_used_again:
         return

@@ -6,7 +6,7 @@ from laststand.emulator.verification.rules.check import Evidence
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason why a run proves nothing, and what it is about, as far as it is about one thing.
+    """One reason why a run proves nothing, with the file, node or partition that it concerns, if there is only one.
 
     Attributes:
         about: the kind of evidence that is not whole; ``None`` where no single kind is concerned.

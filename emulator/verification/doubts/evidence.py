@@ -2,9 +2,9 @@
 
 A check can only say what the logs say. If a file is missing, has a gap, holds a line that is no event, or if the run
 did not go as planned, then silence proves nothing. Each reason is a sentence; where it concerns one kind of evidence
-it says which, so that checks which lean on that kind are ``unknown`` too instead of raising a false alarm.
+the sentence names it, so that checks that need that kind become ``unknown``, too, instead of raising a false alarm.
 
-One tear is normal: the last line of a process that was killed while it wrote. Everything else counts.
+One incomplete line is normal: the last line of a process that was killed while it wrote. Any other one is a doubt.
 """
 
 from collections import Counter
@@ -44,16 +44,18 @@ _KILLED: Final = frozenset({events.IncarnationEnd.KILLED, events.IncarnationEnd.
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
-    """The evidence about a partition that should have been read and was not.
+    """The gaps and contradictions in the evidence about one partition.
 
     Attributes:
         missing: brokers whose replica left no directory, once for each topic of that name.
-        contradictions: accounts of it that do not agree; ``answers``: those of brokers that the history contradicts.
-        is_unread: whether records were acknowledged and not read at the end; ``error`` is why.
-        has_unclear_id: whether something is recorded under its topic's name only, and several topics had that name.
-        unasked: acknowledged records without an offset that no later read asked for.
-        deleted: acknowledged records that may have been deleted without the plan's asking for it, where clients alone
-            tell.
+        contradictions: a sentence for each pair of accounts of the partition that disagree.
+        answers: sentences about answers of brokers that the history contradicts.
+        is_unread: whether records were acknowledged and the final consumer did not read the partition to its end.
+        error: the error of that consumer, if it recorded one.
+        has_unclear_id: whether an event names the topic without its id, and several topics had that name.
+        unasked: number of acknowledged records without an offset, after whose acknowledgement no read began.
+        deleted: number of acknowledged records that may have been deleted although no step asked for it; 0 unless the
+            only evidence is from clients.
     """
 
     topic: str
@@ -69,7 +71,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def readings_of(facts: PartitionFacts) -> Readings:
-    """Returns the evidence of a partition that was not read."""
+    """Returns the gaps and contradictions in the evidence about a partition."""
     missing = tuple(node for state in facts.states.values() for node in facts.missing_replicas(state))
     return Readings(
         topic=facts.topic,
@@ -244,7 +246,7 @@ def _file_problems(census: FileCensus, end: events.IncarnationEnd | None) -> Ite
 
 
 def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
-    """Every metadata record leaves an event with its offset, so that one which is missing leaves a hole."""
+    """Every metadata record leaves an event with its offset, so a missing event shows as a gap in the offsets."""
     for gone in evidence.facts.cluster.quorum.forgotten:
         sentence = (
             f"controllers forgot the metadata that they had committed from offset {gone.begin} to {gone.end - 1}, so "

@@ -8,8 +8,8 @@ proves nothing. A fencing of broker b, committed at metadata offset m, is explai
   explains nothing more once b was unfenced again after the heal.
 
 Faults carry the metadata offset that was committed when they were injected and healed. Where the harness did not know
-it, the nearest one that it noted in its own file bounds it: the last before an injection, the next after a heal. So it
-is where a controller's own disk was held up when a fault was healed: what it had decided by then is committed later.
+that offset, the nearest one in its own file is used: the last before an injection, the next after a heal. The next one
+is also used where a controller's disk was blocked when a fault was healed: earlier decisions are then committed later.
 """
 
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
 
 
 def _holds_up_commits(fault: _Fault) -> bool:
-    """Returns whether it is of what a controller has with its own disk."""
+    """Returns whether the fault is of a controller's link to its own disk, so that it delays commits."""
     return fault.is_link and len(fault.nodes) == 1 and bool(_controllers(fault))
 
 

@@ -24,7 +24,7 @@ FATES: Final[Mapping[str, MessageFate]] = {
 
 
 def faults_without_message(timeline: Timeline) -> Iterator[events.FaultInjected]:
-    """Yields the faults of messages that no message came by to meet.
+    """Yields the faults of messages that met no message while they were in force.
 
     A fault ends at the latest when the next one of the same messages begins.
     """

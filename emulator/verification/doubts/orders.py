@@ -1,8 +1,8 @@
-"""Orders that a node received and the harness did not give, on behalf of the harness or by its leave.
+"""Finds orders that a node received although neither the harness nor a broker recorded that it gave them.
 
-Each order is put on record twice: in the harness's events before it is given, or for a client of Kafka in those of the
-broker that it asked, and in the node's before it is obeyed.
-An order may have been given and not have come; one that came was given, and as often as it came.
+Each order is recorded twice: by its giver before it is given, and by the node that receives it before it is obeyed. The
+giver is the harness, or the broker that relays an order of a Kafka client. A given order may be lost on the way, but a
+node must not receive an order more often than it was given.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 def unknown_orders(cluster: ClusterFacts) -> Iterator[Doubt]:
-    """Yields a doubt for each order that came from somebody else; of equal ones, one."""
+    """Yields a doubt for each order that was received more often than it was given; equal orders share a doubt."""
     on_record: list[events.OrderGiven | events.OrderRelayed] = [
         *(collected.event for collected in cluster.events.of(events.OrderGiven)),
         *(collected.event for collected in cluster.events.of(events.OrderRelayed)),

@@ -1,8 +1,8 @@
 """Checks that files of evidence are unaltered: their seals, and what the harness found in them.
 
 A file whose writer closed it ends with a seal, the digest of all its lines. The harness writes down the digest of every
-other file once its writer has ended, however that ended; its own last file is sealed, and nobody else vouches for it.
-So are files that nobody seals: the descriptions of the run, and what nodes stored.
+other file once its writer has ended, whether in order or not. Its own last file is sealed, and no other file records
+its digest. The harness also records the digests of files without seals: descriptions of the run, and files of nodes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ def seal_doubts(evidence: RunEvidence) -> Iterator[Doubt]:
 
 
 def alterations(evidence: RunEvidence) -> Iterator[Doubt]:
-    """Yields a doubt for each file that is not what was written: whatever such a run shows, it proves nothing."""
+    """Yields a doubt for each file that was altered after it was written."""
     for census in evidence.files:
         name = f"events/{census.file_name}"
         for sentence in _event_file_problems(census, evidence):
@@ -123,7 +123,7 @@ def _history_seals(evidence: RunEvidence) -> Iterator[tuple[str, HistorySealed |
 
 
 def _other_files(evidence: RunEvidence, vouched: Mapping[str, FileContent]) -> Iterator[Doubt]:
-    """Yields doubts about the descriptions of the run, and two at most about what each node stored."""
+    """Yields doubts about altered descriptions of the run, and at most two about the altered files of each node."""
     found = {name: content for name, content in evidence.contents.items() if content.lines is None}
     altered = sorted(name for name in found.keys() | vouched.keys() if found.get(name) != vouched.get(name))
     for owner, names in groupby(altered, key=_owner_of):
@@ -147,7 +147,7 @@ def _alterations(name: str, found: FileContent | None, vouched: FileContent | No
 
 
 def _owner_of(name: str) -> int | None:
-    """Returns the owner of a stored file; ``None`` of a description of the run."""
+    """Returns the node that stored a file; ``None`` for a description of the run."""
     folder, _, rest = name.partition("/")
     return int(rest.partition("/")[0]) if folder == _STORED else None
 
@@ -183,7 +183,7 @@ def _kind_of(name: str) -> Evidence:
 
 
 def _is_announced(name: str, evidence: RunEvidence) -> bool:
-    """Returns whether its absence is noticed already, by who was started."""
+    """Returns whether another check reports that the file is missing: the start of its writer names the file."""
     started = evidence.facts.cluster.events.of(IncarnationStarted)
     clients = evidence.facts.cluster.events.of(ClientStarted)
     return name in {

@@ -18,21 +18,24 @@ from laststand.emulator.verification.tables.matching import keys_of
 
 
 def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
-    """Returns every batch that a producer was told is in the log, but for those of deleted topics.
+    """Returns every acknowledged batch with an offset, but for those of deleted topics.
 
-    A broker writes down that it handed an answer to the socket of a client of Kafka. An answer that went on its way
-    while a fault may have swallowed it is none that the client was told.
+    For a Kafka client, a broker records that it wrote the answer to the client's socket. An answer that a fault may
+    have dropped on its way to the client does not count as an acknowledgement.
 
-    Whoever acknowledged a batch has it in its own log: that copy has the epoch in which it was appended. It may
-    have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
-    it. The leader's own answer names that epoch. Without that event it is unknown: the client may have believed in an
-    epoch that was over, and leaders elected since then need not have the batch. Of leaders that do not record what they
-    append, the epoch in a copy that is left has to do, or the client's: neither is later than the true one. With
-    acks=all the true one may be any in which that leader led again with the batch: it may have got it in a term that
-    was over without its knowledge, and answers once it is replicated. So the last of them counts.
-    Of the topic ids that both name, that of the later topic counts: a client may believe in a topic that was
-    deleted while it is answered for its successor, and a leader may answer for one that the client knows to be gone
-    (S41).
+    Each batch has two epochs. ``leader_epoch`` is the epoch in which the acknowledging broker appended the batch, by
+    its own log. ``acked_epoch`` is the epoch in which that broker acknowledged it, by the broker's recorded answer. It
+    is later where the producer retried; leaders elected in between need not have the batch. Without a recorded answer
+    the acknowledging epoch is unknown: the client's leader epoch may have been over, and leaders elected since then
+    need not have the batch.
+
+    For leaders that do not record their appends, the append epoch is taken from a copy in a final log, or from the
+    client; neither is later than the true epoch. With acks=all the acknowledging epoch is then the last one in which
+    that broker became leader with the batch in its log: it may have appended the batch in an epoch that was over
+    without its knowledge, and answers only once the batch is replicated.
+
+    If client and leader name different topic ids, the id of the topic created later counts: the client may still
+    believe in a deleted topic while the leader answers for its successor, and the other way round (S41).
     """
     sent = facts.sent.only(facts.sent.has("type", OperationType.OK) & (facts.sent["base_offset"] != NONE))
     sent = sent.only(~_may_be_unseen(facts, sent))
@@ -71,7 +74,7 @@ def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
 
 
 def _may_be_unseen(facts: PartitionEvidence, sent: Table[SentBatch]) -> Mask:
-    """Returns which acknowledgements a fault may have swallowed on the way to their client."""
+    """Returns, for each acknowledgement, whether a fault may have dropped it on its way to the client."""
     are_unseen = np.zeros(len(sent), bool)
     if not facts.cluster.silences:
         return are_unseen
@@ -89,9 +92,9 @@ def _may_be_unseen(facts: PartitionEvidence, sent: Table[SentBatch]) -> Mask:
 
 
 def _answered_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
-    """Returns by batch the topic that its answers name, or else the one the client believed in, and their term.
+    """Returns by batch its topic, and leader epoch and incarnation of the last answer that acknowledged it.
 
-    That is leader epoch and incarnation of the last answer.
+    The topic is the one that answers name, or else the one that the client named.
     """
     topics, epochs = facts.topics(sent), np.full(len(sent), NONE)
     incarnations = np.full(len(sent), LAST_INCARNATION)
@@ -149,7 +152,7 @@ def _copied_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch
 
 
 def _last_terms(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch], *, after_epochs: Ints) -> Ints:
-    """Returns by batch the last epoch in which the acknowledging broker began to lead with it."""
+    """Returns by batch the last epoch that the acknowledging broker began to lead with the batch in its log."""
     epochs, last_offsets = after_epochs.copy(), sent["base_offset"] + sent["record_count"] - 1
     for topic_id, terms in facts.terms.items():
         is_of_topic = topics == facts.topic_number(topic_id)
@@ -166,5 +169,5 @@ def _last_epochs(own: Ints, held: Ints, leader_epochs: Ints) -> Ints:
 
 
 def _created(facts: PartitionEvidence, topic_id: str) -> int:
-    """Returns the place of a topic among those of this name, in the order of their creation."""
+    """Returns the position of a topic among all topics of this name, in the order of their creation; -1 if unknown."""
     return list(facts.states).index(topic_id) if topic_id in facts.states else -1

@@ -1,7 +1,7 @@
 """Positions of consumer groups: what a coordinator gives after it had answered a commit.
 
 Times of all lines are those of one machine. A commit that was answered before a client asked is in force, unless
-another one may have been carried out after it: one that was not answered before that commit was begun.
+another one may have replaced it: any commit that had not been answered yet when this one was begun.
 """
 
 import sys
@@ -35,7 +35,7 @@ class PositionAfterCommit(NamedTuple):
 
     @property
     def is_behind(self) -> bool:
-        """A commit that was answered is not in force."""
+        """Whether the position is below each one that may be in force: an answered commit was lost."""
         return _value(self.given) < self.lowest
 
 
@@ -46,7 +46,7 @@ def positions_after_commits(cluster: ClusterFacts) -> Iterator[PositionAfterComm
 
 
 def _outcomes(operations: Sequence[GroupPositionOperation]) -> list[GroupPositionOperation]:
-    """Returns what may be in force, in the order of the answers; of a commit without an outcome it is not known."""
+    """Returns the operations that have not failed, in the order of their ends; without an answer they are ``INFO``."""
     ended = {each.operation_id for each in operations if each.type is not OperationType.INVOKE}
     outcomes = [
         msgspec.structs.replace(each, type=OperationType.INFO) if each.type is OperationType.INVOKE else each
@@ -57,7 +57,7 @@ def _outcomes(operations: Sequence[GroupPositionOperation]) -> list[GroupPositio
 
 
 def _by_place(operations: Sequence[GroupPositionOperation]) -> Iterator[list[GroupPositionOperation]]:
-    """Yields the operations of each partition of each group; one that deletes a group is of all of them."""
+    """Yields the operations of each partition of each group; the deletion of a group belongs to all its partitions."""
     places = dict.fromkeys(
         (each.group_id, each.topic, each.partition, each.topic_id) for each in operations if each.topic
     )
@@ -74,7 +74,7 @@ def _by_place(operations: Sequence[GroupPositionOperation]) -> Iterator[list[Gro
 
 
 def _after_commits(operations: Sequence[GroupPositionOperation]) -> Iterator[PositionAfterCommit]:
-    """Yields those of one partition of a group, whose operations are in the order of their ends."""
+    """Yields the positions given for one partition of a group; its operations are in the order of their ends."""
     commits = [each for each in operations if each.kind == "commit"]
     answered = [each for each in commits if each.type is OperationType.OK or each.error is not None]
     of_topic: dict[TopicId | None, list[GroupPositionOperation]] = defaultdict(list)

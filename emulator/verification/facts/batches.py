@@ -21,20 +21,20 @@ LAST_INCARNATION: Final = 2**62
 
 
 class TermPlace(NamedTuple):
-    """The order of the terms of a partition: leader epoch, then incarnation of the one broker that it belongs to."""
+    """The sort key of a partition's terms: leader epoch, then incarnation of the broker that leads in that epoch."""
 
     leader_epoch: int
     incarnation: int
 
 
 class LeaderTerm(NamedTuple):
-    """A process that took the leader's role over, and where its log ended then.
+    """The leadership of one process in one leader epoch, and where its log ended when it became leader.
 
     Attributes:
         leader_epoch: in which it led; a broker that restarts may lead again in the epoch of its former process.
         incarnation: of the node; terms of one epoch follow each other by it.
-        unelected_at: where the process was started after the election, the metadata (exclusive) by which it led;
-            ``None`` where it was elected as the process that it is.
+        unelected_at: where the process was started after the election, the end of the metadata (exclusive) by which it
+            became leader; ``None`` where this very process was elected.
     """
 
     leader_epoch: int
@@ -50,7 +50,7 @@ class LeaderTerm(NamedTuple):
 
     @property
     def place(self) -> TermPlace:
-        """The place in the order of the partition's terms."""
+        """The sort key of this term among the partition's terms."""
         return TermPlace(self.leader_epoch, self.incarnation)
 
 
@@ -59,9 +59,9 @@ class AckedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topic_id: ``None`` where nothing names it.
-        node: who acknowledged it.
-        leader_epoch: in which it was appended, by the log of who acknowledged it.
-        acked_epoch: in which it was acknowledged; later than the other where the producer had tried again.
+        node: the broker that acknowledged it.
+        leader_epoch: epoch in which that broker appended it, by its log.
+        acked_epoch: epoch in which it was acknowledged; later than ``leader_epoch`` where the producer retried.
         acked_incarnation: of the process that acknowledged it; ``LAST_INCARNATION`` where no answer names it.
         process: the producer.
     """

@@ -64,7 +64,7 @@ class FaultPeriod(NamedTuple):
 
 
 def begun_ns(collected: CollectedEvent[events.FaultInjected] | CollectedEvent[events.FaultHealed]) -> int:
-    """Returns when a fault began, or its end: the harness writes the event once it has seen the effect."""
+    """Returns the start of a fault, or of its heal: the harness writes the event only once it has seen the effect."""
     return collected.time_ns if collected.event.begun_ns is None else collected.event.begun_ns
 
 
@@ -111,7 +111,7 @@ class ClusterFacts:
 
     @cached_property
     def by_cause(self) -> Mapping[str, Sequence[CollectedEvent[events.Event]]]:
-        """The events of no partition, by what set them off."""
+        """The events that belong to no partition, by their cause id."""
         found: dict[str, list[CollectedEvent[events.Event]]] = {}
         for kind in EVENT_TYPES:
             if not issubclass(kind, events.PartitionEvent):
@@ -166,12 +166,12 @@ class ClusterFacts:
 
     @cached_property
     def is_seen_from_outside(self) -> bool:
-        """Nodes did not write events themselves, and may have done more than anybody saw."""
+        """Whether nodes did not write events themselves, so that some of their actions may be unrecorded."""
         return any(start.event.witness is not Witness.PROCESS for start in self.started.values())
 
     @cached_property
     def is_seen_by_clients_alone(self) -> bool:
-        """No node has events or logs here: a partition holds what its final consumer was given."""
+        """Whether nodes left neither events nor logs, so that the final consumer's reads stand for the final logs."""
         return any(start.event.witness is Witness.CLIENTS for start in self.started.values())
 
     @cached_property
@@ -194,7 +194,7 @@ class ClusterFacts:
 
     @cached_property
     def controllers_rules(self) -> tuple[Mapping[str, str], ...]:
-        """The rules of all that had the metadata: what one of them wrote another may have published."""
+        """The rules of all nodes with metadata; a record that one of them wrote may have been published by another."""
         started = (each.event for each in self.events.of(events.NodeStarted))
         known = {tuple(sorted(each.switches.items())): each.switches for each in started if each.role.has_metadata}
         return tuple(known.values())
@@ -206,7 +206,7 @@ class ClusterFacts:
 
     @cached_property
     def has_slowed_controllers(self) -> bool:
-        """A fault slowed a controller's disk, so that its events are later than what they record."""
+        """Whether a fault slowed a controller's disk, so that its events carry later times than what they record."""
         controllers = {each.node for each in self.events.of(events.NodeStarted) if each.event.role.has_metadata}
         slowed = (each.event.nodes for each in self.events.of(events.FaultInjected) if each.event.fault == _SLOW_DISK)
         return not controllers.isdisjoint(node for nodes in slowed for node in nodes)
@@ -348,7 +348,7 @@ class ClusterFacts:
         return not before or before[-1].feature_level >= _LEADER_RECOVERY
 
     def has_elr(self, metadata_offset: int) -> bool:
-        """Returns whether the cluster had eligible leader replicas: the feature can be downgraded under the switch."""
+        """Returns whether the ELR feature was on at a metadata offset: it can be downgraded during a run."""
         before = [change for change in self.elr_levels if change.metadata_offset <= metadata_offset]
         return not before or before[-1].feature_level != 0 or before[-1].metadata_offset == metadata_offset
 
@@ -395,7 +395,7 @@ class ClusterFacts:
         }
 
     def known_when_sent(self, collected: CollectedEvent[events.Event]) -> int:
-        """The metadata (exclusive) of the moment of an event: what its process had applied, and what was before it."""
+        """The metadata (exclusive) that a process had applied at an event, at least that of its predecessor's end."""
         before = (
             at
             for (node, incarnation), at in self._ended_at.items()
@@ -407,7 +407,7 @@ class ClusterFacts:
 
     @cached_property
     def _ended_at(self) -> Mapping[_Process, int]:
-        """The metadata (exclusive) at the end of each process, by the harness; none is below that of the end before."""
+        """The metadata (exclusive) that the harness knew at the end of each process; it never falls from end to end."""
         ended: dict[_Process, int] = {}
         known = 0
         for end in self.events.of(events.IncarnationEnded):

@@ -19,7 +19,7 @@ class PartitionState(Enum):
 
 
 class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
-    """A committed state of one topic incarnation's partition, the one before it, and until when it lasted."""
+    """A committed state of the partition of one topic id, the state before it, and when it began and ended."""
 
     event: events.PartitionChanged
     previous: events.PartitionChanged | None
@@ -37,7 +37,7 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def committed_states(facts: PartitionFacts, *, end_ns: int) -> Iterator[CommittedState]:
-    """Yields the states of each topic incarnation in order; the last one ends with its topic, or at ``end_ns``."""
+    """Yields the states of each topic id in order; the last one ends when its topic is deleted, or at ``end_ns``."""
     deleted = {each.event.topic_id: each.time_ns for each in facts.cluster.events.of(events.TopicDeleted)}
     ordered = sorted(
         facts.events.of(events.PartitionChanged), key=lambda each: (each.event.topic_id, each.event.metadata_offset)

@@ -50,11 +50,11 @@ class Configuration:
 
     @property
     def changed_at(self) -> tuple[int, ...]:
-        """The moments from which on something is configured differently."""
+        """The metadata offsets (exclusive) at which the configuration changed."""
         return tuple(offset + 1 for offset in self._offsets)
 
     def min_isr(self, topic: str, replicas: Iterable[int], *, at: int) -> int:
-        """Returns the least ``min.insync.replicas`` that one of a partition's replicas would lead it by."""
+        """Returns the least ``min.insync.replicas`` that any replica of a partition would apply as its leader."""
         values = self._values(at)
         default = self._static.get(_MIN_ISR, "1")
         return min(
@@ -63,26 +63,26 @@ class Configuration:
         )
 
     def min_isr_of_controller(self, topic: str, *, at: int) -> int:
-        """Returns the ``min.insync.replicas`` that the controller has to go by."""
+        """Returns the ``min.insync.replicas`` that the controller has to apply to a topic."""
         value = _nearest(self._values(at), _MIN_ISR, topic=topic, node=self._controller)
         return int(value or self._static.get(_MIN_ISR, "1"))
 
     def members_required(self, new: events.PartitionChanged) -> int:
         """Returns the number of members that the ISR of a committed state needs for acks=all.
 
-        That is what the controller went by, and no more than there are replicas; where brokers do not cap it, the value
-        as it is configured.
+        That is the min ISR by which the controller decided, at most the number of replicas. Where brokers do not cap it
+        by the number of replicas, it is the configured value.
         """
         if self._is_capped:
             return min(new.effective_min_isr, len(new.replicas))
         return self.min_isr_of_controller(new.topic, at=new.metadata_offset)
 
     def accepts_unclean_leaders(self, topic: str, *, at: int) -> bool:
-        """Returns whether a topic takes an unclean leader rather than wait for its candidates."""
+        """Returns whether a topic is configured to elect an unclean leader rather than to wait for a candidate."""
         return self.recovery_strategy(topic, at=at) is RecoveryStrategy.AGGRESSIVE
 
     def recovery_strategy(self, topic: str, *, at: int) -> RecoveryStrategy:
-        """Returns the risk that a topic takes for a leader; the older property stands for Aggressive or Balanced."""
+        """Returns a topic's recovery strategy; ``unclean.leader.election.enable`` stands for Aggressive or Balanced."""
         values = self._values(at)
         for place in _places(topic, self._controller):
             if (*place, _STRATEGY) in values:
@@ -95,7 +95,7 @@ class Configuration:
 
     @property
     def recovery_timeout_ms(self) -> int:
-        """For how long an unclean recovery waits for replicas; no dynamic property."""
+        """The time for which an unclean recovery waits for replicas; no dynamic property."""
         return int(self._static.get(_RECOVERY_TIMEOUT, "300000"))
 
     def _values(self, at: int) -> _Values:
@@ -103,7 +103,7 @@ class Configuration:
 
 
 def _after(values: _Values, change: events.ConfigChanged | events.TopicDeleted) -> _Values:
-    """Returns the values once a change is committed."""
+    """Returns the configured values after a change."""
     match change:
         case events.TopicDeleted(topic=topic):
             return {key: value for key, value in values.items() if key[:2] != (ConfigResource.TOPIC, topic)}

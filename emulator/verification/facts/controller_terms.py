@@ -39,7 +39,7 @@ class Writer(NamedTuple):
 
     Attributes:
         broker: its id.
-        controller_epoch: of the controller that it was; ``None`` for one that was none: a leader that wrote its ISR.
+        controller_epoch: its epoch as controller; ``None`` for a leader, not a controller, that wrote its ISR.
     """
 
     broker: int
@@ -93,12 +93,12 @@ class ControllerTerms:
 
 
 def state_node(topic: str, partition: int) -> str:
-    """Returns where a partition's state is."""
+    """Returns the path of a partition's state node."""
     return f"/brokers/topics/{topic}/partitions/{partition}/state"
 
 
 def _registered(written: list[CollectedEvent[events.ZnodeWritten]]) -> Mapping[int, int]:
-    """Returns the broker of each session that registered one."""
+    """Returns the broker id by session, for each session that registered a broker."""
     return {
         each.event.session_id: int(each.event.path.removeprefix(_REGISTRATIONS))
         for each in written

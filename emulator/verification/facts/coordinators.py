@@ -86,7 +86,7 @@ class OwnHighWatermarks:
 
 
 def add_markers(markers: Markers, facts: PartitionFacts) -> None:
-    """Adds what a partition's events and settled log say of ends of transactions."""
+    """Counts the decided, sent, appended and stored transaction markers in a partition's events and settled log."""
     for begun in facts.events.of(events.TransitionBegun):
         if begun.event.new in DECIDING:
             markers.decided[begun.event.producer_id, begun.event.producer_epoch] += 1

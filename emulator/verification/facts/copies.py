@@ -1,6 +1,6 @@
 """Finds the replicas that had a lost batch, and the fate of each copy, by the events of the replica's broker.
 
-What took a copy is the first event after its last append that moved the end of that log to or below it. A power loss
+A copy was lost by the first event after its last append that moved the log's end to or below its offset. A power loss
 comes after all events of its process.
 """
 
@@ -40,7 +40,7 @@ class BatchCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holding(msgspec.Struct):
-    """A replica that appended a lost batch: its place in its own events, first and last."""
+    """The replicas that appended a lost batch: by node, the place of the first and of the last append in its events."""
 
     first: dict[int, Place] = msgspec.field(default_factory=dict)
     last: dict[int, Place] = msgspec.field(default_factory=dict)
@@ -85,9 +85,9 @@ class Copies:
                 yield BatchCopy(node=node, became=became, event=event)
 
     def lost_with_disk(self, lost: LostBatch) -> frozenset[int]:
-        """Returns the nodes from which a power loss took a batch: what they had cut off or deleted, they held no more.
+        """Returns the nodes that lost a batch by a power loss.
 
-        A batch that was appended again is one that they hold again.
+        Nodes that had truncated or deleted it before, and not appended it again, had no copy to lose.
         """
         return frozenset(
             copy.node
@@ -98,7 +98,7 @@ class Copies:
         )
 
     def _is_deleted(self, lost: LostBatch, node: int, *, before: int) -> bool:
-        """Returns whether a node deleted its copy, by the end of one of its processes."""
+        """Returns whether a node deleted its copy of a batch before one of its processes ended."""
         last = self.holding(lost).last[node]
         return any(
             deletion.node == node
@@ -121,7 +121,7 @@ class Copies:
 
 
 def _takes(event: Taking, last_offset: int) -> bool:
-    """Returns whether a log lacks a batch after an event; a log that begins again at an offset keeps nothing older."""
+    """Returns whether an event removed a batch from a log; a log that restarts at another offset keeps no old batch."""
     if isinstance(event, events.LogTruncated) and event.reason is TruncationReason.RESTARTED:
         return True
     return end_after(event) <= last_offset
@@ -132,7 +132,7 @@ def _key(lost: LostBatch) -> _BatchKey:
 
 
 def takings_of(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, CollectedEvent[Taking]]]]:
-    """Returns the events that may have taken copies from each node's log, in the order of its own events."""
+    """Returns the events that may have removed batches from each node's log, in the order of its own events."""
     found: dict[int, list[tuple[Place, CollectedEvent[Taking]]]] = {}
     own: Iterable[CollectedEvent[Taking]] = [
         *facts.events.of(events.LogTruncated),
@@ -150,7 +150,7 @@ def takings_of(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, Collecte
 
 
 def end_after(event: Taking) -> int:
-    """Returns where a log ended then, exclusive."""
+    """Returns the log end offset after an event."""
     match event:
         case events.LogTruncated() | events.PowerLost():
             return event.new_end_offset
@@ -161,7 +161,7 @@ def end_after(event: Taking) -> int:
 
 
 def fate_of(event: Taking) -> CopyFate:
-    """Returns the fate of the copies that an event took."""
+    """Returns the fate of the copies that an event removed."""
     match event:
         case events.LogTruncated():
             return CopyFate.TRUNCATED

@@ -1,9 +1,9 @@
 """Finds the records that may be gone: deleted for an administrator, or by retention.
 
-How far a log start rose says the judged cluster; how far it might, the harness, which notes what its steps asked for,
-and for clients of Kafka a broker, which notes what they order. Both name a partition, so that under a topic that is
-created again the same was asked for. Where retention may delete anything, its own word is believed: which segments were
-old or too many by a node's clock is recorded nowhere else.
+How far a log start rose is recorded by the judged cluster. How far it was allowed to rise is recorded by the harness
+(the deletions of its steps) and, for orders of Kafka clients, by the broker that relayed them. Both name a partition
+without a topic id, so a deletion also counts for a topic that is created again under the name. Where retention may
+delete records, the cluster's own record is trusted: only the node's clock decided which segments were too old.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
-    """Returns the offset below which records of ``orders-0`` may be gone; ``None`` if all that is committed."""
+    """Returns the offset below which records of a partition may be gone; ``None`` if all committed records may be."""
     steps = (step.event.deletions for step in cluster.events.of(events.StepReached))
     orders = (order.event.deletions for order in cluster.events.of(events.OrderRelayed))
     asked = [
@@ -44,7 +44,7 @@ def may_expire(cluster: ClusterFacts) -> bool:
 
 
 def _oldest_ms(cluster: ClusterFacts) -> int:
-    """Returns the greatest age of a record: that of the run, and in a short one a day, for clients have clocks, too."""
+    """Returns the greatest age of a record: the run's duration, but at least a day, because clients set timestamps."""
     times = [
         ended.time_ns - started.time_ns
         for ended in cluster.events.of(events.RunEnded)

@@ -1,4 +1,4 @@
-"""Positions of groups: where each operation went on, beside what its group had committed before, by its own history.
+"""Positions of groups: where each operation began to read, and what its group had committed before.
 
 An operation of a client ends before the next one begins, so the lines of a history are in the order of what happened.
 A commit without an answer may take effect at any time after it was asked for, also after later ones: Kafka compares no
@@ -16,9 +16,10 @@ _Key = tuple[str, str, int]
 
 
 class _Commit(NamedTuple):
-    """A position whose commit is over at a place of the history: taken (``True``), not (``False``), or nobody knows.
+    """A commit of a position, with the line of the history at which its outcome was known.
 
-    Its operation had read the topic of that id; a coordinator goes by the name.
+    ``is_committed`` is ``None`` if the outcome is unknown. ``topic_id`` is that of the topic that the operation had
+    read; coordinators store positions by topic name.
     """
 
     place: int
@@ -36,8 +37,8 @@ class GroupRead(NamedTuple):
         expected: the position that the group had committed last; ``None`` if none.
         earlier: all that it had committed before.
         possible: positions of commits whose outcome nobody knows.
-        has_committed: it was to commit a position before, whatever came of that.
-        is_in_another_topic: it committed last in another topic of the same name.
+        has_committed: whether the group had tried to commit a position before, with any outcome.
+        is_in_another_topic: whether its last commit was in another topic of the same name.
     """
 
     operation: GroupReadOperation
@@ -49,7 +50,7 @@ class GroupRead(NamedTuple):
 
     @property
     def is_elsewhere(self) -> bool:
-        """It does not go on where its group was."""
+        """Whether the read did not begin at a position that its group may have committed last."""
         position = self.operation.position
         return self.expected is not None and position != self.expected and position not in self.possible
 

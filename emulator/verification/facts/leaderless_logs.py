@@ -1,8 +1,9 @@
-"""Finds the log ends that a replica can have answered while its partition had no leader, by its own events.
+"""Finds the log end offsets that a replica can have reported while its partition had no leader, by its own events.
 
-Nobody writes to a log while nobody leads, but for what was under way. So it ended where the replica heard that nobody
-leads (``BecameFollower``), or where it says that it moved the end before it heard of the next leader epoch. Only a
-process that recorded both is known: one that was killed may not have recorded its last events.
+No replica appends while there is no leader, but for fetches under way. So a log ended where it did when the replica
+learned that there is no leader (``BecameFollower``), or where an append or a truncation moved its end before the
+replica learned of the next leader epoch. The ends are known only if the process recorded both: a killed process may not
+have recorded its last events.
 """
 
 from collections.abc import Mapping, Set
@@ -14,7 +15,7 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
 class LeaderlessLog(NamedTuple):
-    """The possible ends of a log; for ends that only appends of this process account for, their epochs."""
+    """The possible log end offsets; for ends that only this process's appends can have reached, the appends' epochs."""
 
     ends: Set[int]
     epochs: Mapping[int, Set[int]]
@@ -23,7 +24,7 @@ class LeaderlessLog(NamedTuple):
 def leaderless_log(
     facts: PartitionFacts, process: tuple[int, int], *, topic_id: str, leader_epoch: int
 ) -> LeaderlessLog | None:
-    """Returns the log of a process while nobody led in a leader epoch; ``None`` if that is not known."""
+    """Returns the possible ends of a process's log in a leader epoch without a leader; ``None`` if unknown."""
     window = _window(facts, process, topic_id, leader_epoch)
     if window is None:
         return None

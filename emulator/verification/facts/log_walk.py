@@ -1,4 +1,4 @@
-"""Finds the end of each broker's log, by its own account, before each batch that it appended."""
+"""Finds the log end offset before each appended batch, by the broker's own events."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _Step = events.LogOpened | events.LogTruncated | events.LogDeleted | events.Reco
 
 
 def appended_elsewhere(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[events.BatchAppended], int]]:
-    """Yields each batch that was not appended where the log of the process ended, and where it did."""
+    """Yields each batch whose base offset was not the log end offset before it, with that log end offset."""
     batches = facts.events.rows(events.BatchAppended)
     steps: list[CollectedEvent[_Step]] = [
         *facts.events.of(events.LogOpened),

@@ -71,9 +71,9 @@ def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator
 
 
 def _lost_to_consumers(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator[LostBatch]:
-    """Yields the acknowledged batches that the final consumer came past, and was not given.
+    """Yields the acknowledged batches that the final consumer read past without receiving them.
 
-    What lies below the log start may have been deleted.
+    Batches below the log start are left out: they may have been deleted.
     """
     if not facts.is_known_what_was_read:
         return
@@ -93,19 +93,19 @@ def _lost_to_consumers(facts: PartitionEvidence, acked: Table[AckedBatch]) -> It
 
 
 def _exemption_of(state: events.PartitionChanged, lacking: LeaderTerm | None) -> Exemption | None:
-    """Returns why nothing is asked of what a replica holds: no leader was elected without it, and nobody may lead."""
+    """Returns the exemption of a batch that a replica still holds: no leader lacked it, and no replica may lead now."""
     has_candidate = bool(state.isr or state.elr)
     is_exempt = not has_candidate and lacking is None and PROMISES["D1"].leaves_out(Exemption.NO_CANDIDATE)
     return Exemption.NO_CANDIDATE if is_exempt else None
 
 
 def _leave_out(exemption: Exemption) -> bool:
-    """Returns whether both promises leave something out whose checks report what is lost."""
+    """Returns whether D1 and D4, whose checks report lost batches, both have an exemption."""
     return all(PROMISES[check_id].leaves_out(exemption) for check_id in ("D1", "D4"))
 
 
 def _are_kept(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
-    """Returns whether the settled leader and every leader since had a batch: so it is with almost all."""
+    """Returns, for each batch, whether the settled leader and all leaders since its acknowledgement had it."""
     settled, topics, last_offsets = facts.settled_batches, facts.topics(acked), acked["last_offset"]
     is_held = are_among(
         [topics, acked["base_offset"], last_offsets, acked["crc"]],
@@ -121,7 +121,7 @@ def _are_kept(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
 
 
 def _are_read(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
-    """Returns whether the final consumer got a batch, or nothing follows from its not getting it."""
+    """Returns, for each batch, whether the final consumer received it, or cannot have been expected to."""
     if not facts.is_known_what_was_read:
         return np.ones(len(acked), np.bool_)
     read = facts.received.only(facts.received.has("phase", "final"))

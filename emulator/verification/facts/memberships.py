@@ -16,12 +16,12 @@ _NS_PER_MS: Final = 1_000_000
 
 
 class Ownership(NamedTuple):
-    """An assignment of a member, from the answer to its SyncGroup until it gave that up.
+    """An assignment of a member, from the answer to its SyncGroup until the member gave its partitions up.
 
     Attributes:
         assigned: the line that begins it.
         asked_at: index of the line by which the member had asked to join.
-        ended_ns: when it was over; infinite if that is not on record.
+        ended_ns: when the assignment ended; infinite if no line records it.
     """
 
     assigned: GroupMemberOperation
@@ -34,7 +34,7 @@ class Ownership(NamedTuple):
         return self.assigned.instance_id or self.assigned.member_id
 
     def meets(self, other: "Ownership") -> bool:
-        """Returns whether both lasted at the same time."""
+        """Returns whether two assignments overlap in time."""
         return self.assigned.time_ns < other.ended_ns and other.assigned.time_ns < self.ended_ns
 
 
@@ -77,9 +77,9 @@ class Memberships:
             yield Ownership(line, asked, ended_ns)
 
     def first_reads(self) -> Iterator[FirstRead]:
-        """Yields the first reads of partitions in which groups had committed a position before they assigned them.
+        """Yields each member's first read of an assigned partition, if the group had committed a position there before.
 
-        The group may hold a position by then whose commit nobody was told of: those reads are left out.
+        Reads that begin at the position of a commit with an unknown outcome are left out.
         """
         topic_ids = {read.operation_id: read.topic_id for read in self.reads}
         commits = sorted(self.commits, key=lambda commit: commit.index)

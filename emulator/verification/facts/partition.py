@@ -1,4 +1,4 @@
-"""Facts of one partition: what the evidence says of it, and the batches that clients were informed of."""
+"""Facts of one partition: its evidence, and the batches that were acknowledged, lost or consumed."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -26,7 +26,7 @@ class PartitionFacts(PartitionEvidence):
 
     @cached_property
     def acked(self) -> Table[AckedBatch]:
-        """Every batch that a producer was told is in the log, but for those of deleted topics."""
+        """Every acknowledged batch with an offset, but for those of deleted topics."""
         return acked_batches(self)
 
     @cached_property
@@ -41,12 +41,12 @@ class PartitionFacts(PartitionEvidence):
 
     @cached_property
     def unplaced(self) -> UnplacedBatches:
-        """Acknowledged batches of which no producer was told an offset, where clients alone say what was."""
+        """Acknowledged batches without an offset, in a run without a plan whose only evidence is from clients."""
         return unplaced_batches(self)
 
     @cached_property
     def unexplained_deletions(self) -> int:
-        """Acknowledged records below every final log's start, or of a topic without one, that no step had deleted."""
+        """The number of acknowledged records below all final logs' starts, or without a log, that no step deleted."""
         acked = self.acked.only(self.acked["acks"] != NO_ACKS)
         topics, wanted = self.topics(acked), wanted_log_start(self.cluster, str(self))
         is_explained = np.full(len(acked), not self.is_all_read)
@@ -58,7 +58,7 @@ class PartitionFacts(PartitionEvidence):
 
     @cached_property
     def answers(self) -> Mapping[tuple[int, int], list[CollectedEvent[events.ProduceAnswered]]]:
-        """Answers without error to what was lost, by node and base offset."""
+        """Answers without error to sends of lost batches, by node and base offset."""
         answers: dict[tuple[int, int], list[CollectedEvent[events.ProduceAnswered]]] = {}
         answered = self.answered
         lost = np.array([each.batch.base_offset for each in self.lost], np.int64)
@@ -67,7 +67,7 @@ class PartitionFacts(PartitionEvidence):
         return answers
 
     def consumed(self, places: Mask) -> tuple[ConsumedBatch, ...]:
-        """Batches of ``received``, once per consumer and epoch."""
+        """Returns these batches of ``received``, each once per consumer and leader epoch."""
         last_id = self.last_topic_id
         return tuple(
             dict.fromkeys(

@@ -47,7 +47,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         new: the state after it.
         old: the state before it; ``None`` where the partition was created.
-        told_by: the process of a controller that told of it, which one before may have written.
+        told_by: the controller process that reported it; a controller before it may have written the record.
         has_elr: whether the cluster had eligible leader replicas then.
         has_recovery_state: whether the metadata version knew partitions that are RECOVERING.
     """
@@ -60,14 +60,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unclean(self) -> bool:
-        """The new leader may lack records: its election was unclean."""
+        """Whether the election was unclean, so that the new leader may lack records."""
         return self.new.election in UNCLEAN
 
 
 class _Deletion(NamedTuple):
-    """A leader deleted what it had from one offset up to another: in which epoch, and which batches it had.
+    """A rise of a leader's log start: the deleted offsets, its epoch, and the batches that it had appended below.
 
-    What no event records is ``None``, or missing: a process that was killed may not have recorded its last batches.
+    An epoch that no event records is ``None``; batches may be missing, because a killed process may not have recorded
+    its last ones.
     """
 
     since: int
@@ -77,13 +78,13 @@ class _Deletion(NamedTuple):
     held: EventRows[events.BatchAppended]
 
     def is_of(self, last_offset: int, crc: int | None) -> bool:
-        """Returns whether a batch was among what was deleted: another one at that offset says that it was not."""
+        """Returns whether a batch was deleted; it was not if the leader had another batch at that offset."""
         if not self.since <= last_offset < self.below:
             return False
         there = (self.held["base_offset"] <= last_offset) & (self.held["last_offset"] >= last_offset)
         own = there & (self.held["incarnation"] == self.incarnation)
-        # What a process appends at an offset comes after what it cut off there; of one before it, a power loss may have
-        # undone that.
+        # A process's last append at an offset replaced what it had truncated there. Of an earlier process, a power loss
+        # may have undone the truncation.
         latest = np.flatnonzero(own)[-1:] if own.any() else np.flatnonzero(there)
         itself = (self.held["last_offset"][latest] == last_offset) & (self.held["crc"][latest] == crc)
         return crc is None or bool(itself.any()) or not there.any()
@@ -125,7 +126,7 @@ class PartitionEvidence:
         self.sent, self.received = rows.sent, rows.received
 
     def add_final_reads(self) -> None:
-        """Adds what the final consumer was given as a final log of who served it, for want of any other."""
+        """Adds the batches that the final consumer received as the final log of the broker that served it."""
         given = self.received.only(self.received.has("phase", "final"))
         for read in self.final_reads:
             if read.type is not OperationType.OK or read.start_offset is None or read.end_offset is None:
@@ -177,7 +178,7 @@ class PartitionEvidence:
         return tuple(changes)
 
     def _is_deleted_between(self, old: events.PartitionChanged, new: events.PartitionChanged) -> bool:
-        """Returns whether a change is the first of another topic, which has no id either."""
+        """Returns whether the topic was deleted between two changes, so that they are of two topics without ids."""
         return any(
             deleted.event.topic_id == old.topic_id
             and old.metadata_offset < deleted.event.metadata_offset < new.metadata_offset
@@ -186,7 +187,7 @@ class PartitionEvidence:
 
     @cached_property
     def states(self) -> Mapping[str, events.PartitionChanged]:
-        """The controller's last word, by topic id."""
+        """The last committed state, by topic id."""
         return {change.new.topic_id: change.new for change in self.changes}
 
     @cached_property
@@ -200,9 +201,9 @@ class PartitionEvidence:
     def settled(self) -> Mapping[str, SettledLeader]:
         """The settled leader by topic id: the last elected one that acted on it.
 
-        It settles the partition only if its process lived to an orderly end, and, where an election came after it
-        (brokers that stop one by one), if the final consumer could read. Where the evidence is from clients alone, it
-        is who served the final consumer.
+        It counts only if its process stopped in order. If another leader was elected after it (as brokers stop one by
+        one), it counts only if the final consumer read the partition to its end. Where the only evidence is from
+        clients, the settled leader is the broker that served the final consumer.
         """
         if self.cluster.is_seen_by_clients_alone:
             return self._served_at_the_end()
@@ -244,9 +245,9 @@ class PartitionEvidence:
         return found
 
     def _led_when_settled(self) -> dict[tuple[str, int, int], int]:
-        """Returns the leaders at settlement: topic id, epoch and leader, and its incarnation.
+        """Returns the incarnation of each leader when the cluster settled, by topic id, epoch and leader.
 
-        Leaders whose appends are not recorded acted if their followers caught up with them.
+        This is for leaders whose events are not recorded: they count as acting if all replicas were in sync.
         """
         led: dict[tuple[str, int, int], int] = {}
         for settled in self.cluster.events.of(events.ClusterSettled):
@@ -278,10 +279,10 @@ class PartitionEvidence:
     def terms(self) -> Mapping[str, tuple[LeaderTerm, ...]]:
         """The processes that led, by topic id, ordered by epoch and incarnation.
 
-        A leader is elected as the process that is registered then. One that is started later may take over by metadata
-        that is older than itself, before it is registered (eras without that rule), or if it is back before its session
-        ends: it leads again in its own epoch, and owes what was promised before it was started. Brokers of Kafka itself
-        serve nobody then: they open their listeners once they are unfenced.
+        An election is for the process that is registered at that time. A process that is started later may still become
+        leader by older metadata: before it is registered (in eras that allow this), or if it is back before the session
+        of its predecessor ends. It then leads again in the same epoch, and must have what its predecessor promised. For
+        Kafka's own brokers such terms are left out: they open their listeners only once they are unfenced.
         """
         elected: dict[tuple[str, int], int] = {}
         for change in self.changes:
@@ -304,7 +305,7 @@ class PartitionEvidence:
 
     @cached_property
     def committed(self) -> Mapping[str, Mapping[TermPlace, int]]:
-        """The highest high watermark of each leader's process and epoch, by topic id."""
+        """The highest high watermark of each leader's term, by topic id."""
         moves = self.events.rows(events.HighWatermarkAdvanced)
         committed: dict[str, dict[TermPlace, int]] = {}
         for places in groups_of(moves["topic_id"], moves["leader_epoch"], moves["incarnation"]):
@@ -314,7 +315,7 @@ class PartitionEvidence:
         return committed
 
     def committed_at(self, topic_id: str, offset: int, *, since_epoch: int) -> int:
-        """The metadata (exclusive) that the first leader had applied that committed an offset, of an epoch or later."""
+        """The metadata (exclusive) applied by the first leader, of an epoch or later, when it committed an offset."""
         if (topic_id, since_epoch) not in self._commits:
             self._commits[topic_id, since_epoch] = self._commits_since(topic_id, since_epoch)
         reached, moves = self._commits[topic_id, since_epoch]
@@ -324,7 +325,7 @@ class PartitionEvidence:
         return 0
 
     def _commits_since(self, topic_id: str, leader_epoch: int) -> tuple[Ints, EventRows[events.HighWatermarkAdvanced]]:
-        """The moves of leaders from an epoch on, in their order, and the highest high watermark up to each."""
+        """The leaders' moves of the high watermark from an epoch on, in order, and its maximum up to each move."""
         moves = self.events.rows(events.HighWatermarkAdvanced)
         moves = moves.only(moves.has("topic_id", topic_id) & (moves["leader_epoch"] >= leader_epoch))
         moves = moves.only(np.lexsort((moves["sequence"], moves["incarnation"], moves["leader_epoch"])))
@@ -342,7 +343,7 @@ class PartitionEvidence:
         )
 
     def are_lacking(self, *, topics: Ints, after_epochs: Ints, after_incarnations: Ints, last_offsets: Ints) -> Mask:
-        """For which rows there is a ``first_lacking``; there is none where no epoch is known."""
+        """Returns, for each row, whether there is a ``first_lacking``; never where the row's epoch is unknown."""
         found = np.zeros(len(topics), np.bool_)
         for topic_id, terms in self.terms.items():
             is_of_topic = (topics == self.topic_number(topic_id)) & (after_epochs != NONE)
@@ -369,7 +370,7 @@ class PartitionEvidence:
 
     @cached_property
     def has_unclear_id(self) -> bool:
-        """Some events name the topic without its id, and several topics had that name."""
+        """Whether some events name the topic without its id although several topics had that name."""
         named = [
             *self.events.of(events.LogOpened),
             *self.events.of(events.BecameLeader),
@@ -380,12 +381,12 @@ class PartitionEvidence:
 
     @property
     def is_known_what_was_read(self) -> bool:
-        """A record that the final reads lack is missing from the log: the history has every line of these reads."""
+        """Whether records that the final reads lack are missing from the log: no read and no line is missing."""
         return self.is_all_read and self.cluster.is_history_whole
 
     @cached_property
     def read_up_to(self) -> int | None:
-        """The offset at which the final read ends, if it proves nothing beyond; ``None`` if it does.
+        """The offset at which the final read ended, if records beyond it need not be lost; ``None`` if they are.
 
         It ends at the leader's high watermark. In a cluster that never settled, that of a new leader may be below what
         was acknowledged before its term (KIP-207).
@@ -396,7 +397,7 @@ class PartitionEvidence:
 
     @cached_property
     def damaged_from(self) -> Mapping[int, int]:
-        """The offset by node from which its final log cannot be read because the harness damaged a batch there."""
+        """The offset, by node, from which on a final log is unreadable because the harness damaged a batch there."""
         flipped = (flip.event for flip in self.events.of(events.BitFlipped))
         flips = {(flip.flipped_node, flip.base_offset, flip.damaged_crc) for flip in flipped}
         return {
@@ -407,7 +408,7 @@ class PartitionEvidence:
 
     @cached_property
     def deleted_below(self) -> Mapping[str, int]:
-        """The log start by topic id up to which records were deleted as somebody wanted it."""
+        """The offset, by topic id, below which records were deleted on purpose."""
         raised = self.events.of(events.LogStartOffsetRaised)
         wanted = wanted_log_start(self.cluster, str(self)) if raised else None
         starts: dict[str, int] = {}
@@ -418,7 +419,7 @@ class PartitionEvidence:
 
     @cached_property
     def _deletions(self) -> Mapping[str, list[_Deletion]]:
-        """The deletions of leaders by topic id; a follower only does as its leader did, but for what expires."""
+        """The deletions of leaders, by topic id; those of followers, too, where retention may delete records."""
         role_events: list[CollectedEvent[events.BecameLeader | events.BecameFollower]] = [
             *self.events.of(events.BecameLeader),
             *self.events.of(events.BecameFollower),
@@ -446,7 +447,8 @@ class PartitionEvidence:
     def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:
         """Returns whether a batch was deleted by a replica that had it, before a later leader had it again.
 
-        Where the evidence is from clients alone, whether it may have been: whether it lies below the log start.
+        Where the only evidence is from clients, returns whether the batch lies below the log start: it may have been
+        deleted.
 
         Args:
             topic_id: of the partition's topic then.
@@ -464,7 +466,7 @@ class PartitionEvidence:
 
     @cached_property
     def last_high_watermarks(self) -> Mapping[tuple[str, int], int]:
-        """The high watermark by topic id and node, by the replica's own last event about it."""
+        """The high watermark of each replica's last event about it, by topic id and node."""
         last: dict[tuple[str, int], tuple[int, int, int]] = {}
 
         def note(each: CollectedEvent[events.PartitionEvent], high_watermark: int) -> None:
@@ -492,7 +494,7 @@ class PartitionEvidence:
     def required_isr(self) -> Mapping[str, int]:
         """The number of members, by topic id, that a committed ISR needs before the high watermark may move.
 
-        The least that was ever in force.
+        It is the least number that was in force at any time of the run.
         """
         configured = [
             int(value)

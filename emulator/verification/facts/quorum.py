@@ -105,11 +105,12 @@ class Quorum:
 
     @property
     def lost_a_majority(self) -> bool:
-        """So many disks of controllers were lost at one time that what was committed need not be left.
+        """Whether so many controllers' disks were lost at the same time that committed records may be lost.
 
-        The harness asks for a controller to be added only once its log has what is committed: from then on a disk that
-        was replaced counts again. Where nobody asks, as with static voters, it never does. Who is no voter counts
-        neither way, once that was committed: an order to remove somebody may be refused, or lost.
+        A controller with a replaced disk counts as lost until the harness asks for it to be added as a voter, which it
+        does only once the controller's log has all committed records. With static voters it counts as lost to the end.
+        Controllers that are no voters do not count from the commit of that set of voters on; an order to remove a voter
+        is not enough, because it may be refused or lost.
         """
         by_harness: list[CollectedEvent[events.FaultInjected | events.OrderGiven]] = [
             *self._table.of(events.FaultInjected),
@@ -162,18 +163,18 @@ class Quorum:
 
     @cached_property
     def last_leaders_log(self) -> MetadataLog | None:
-        """The log of whoever was elected last, unless its disk was replaced after that, or left none."""
+        """The log of the last elected leader; ``None`` if its disk was replaced later, or it left no log."""
         if not self.elections:
             return None
         last = self.elections[-1]
         return None if self._is_replaced_since(last.node, last.incarnation) else self.logs.get(last.node)
 
     def is_forgotten(self, metadata_offset: int) -> bool:
-        """Returns whether a leader lacked what was committed at an offset, so that it may stand for two records."""
+        """Returns whether a leader lacked the committed record at an offset: the offset may have two records."""
         return any(each.begin <= metadata_offset < each.end for each in self.forgotten)
 
     def unexplained(self, contradictions: Iterable[tuple[int, str]]) -> tuple[str, ...]:
-        """Returns those sentences about a metadata offset that are not about what was forgotten."""
+        """Returns the sentences about metadata offsets whose records no leader lacked."""
         return tuple(sentence for offset, sentence in contradictions if not self.is_forgotten(offset))
 
     def known_end(self, node: int) -> int:
@@ -213,11 +214,11 @@ class Quorum:
         )
 
     def commits_of_leaders(self) -> list[events.MetadataCommittedUpTo]:
-        """Returns what leaders said to be committed, or, of Kafka's, was seen to be."""
+        """Returns the high watermarks of leaders, as they reported them; those of Kafka's were observed."""
         return [each.event for each in self._table.of(events.MetadataCommittedUpTo) if each.event.is_leader]
 
     def committed_records(self) -> Iterator[CollectedEvent[events.Event]]:
-        """Yields what controllers reported of committed records."""
+        """Yields the events by which controllers reported committed records."""
         for kind in sorted(COMPARED, key=lambda kind: kind.__name__):
             yield from self._table.of(kind)
 
@@ -227,19 +228,19 @@ def _is_majority(lost: AbstractSet[int], voters: AbstractSet[int]) -> bool:
 
 
 def _voter_of(order: str) -> int:
-    """Returns the node that AddRaftVoter is about."""
+    """Returns the node that an AddRaftVoter order adds."""
     node_id, _ = _VOTER.decode(order).voter
     return node_id
 
 
 def record_key(event: events.Event) -> RecordKey:
-    """Returns what an event of ``COMMITTED`` is about."""
+    """Returns the key of the record that an event of ``COMMITTED`` reports."""
     offset = getattr(event, "metadata_offset")  # noqa: B009 - of COMMITTED, by its definition
     return offset, type(event).__name__, getattr(event, "topic_id", None) or "", getattr(event, "partition", 0)
 
 
 def without_cause(event: events.Event) -> events.Event:
-    """Returns an event without its cause where the log does not keep that: of the quorum's own records."""
+    """Returns an event of the quorum's own records without its cause, which the log does not store."""
     if isinstance(event, events.OtherRecordCommitted):
         return msgspec.structs.replace(event, cause_id=_NO_CAUSE)
     return event

@@ -35,7 +35,7 @@ class RunFacts:
         return facts
 
     def apart(self, topic: str, partition: int) -> PartitionFacts:
-        """Returns facts of a partition of their own, with what is known of it so far: rows are added to no others."""
+        """Returns separate facts of a partition with a copy of its events so far; rows added to them stay separate."""
         facts = PartitionFacts(self.cluster, topic, partition)
         known = self._partitions.get((topic, partition))
         if known is not None:
@@ -69,7 +69,7 @@ class RunFacts:
         return Timeline(events=tuple(with_known_id(each, ids) for each in sorted(self._collected, key=place_of)))
 
     def complete_transactions(self) -> None:
-        """Adds batches of transactions as they were sent, and as they are in settled logs, which are known by now."""
+        """Adds the batches of transactions, as sent and as stored in settled logs, once all final logs are read."""
         facts = self.cluster.transactions
         if any(each.events.of(events.TransitionBegun) for each in self.partitions()):
             for each in self.partitions():
@@ -83,11 +83,11 @@ class RunFacts:
                 facts.stored[each.topic, each.partition] = stored_batches(each.settled_batches)
 
     def add_final(self, found: ReadLog, to: PartitionFacts | None = None) -> None:
-        """Takes in a final log; the facts of the cluster are known.
+        """Adds a final log, once the facts of the cluster are complete.
 
         Args:
             found: the log.
-            to: facts of its partition that are kept apart, if they are.
+            to: separate facts of its partition (``apart``); the run's own by default.
         """
         topic_id = found.log.topic_id
         known = self.cluster.late_topic_ids.get(topic_id or "", topic_id)

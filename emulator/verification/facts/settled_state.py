@@ -1,7 +1,7 @@
 """The state of a run at the moment when its cluster had settled, once every fault was over.
 
-The harness notes that moment when it has seen every partition with a leader and its full ISR, or an excuse, and every
-broker unfenced. A liveness check finds what contradicts that, or what did not last.
+The harness records that moment (``ClusterSettled``) when it has seen every broker unfenced, and every partition with a
+leader and a full ISR, or with an excuse. Liveness checks find contradictions to that, and states that did not last.
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from laststand.emulator.verification.facts.partition import PartitionFacts
 
 
 def settled_at(cluster: ClusterFacts) -> tuple[int, ...]:
-    """Returns the end of the committed metadata (exclusive) at each such moment."""
+    """Returns the end of the committed metadata (exclusive) at each moment at which the cluster had settled."""
     return tuple(settled.event.metadata_offset for settled in cluster.events.of(events.ClusterSettled))
 
 
 def lasting_processes(cluster: ClusterFacts, *, at: int) -> Iterator[tuple[int, int]]:
-    """Yields the broker processes that were registered by then, and stopped in order after all others of their node."""
+    """Yields the last process of each broker, if it was registered before ``at`` and stopped in order."""
     for started in cluster.events.of(events.NodeStarted):
         process = (started.node, started.incarnation)
         is_last = cluster.last_incarnation[started.node] == started.incarnation and process not in cluster.killed
@@ -27,7 +27,7 @@ def lasting_processes(cluster: ClusterFacts, *, at: int) -> Iterator[tuple[int, 
 
 
 def settled_states(facts: PartitionFacts) -> Iterator[events.PartitionChanged]:
-    """Yields the committed states of a partition at each such moment, but for deleted topics."""
+    """Yields the committed states of a partition when the cluster had settled, but for deleted topics."""
     for at in settled_at(facts.cluster):
         states = {change.new.topic_id: change.new for change in facts.changes if change.new.metadata_offset < at}
         for topic_id, state in states.items():

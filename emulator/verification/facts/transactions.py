@@ -1,7 +1,7 @@
-"""Transactions: what their producers and readers were told, and which ends the settled leaders' logs have for them.
+"""Transactions: the outcomes that producers and readers received, and the ends in the settled leaders' logs.
 
-A transaction is known by its producer's history: the batches that it sent, and the end that it was told. In a log each
-batch of a transaction is decided by the next marker of its producer. What coordinators say counts for nothing here.
+A transaction is described by its producer's history: the batches that it sent, and the outcome that it received. In a
+log each batch of a transaction is decided by the next marker of its producer. Coordinators' events do not count here.
 Small: a run with transactions is read by one process.
 """
 
@@ -39,7 +39,7 @@ class End(Enum):
 
 
 class StoredBatch(NamedTuple):
-    """A batch of a transaction in a settled log: which end it has there, and how often it is there.
+    """A batch of a transaction in a settled log: its end by the next marker, and the number of its copies.
 
     Attributes:
         producer: id and epoch of its producer.
@@ -53,7 +53,7 @@ class StoredBatch(NamedTuple):
 
 
 class SentTransaction(NamedTuple):
-    """A transaction, those of its batches whose outcome its producer knows, and what it read for a group."""
+    """A transaction, its batches whose outcome the producer recorded, and its reads for a group."""
 
     operation: TransactionOperation
     sends: tuple[SentBatch, ...]
@@ -66,7 +66,7 @@ class SentTransaction(NamedTuple):
 
     @property
     def is_aborted(self) -> bool:
-        """Its producer was told that it is aborted, or never had it committed."""
+        """Its producer was told that it is aborted, or failed to commit it."""
         is_told = self.operation.type is OperationType.OK and self.operation.result == "abort"
         return is_told or self.operation.type is OperationType.FAIL
 
@@ -75,8 +75,8 @@ class Markers:
     """The ends of transactions on their way, counted by partition, producer id and epoch.
 
     Attributes:
-        decided: transactions that a coordinator began to end, whatever became of the record; of no partition.
-        sent: markers that a coordinator was to have written.
+        decided: transactions that a coordinator began to end, not by partition; the decision may be lost.
+        sent: markers that a coordinator requested from partition leaders.
         appended: markers that a leader appended.
         kept: markers in settled logs.
     """
@@ -88,9 +88,9 @@ class Markers:
         self.kept: Counter[tuple[str, Marker]] = Counter()
 
     def missing_end(self, partition: str, producer: tuple[int, int]) -> str | None:
-        """Says why a producer's transaction may have no end in a partition; ``None`` where no coordinator said a word.
+        """Returns why a producer's transaction may have no end in a partition; ``None`` without events of coordinators.
 
-        Its end has the producer's epoch, or the next one (KIP-890, and if the producer was fenced).
+        The marker of its end has the producer's epoch, or the next epoch (KIP-890, or if the producer was fenced).
         """
         if not self.decided and not self.sent:
             return None
@@ -119,8 +119,8 @@ class TransactionFacts:
         group_reads: what was read for groups, likewise.
         group_commits: the positions that groups were to commit, likewise.
         stored: batches of transactions in settled logs, by partition and CRC; none of a partition without such a log.
-        markers: ends of transactions, of which runs know where a coordinator recorded that it had some written.
-        deletions: the offset up to which records were deleted as somebody wanted it, by partition and topic id.
+        markers: counts of transaction markers; empty unless coordinators recorded their steps.
+        deletions: the offset below which records were deleted on purpose, by partition and topic id.
     """
 
     def __init__(self) -> None:
@@ -137,11 +137,11 @@ class TransactionFacts:
 
     @property
     def is_empty(self) -> bool:
-        """There is no transaction, and nothing was read for a group."""
+        """Whether there is neither a transaction nor a read for a group."""
         return not self.operations and not self.group_reads
 
     def add_sends(self, sends: Iterable[SentBatch]) -> None:
-        """Adds outcomes of batches of transactions, and of those acknowledged with acks=all where groups read."""
+        """Adds sends of transactions, and acknowledged sends with acks=all to partitions that groups read."""
         wanted = {each for operation in self.operations.values() for each in operation.sends}
         sources = {(read.topic, read.partition) for read in self.group_reads}
         for send in sends:
@@ -152,9 +152,9 @@ class TransactionFacts:
                 self._acked.setdefault((send.topic, send.partition), []).append(send)
 
     def acked(self, read: GroupReadOperation) -> Iterator[tuple[SentBatch, range]]:
-        """Yields the batches that groups are to read in the topic of a read: in no transaction or in a committed one.
+        """Yields the acknowledged batches that a group must read in the topic of a read, each with its offsets.
 
-        Each comes with its offsets.
+        Batches of transactions count if their producer was told that the transaction is committed.
         """
         decided = {
             send.operation_id: transaction.is_committed for transaction in self.sent() for send in transaction.sends
@@ -169,7 +169,7 @@ class TransactionFacts:
         return sorted(at for _, offsets in self.acked(read) for at in offsets if start <= at < end)
 
     def deleted_below(self, read: GroupReadOperation) -> int:
-        """Returns the offset below which records were deleted, as somebody wanted it, in the topic of a read."""
+        """Returns the offset below which records were deleted on purpose in the topic of a read."""
         return self.deletions.get((read.topic, read.partition), {}).get(read.topic_id or "", 0)
 
     def sent(self) -> Iterator[SentTransaction]:
@@ -180,14 +180,14 @@ class TransactionFacts:
             yield SentTransaction(operation, sends, reads)
 
     def copies_of(self, send: SentBatch) -> list[StoredBatch] | None:
-        """Returns what a settled log has of a batch; ``None`` where there is no such log."""
+        """Returns a batch as the settled log stores it, for each CRC tried; ``None`` without a settled log."""
         stored = self.stored.get((send.topic, send.partition))
         if stored is None:
             return None
         return [stored[each.crc] for each in send.crcs if each.crc in stored]
 
     def are_deleted(self, send: SentBatch) -> bool:
-        """Returns whether somebody wanted the records of an acknowledged batch gone."""
+        """Returns whether an acknowledged batch was deleted on purpose."""
         below = self.deletions.get((send.topic, send.partition), {}).get(send.topic_id or "", 0)
         return send.base_offset is not None and send.base_offset < below
 

@@ -1,7 +1,7 @@
-"""Acknowledged batches of which no producer was told an offset: their own bytes have to tell them.
+"""Acknowledged batches without an offset, which are recognized by their CRC.
 
-Such a batch is lost if none of the reads that tell how the log ends has it, and it was acknowledged before the last of
-these began. If it was acknowledged later, nobody knows.
+Such a batch is lost if it was acknowledged before the last final read began, and no poll since then returned it. For
+batches that were acknowledged later, it is unknown whether they are lost.
 """
 
 from typing import NamedTuple
@@ -17,8 +17,8 @@ class UnplacedBatches(NamedTuple):
     """Batches without an offset.
 
     Attributes:
-        lost: that the last reads lack.
-        unasked: that nobody read who began after they were acknowledged.
+        lost: batches acknowledged before the last final read began, and not received since then.
+        unasked: batches of unknown fate, because no final read began after their acknowledgement.
     """
 
     lost: tuple[SentBatch, ...]
@@ -26,7 +26,7 @@ class UnplacedBatches(NamedTuple):
 
 
 def unplaced_batches(facts: PartitionEvidence) -> UnplacedBatches:
-    """Returns those of a history that others wrote."""
+    """Returns the batches without an offset, in a run without a plan whose only evidence is from clients."""
     if not facts.cluster.is_seen_by_clients_alone or facts.cluster.has_plan:
         return UnplacedBatches((), ())
     sent = facts.sent

@@ -27,7 +27,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsecutiveLines(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines that are numbered in steps of one, at least one of them.
+    """A non-empty stretch of lines that are numbered in steps of one.
 
     Attributes:
         first: number of the first line; ``first_type`` its type.
@@ -183,7 +183,7 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
         last: number of the last line.
         is_gapless: whether each is numbered from 0 in steps of one.
         invoked: sends that were begun, where and when; ``completed``: those with an outcome.
-        repeated: lines about a send that say again what was said.
+        repeated: lines that repeat the begin or the outcome of a send.
         sent: records of each producer, partition and acks; ``acked``: those that were acknowledged.
     """
 

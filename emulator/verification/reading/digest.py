@@ -1,7 +1,7 @@
 """The digest of a file, as its seal and the harness give it: the oracle's own arithmetic.
 
-SHA-256 over the SHA-256 of each MiB of the file, in order. Of a file of lines the line that seals it does not count,
-nor does what stands after the last whole line.
+SHA-256 over the SHA-256 of each MiB of the file, in order. In a file of lines, the digest leaves out the seal, and an
+incomplete last line.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ def join_parts(parts: Iterable[DigestPart]) -> FileContent:
 
 
 def _packed_end(file: BinaryIO) -> int:
-    """Returns where the lines of a packed file end that its seal is about."""
+    """Returns the end of the part of a packed file that its seal covers."""
     size = file.seek(0, os.SEEK_END)
     length = _TAIL_BYTES
     while True:
@@ -96,7 +96,7 @@ def _packed_end(file: BinaryIO) -> int:
 
 
 def _content_end(file: BinaryIO) -> int:
-    """Returns where the lines of a file end that its seal is about."""
+    """Returns the end of the part of a file that its seal covers."""
     size = file.seek(0, os.SEEK_END)
     start, tail = size, b""
     while start and tail.count(b"\n") < 3:
@@ -146,7 +146,7 @@ class LinesDigest:
 
 
 def _text_end(held: bytes) -> int:
-    """Returns where the lines end that a seal at the end of a file is about; a torn line is none."""
+    """Returns the end of the lines that a seal covers: before the seal itself, and before an incomplete last line."""
     whole = held[: held.rfind(b"\n") + 1]
     start_of_last = whole.rfind(b"\n", 0, -1) + 1
     return start_of_last if any(seal in whole[start_of_last:] for seal in _SEALS) else len(whole)

@@ -1,4 +1,4 @@
-"""Decodes lines of JSON, many at once, and refuses what nobody writes."""
+"""Decodes many lines of JSON at once, and rejects lines that no writer produces."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar

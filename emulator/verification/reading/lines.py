@@ -1,7 +1,7 @@
 """Reads every line of a run once: checks it against the vocabulary, takes stock of each file, and sorts it into facts.
 
-What is no event, or breaks the numbering, ends up in the ``FileCensus`` and ``HistoryCensus`` that ``doubts.evidence``
-judges.
+Lines that are no events, or break the numbering, are counted in the ``FileCensus`` and ``HistoryCensus`` that
+``doubts.evidence`` judges.
 
 A controller that starts again may write down once more what it had committed before: the first line about a metadata
 offset counts, and one that contradicts it is noted.
@@ -69,9 +69,9 @@ class LineReader:
     """Reads the lines of one run into its facts.
 
     Attributes:
-        files: what each event file was found to be.
-        history: the same of the clients' histories together.
-        contradictions: what controller processes said of one record, where they disagree, with its offset.
+        files: the census of each event file.
+        history: the census of the clients' histories together.
+        contradictions: sentences about records that two controller processes report differently, with their offsets.
     """
 
     def __init__(self, facts: RunFacts) -> None:
@@ -184,7 +184,7 @@ class LineReader:
                 self._add_operation(line, history=name)
 
     def _packed_operations(self, block: bytes, *, history: str) -> PackedOperations | None:
-        """Returns the operations of a segment; ``None`` where one by one has to be looked at."""
+        """Returns the operations of a segment; ``None`` if they have to be decoded line by line."""
         try:
             found = read_operations(block, history=history)
         except (ValueError, msgspec.MsgspecError):
@@ -262,7 +262,7 @@ class LineReader:
                 self._facts.partition(operation.topic, operation.partition).final_reads.append(operation)
 
     def _is_new(self, event: e.Event) -> bool:
-        """Returns whether no line came before about the record that an event records."""
+        """Returns whether an event is the first that reports its metadata record."""
         offset = getattr(event, "metadata_offset", 0)
         # A transaction of ZooKeeper, all of one zxid, may write a node after others, and the same one twice.
         about = f"{event.write} {event.path}" if isinstance(event, e.ZnodeWritten) else getattr(event, "topic_id", "")

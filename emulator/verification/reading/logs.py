@@ -204,7 +204,7 @@ def _read_log(
 
 
 def _from_the_start(headers: Headers, log_start_offset: int) -> Headers:
-    """Returns the batches that can be read; the first of them may begin below the log start."""
+    """Returns the batches that end at or above the log start; the first of them may begin below it."""
     last_offsets = headers["base_offset"].astype(np.int64) + headers["last_offset_delta"]
     return np.compress(last_offsets >= log_start_offset, headers)
 
@@ -212,7 +212,14 @@ def _from_the_start(headers: Headers, log_start_offset: int) -> Headers:
 def _read_segment(
     content: memoryview, end_offset: int, digest: str, known: KnownSegments
 ) -> tuple[Headers, int, str | None]:
-    """Returns the headers of a segment that follows on an offset, where it ends, and why reading ended early."""
+    """Returns the headers of a segment's batches, its end offset, and why reading ended early.
+
+    Args:
+        content: of the segment.
+        end_offset: where the segment before it ended.
+        digest: of the content.
+        known: segments that were read before, by digest.
+    """
     if digest not in known:
         known[digest] = _batches(content)
     begins, headers = known[digest]
@@ -244,7 +251,7 @@ def _batches(content: memoryview) -> ReadSegment:
 
 
 def _with_markers(content: memoryview, begins: Ints, headers: Headers) -> Headers:
-    """Returns headers with the type of the control record in each control batch, and who wrote it."""
+    """Returns headers with the type and the coordinator epoch of each control batch's control record."""
     found = np.empty(len(headers), _WITH_MARKER)
     for name in _COLUMNS.names or ():
         found[name] = headers[name]
@@ -274,7 +281,7 @@ def _after_varint(content: memoryview, position: int) -> int:
 
 
 def _begins(content: memoryview) -> list[int]:
-    """Returns where batches begin by the lengths of those before, as long as there is room for a header."""
+    """Returns the positions of batches, by the lengths in their headers, up to the last one with a whole header."""
     begins: list[int] = []
     length_at, position, last = _LENGTH.unpack_from, 0, len(content) - HEADER.size
     while position <= last:
@@ -286,13 +293,13 @@ def _begins(content: memoryview) -> list[int]:
     return begins
 
 
-def _first(is_so: Mask) -> int:
-    """Returns the first place where something is so, or how many places there are."""
-    return int(np.argmax(is_so)) if np.any(is_so) else len(is_so)
+def _first(mask: Mask) -> int:
+    """Returns the first place where a mask is true, or its length if it is true nowhere."""
+    return int(np.argmax(mask)) if np.any(mask) else len(mask)
 
 
 def _end_of(headers: Headers) -> int:
-    """Returns where the batches of a segment end that follow one another from its beginning."""
+    """Returns the number of bytes of a segment's batches."""
     return int((headers["length"].astype(np.int64) + AFTER_LENGTH).sum())
 
 
@@ -311,7 +318,7 @@ def batch_problem(content: memoryview, position: int) -> str | None:
 
 
 def _damaged_crc(content: memoryview, read: Headers) -> int | None:
-    """Returns the present CRC of the batch behind those that were read, if it is whole but for its CRC."""
+    """Returns the computed CRC of the batch at which reading ended, if only its CRC is wrong; else ``None``."""
     position = _end_of(read)
     if batch_problem(content, position) != _WRONG_CRC:
         return None

@@ -6,7 +6,7 @@ batch has the events that record the batch, the same that the event files have o
 
     ... | MessagePack [record or nil, [event, ...]] | its length i32 | "LSTD"
 
-Control records, by which several controllers agree on the rest, are told by the types in their keys.
+Control records, which the quorum itself writes, are recognized by the types in their keys.
 """
 
 import struct
@@ -101,7 +101,7 @@ def _events(batch: memoryview) -> Iterator[Event]:
 
 
 def _voters(batch: memoryview) -> Iterator[tuple[int, frozenset[int]]]:
-    """Yields the sets of voters of a batch by their offsets; of a record that cannot be read, none."""
+    """Yields offset and voters of each voters record in a batch; unreadable records are left out."""
     header = HEADER.unpack_from(batch, 0)
     if not header[_ATTRIBUTES] & CONTROL_BIT:
         return
@@ -167,7 +167,7 @@ def _records(batch: memoryview, record_count: int) -> Iterator[tuple[memoryview,
 
 
 def _varint(content: memoryview, at: int) -> tuple[int, int]:
-    """Returns a zig-zag number, and where it ends; 0 for the -1 of what is null."""
+    """Returns a zig-zag number, and where it ends; 0 for -1, which stands for null."""
     value, at = _unsigned(content, at)
     return value >> 1, at
 
@@ -187,10 +187,10 @@ def _unsigned(content: memoryview, at: int) -> tuple[int, int]:
 def contradictions_of_log(
     node: int, log: MetadataLog, cluster: ClusterFacts, *, others: Sequence[MetadataLog] = ()
 ) -> Iterator[str]:
-    """Yields a sentence for each record of which a controller's log and all events say something else.
+    """Yields a sentence for each contradiction between a controller's log and the events about metadata records.
 
-    A controller that was killed may have written records that it did not live to record. One of several may lag behind
-    the others, and its log may end with records that were never committed.
+    A controller that was killed may have written records without an event. In a quorum, a controller may lag behind the
+    others, and its log may end with records that were never committed.
 
     Args:
         node: the controller.

@@ -1,7 +1,7 @@
 """Reads a segment of a packed file (``laststand.emulator.core.packed``) as columns, with a reader of the oracle's own.
 
-Nothing is done line by line but for lines that are not packed. Whatever is not as it should be is a ``ValueError``:
-somebody else then says what is wrong with which line.
+Only lines that are not packed are read one by one. Any error in the format is a ``ValueError``; the caller then reads
+line by line, to report the line that is wrong.
 """
 
 import typing
@@ -59,7 +59,7 @@ class Segment(NamedTuple):
 
 
 def segments(file: BinaryIO) -> Iterator[bytes]:
-    """Yields a packed file from where it is read, segment by segment; a long stretch without a header in parts."""
+    """Yields a packed file from its current position, by segments; a long stretch without a header comes in parts."""
     rest = b""
     while block := file.read(SEGMENT_BYTES):
         rest += block
@@ -227,7 +227,7 @@ def _add_partitions(found: Columns, column: Ints, words: Sequence[Any], hints: M
 
 
 def _used(column: Ints, words: Sequence[Any]) -> tuple[list[int], Ints]:
-    """Returns the numbers of words that a column has, and the column under their places among these."""
+    """Returns the numbers of the words that a column uses, and the column with places among these numbers instead."""
     if len(column) and column.max() >= len(words):
         raise ValueError("a word is missing")
     is_used = np.bincount(column, minlength=len(words)) > 0

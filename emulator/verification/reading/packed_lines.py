@@ -41,10 +41,10 @@ class Writer(NamedTuple):
 
 
 class PackedEvents(NamedTuple):
-    """The events of a segment, of which all are one process's.
+    """The events of a segment, all of one process.
 
     Attributes:
-        lines: what is to be known of all of them together.
+        lines: their numbering and types, packed or not.
         rows: columns of those that are packed, by kind.
         texts: those that are not packed.
     """
@@ -166,7 +166,7 @@ def _picked(rows: Columns, places: Ints) -> Columns:
 
 
 def _sent(own: Columns, attempts: dict[str, Ints], history: str) -> Columns:
-    """Returns columns of ``SentBatch``, by those of sends that ended and of all attempts."""
+    """Returns columns of ``SentBatch``, made from the columns of ended sends and of their attempts."""
     begins, counts = own.columns["attempts"], own.columns[count_of("attempts")]
     rows = np.repeat(np.arange(len(counts)), counts)
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -20,11 +20,11 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """All that was read of one run.
 
     Attributes:
-        files: each event file, as far as it was one.
-        contradictions: what controller processes said of one record, where they disagree.
+        files: the census of each event file.
+        contradictions: sentences about records that two controller processes report differently.
         sizes: bytes that were read of each file, by its path in the run's directory.
         contents: of each file, by the same path.
-        owners: whose the log directory of each node is, where that says so.
+        owners: the node id that the log directory of each node names, where it names one.
         metadata_logs: those of controllers, by node.
         zookeeper_logs: what ZooKeeper servers wrote, by node.
     """
@@ -77,7 +77,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
 
 
 def read_descriptions(run: RunDirectory, ledger: ReadLedger) -> None:
-    """Reads again what the directory was opened by, so that it is known what stands there.
+    """Reads the descriptions of the run (``cluster.yaml`` and others), so that their digests are known.
 
     Raises:
         OSError: one cannot be read.
@@ -87,7 +87,7 @@ def read_descriptions(run: RunDirectory, ledger: ReadLedger) -> None:
 
 
 def read_owners(run: RunDirectory, ledger: ReadLedger) -> dict[int, str]:
-    """Returns the owner of each node's log directory, where it says so."""
+    """Returns the node id that each node's log directory names in ``meta.properties``, if it names one."""
     found = ((node, directory_owner(directory, ledger.read)) for node, directory in run.node_directories())
     return {node: owner for node, owner in found if owner is not None}
 
@@ -126,7 +126,7 @@ def read_final_logs(
     *,
     only: PartitionFacts | None = None,
 ) -> None:
-    """Adds the replicas' final logs: to the facts of all partitions, or to those of one that are kept apart.
+    """Adds the replicas' final logs to the facts of all partitions, or only to separate facts of one partition.
 
     Raises:
         OSError: a file is there and cannot be read.

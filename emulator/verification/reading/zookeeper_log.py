@@ -117,7 +117,7 @@ def contradictions_of_zookeeper(
     written: Iterable[events.ZnodeWritten],
     changes: Iterable[events.PartitionChanged],
 ) -> Iterator[str]:
-    """Yields a sentence for each write of which a server's log and the events say something else, the first few."""
+    """Yields a sentence for each of the first few contradictions between a server's log and the events about writes."""
     name = f"the transaction log of node {node}"
     reported = {(each.metadata_offset, each.path, each.write) for each in written}
     logged = {(each.zxid, each.path, each.write) for each in log}
@@ -142,7 +142,7 @@ def contradictions_of_zookeeper(
 
 
 def _is_state_of(change: events.PartitionChanged, data: bytes) -> bool:
-    """Returns whether a state node's content is what an event says; one that is no JSON says nothing."""
+    """Returns whether a state node's content agrees with an event; content that is no JSON does not."""
     try:
         state = json.loads(data)
         leader = None if state["leader"] < 0 else state["leader"]
@@ -153,7 +153,7 @@ def _is_state_of(change: events.PartitionChanged, data: bytes) -> bool:
 
 
 def _is_assignment_of(change: events.PartitionChanged, data: bytes) -> bool:
-    """Returns whether a topic node's content is what an event says of the partition's replicas."""
+    """Returns whether a topic node's content agrees with an event about the partition's replicas."""
     try:
         replicas = json.loads(data)["partitions"][str(change.partition)]
     except (ValueError, KeyError, TypeError):

@@ -18,7 +18,7 @@ from laststand.emulator.verification.tables.timeline import ProcessName
 
 
 class Evidence(Enum):
-    """Without what a finding would prove nothing."""
+    """The kinds of evidence; findings prove nothing unless the evidence that their check needs is whole."""
 
     EVENTS = "events"
     HISTORY = "history"
@@ -28,9 +28,9 @@ class Evidence(Enum):
 
 
 class Premise(Enum):
-    """Something that must have happened in a run for a check to look at anything at all.
+    """Something that must have happened in a run, or the check would have nothing to look at.
 
-    Values say what is missing from a run without it.
+    The values are sentences about runs in which it did not happen.
     """
 
     NODES = "nothing is known of its nodes but what clients were told"
@@ -94,13 +94,14 @@ class Premise(Enum):
 
 
 class LostCommit(NamedTuple):
-    """The loss of committed records, whatever their acks, as far as the guarantee asks for it.
+    """The loss of committed records, whatever their acks: the facts by which the guarantee is judged.
 
     Attributes:
         topic_id: of their topic.
         committed_at: metadata (exclusive) that their leader had applied when it committed them.
         lacking_epoch: leader epoch of the first leader without them; ``None`` if only the final log lacks them.
-        unelected_at: where that leader was restarted after its election, the metadata (exclusive) by which it led.
+        unelected_at: if that leader was restarted after its election, the end of the metadata (exclusive) by which it
+            became leader again.
     """
 
     topic_id: str
@@ -115,10 +116,10 @@ class Finding(NamedTuple):
     Attributes:
         position: an offset, epoch or metadata offset; orders the findings of a partition.
         sentence: in plain words, what is wrong.
-        lost: the committed records that are lost, if they are.
-        guarantee: which kind of violation it is, where that needs no judgement of a loss.
-        exempted_by: the case that the promise leaves out, if this is one: then it is no violation, but is reported.
-        by: the process that did it, or told of it, if one alone did.
+        lost: the committed records that are lost, if any.
+        guarantee: the kind of violation, if it does not follow from a loss.
+        exempted_by: the exemption of the promise that applies: such a finding is reported, but is no violation.
+        by: the process that broke the promise or reported it, if it was a single one.
     """
 
     position: int
@@ -137,10 +138,10 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         name: a word for it.
         source: whose rule it restates: a KIP and its section, a class of Kafka, a paper.
         needs: evidence that must be whole for a finding to count; otherwise the check is ``unknown``. A check that
-            needs nothing judges each line for itself.
+            needs no kind of evidence judges each line by itself.
         premises: what must have happened for ``ok`` to mean that something was looked at; otherwise the check is
             ``not asked``.
-        is_of_clients: it can be judged by what clients were told alone; every other check has the premise ``NODES``.
+        is_of_clients: whether the clients' history is enough to judge it; every other check has the premise ``NODES``.
     """
 
     check_id: str

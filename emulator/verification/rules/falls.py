@@ -1,4 +1,4 @@
-"""Numbers of a producer id that may not fall along a log."""
+"""Finds numbers that fall along a log though, for one producer id, they must not."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from laststand.emulator.verification.tables.matching import groups_of
 
 
 def falls(batches: Table[FinalBatch], column: str) -> Iterator[tuple[FinalBatch, int]]:
-    """Yields each batch whose number is below that of the same producer id's batch before it, and that one's."""
+    """Yields each batch whose number is below that of the producer id's previous batch, with that previous number."""
     batches.sort("base_offset")
     numbers = batches[column]
     befores = np.full(len(batches), -1)

@@ -10,18 +10,18 @@ leader that lacks it,
   leader to none, or by an administrator who asked for one.
 
 A replica is outstanding from the end of an incarnation without clean shutdown, whether bytes were lost or not, until a
-committed ISR contains it after its new registration. An incarnation that was registered and stopped before it heard of
-that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44), nor can one that
-an administrator has unregistered, from then on. A replica that was assigned again has nothing of what others hold:
-until a committed ISR contains it, it counts neither as outstanding nor towards the replication factor. What was
-acknowledged before the partition was created (by a leader of a topic of that name before it: S41) counts from its
+committed ISR contains it after its new registration. An incarnation that stopped before it learned of its registration
+leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44). A broker that an
+administrator has unregistered cannot prove it either, from then on. A newly assigned replica has no records yet: until
+a committed ISR contains it, it counts neither as outstanding nor towards the replication factor. Records that were
+acknowledged before the partition was created (by a leader of an earlier topic of that name: S41) count from its
 creation on.
 
-Everything is placed by metadata offsets: an acknowledgement by the metadata that its leader had applied by then (never
-later than the truth), an end by what the harness noted.
+All times are metadata offsets: that of an acknowledgement is the end of the metadata that its leader had applied (never
+later than the true one), that of the end of a process is the one that the harness recorded.
 
-Whatever begins an excuse is what was configured, asked for or broken, but for S44. What the judged cluster
-says of itself can only end an excuse or deny one; the README lists each input.
+But for S44, an excuse begins only with a configuration, a request or a fault. Reports of the judged cluster can only
+end an excuse or deny one; the README lists each input.
 """
 
 from collections.abc import Iterator, Sequence, Set
@@ -53,7 +53,7 @@ class Guarantee(Enum):
 
 
 def worst_of(kinds: Set[Guarantee]) -> Guarantee | None:
-    """Returns the worst of some kinds of losses; ``None`` where there is none."""
+    """Returns the worst of several kinds of violations; ``None`` if there are none."""
     return next((kind for kind in Guarantee if kind in kinds), None)
 
 
@@ -65,9 +65,10 @@ class GuaranteeJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Absence(msgspec.Struct, frozen=True, kw_only=True):
-    """A replica was outstanding while the metadata ended in [since, until]; ``None``: it never came back.
+    """The time for which a replica was outstanding, from ``since`` to ``until``, both inclusive.
 
-    The record at ``until`` is the one that ends it: a leader that is elected by it was outstanding until then.
+    The record at ``until`` ends the absence: a leader that this record elects was outstanding until then. ``None``
+    means that the replica never came back.
     """
 
     node: int
@@ -76,14 +77,14 @@ class _Absence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Outage(msgspec.Struct, frozen=True, kw_only=True):
-    """The brokers that were outstanding at once, and the number that the configuration allowed then."""
+    """The brokers that were outstanding at the same time, and the number that the configuration allowed."""
 
     outstanding: frozenset[int]
     allowed: int
 
     @property
     def excess(self) -> tuple[int, int]:
-        """The size of the outage; above zero it is more than the guarantee covers."""
+        """The number of outstanding brokers above the allowed one, and in all; outages are compared by it."""
         return len(self.outstanding) - self.allowed, len(self.outstanding)
 
 
@@ -105,10 +106,10 @@ def judge_guarantee(
         topic_id: of the partition's topic.
         partition: its number.
         acked_at: metadata offset that the acknowledging leader had applied (exclusive) when it answered.
-        lacking_epoch: leader epoch of the first leader elected without the records; ``None`` if none was seen, then
-            everything up to the end of the run counts.
-        unelected_at: where that leader was started after its election, the metadata (exclusive) by which it led:
-            then everything up to that counts.
+        lacking_epoch: leader epoch of the first leader without the records: changes up to its election count. ``None``
+            if there was no such leader: then changes up to the end of the run count.
+        unelected_at: if that leader was restarted after its election, the end of the metadata (exclusive) by which it
+            became leader again: changes up to there count.
     """
     harness = next((each for each in timeline.of(events.NodeStarted) if each.witness is Witness.CLIENTS), None)
     if harness is not None:
@@ -139,7 +140,7 @@ def judge_guarantee(
 
 
 def _seen_by_clients_alone(timeline: Timeline, *, has_plan: bool) -> GuaranteeJudgement:
-    """Judges a loss of which it is known only what the plan broke: whose logs went with that is not recorded."""
+    """Judges a loss when only the plan's faults are known, and not which replicas they made lose records."""
     asked = any(step.unclean_elections for step in timeline.of(events.StepReached))
     broken = [fault.fault for fault in timeline.of(events.FaultInjected)]
     is_whole = all(end.problem is None for end in timeline.of(events.RunEnded))
@@ -222,13 +223,13 @@ def _worst_outage(
 
 
 def _replicas(changes: Sequence[events.PartitionChanged], at: int) -> tuple[int, ...]:
-    """Returns the assignment by the metadata below an offset, replicas that are being added or removed included."""
+    """Returns the replicas by the metadata below an offset, with those that are being added or removed."""
     before = [change for change in changes if change.metadata_offset < at] or changes[:1]
     return tuple(before[-1].replicas)
 
 
 def _holders(changes: Sequence[events.PartitionChanged], at: int) -> frozenset[int]:
-    """Returns the replicas that count: all but those that were assigned again and that no ISR contained since."""
+    """Returns the replicas that count: all but newly assigned ones that no committed ISR has contained yet."""
     replicas, added = set(changes[0].replicas), set[int]()
     for change in changes:
         if change.metadata_offset >= at:
@@ -275,7 +276,7 @@ def _absences(timeline: Timeline, changes: Sequence[events.PartitionChanged]) ->
 
 
 def _back(changes: Sequence[events.PartitionChanged], broker_id: int, registered: int | None) -> int | None:
-    """Returns the offset of the first committed ISR that contains a broker after its registration at an offset."""
+    """Returns the metadata offset of the first ISR with a broker after its registration; ``None`` if there is none."""
     if registered is None:
         return None
     isrs = ((change.metadata_offset, change.isr) for change in changes if change.metadata_offset > registered)
@@ -288,7 +289,7 @@ def _back(changes: Sequence[events.PartitionChanged], broker_id: int, registered
 def _accepted(
     timeline: Timeline, configuration: Configuration, elections: Sequence[events.PartitionChanged]
 ) -> dict[events.PartitionChanged, str]:
-    """Returns the unclean elections that somebody accepted, each with who did; one request accepts one election."""
+    """Returns the accepted unclean elections, each with the end of a sentence that says by what it was accepted."""
     accepted: dict[events.PartitionChanged, str] = {}
     if not elections:
         return accepted
@@ -302,7 +303,7 @@ def _accepted(
 
 
 class UncleanRequests:
-    """Administrators' requests that may lead to an unclean election of a partition; each accounts for one.
+    """Administrators' requests for unclean elections of a partition; each explains at most one election.
 
     Args:
         timeline: of the run, or of its harness alone.
@@ -313,7 +314,7 @@ class UncleanRequests:
         self._made_at = list(_requests(timeline, partition))
 
     def account_for(self, metadata_offset: int) -> bool:
-        """Returns whether a request that accounts for no other election was made before this one."""
+        """Uses up a request that was made before an election; returns whether there was one left."""
         made_at = next((each for each in self._made_at if each <= metadata_offset), None)
         if made_at is None:
             return False
@@ -322,10 +323,10 @@ class UncleanRequests:
 
 
 def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
-    """Yields since which metadata offset an administrator may have asked for an unclean election of a partition.
+    """Yields the earliest metadata offset of each administrator's request for an unclean election of a partition.
 
-    A step is noted when it is done, so it began after what the harness knew at the end of the step before; an order of
-    a client of Kafka, before it is passed on.
+    A step is recorded when it is done, so it may have begun at the metadata offset that the harness knew at the end of
+    the step before. An order of a Kafka client is recorded before the broker relays it.
     """
     known = before = 0
     for collected in timeline.events:

@@ -29,8 +29,8 @@ class Terms:
     """The terms of one partition's leaders.
 
     Args:
-        roles: what begins a term or ends one (BecameLeader, BecameFollower, LogOpened), each node's in its order.
-        ends_with_jumps: by node and incarnation, whether an epoch that was left out ends a term.
+        roles: the events that begin or end a term (BecameLeader, BecameFollower, LogOpened), each node's in its order.
+        ends_with_jumps: by node and incarnation, whether a term ends when the node's leader epoch skips an epoch.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Terms:
             last[replica] = event.leader_epoch
 
     def starts_of(self, moves: EventRows[events.HighWatermarkAdvanced]) -> Ints:
-        """Returns for each move the epoch in which its leader's term began; its own where nothing says so."""
+        """Returns for each move the epoch in which its leader's term began; the move's own epoch if that is unknown."""
         found = moves["leader_epoch"].copy()
         for places in groups_of(moves["node"], moves["incarnation"], moves["topic_id"]):
             first = places[0]
@@ -71,10 +71,10 @@ class Terms:
 
 
 def high_watermark_bounds(moves: EventRows[events.HighWatermarkAdvanced], term_starts: Ints) -> Ints:
-    """Returns for each move the highest offset that the leader could call committed by what it knew.
+    """Returns for each move the highest offset that the leader could commit, by the log ends that it knew.
 
-    A member whose log end the leader does not know does not count; below all offsets where it counts on a log end that
-    it learned before its term. The leader's own log end is a field of its own.
+    If the leader does not know the log end of a member, only its own log end (``log_end_offset``) is the bound. If it
+    relied on a log end that it learned before its term, the bound is below all offsets.
     """
     bounds = moves["log_end_offset"].copy()
     counts, replicas = moves.elements("replicas")

@@ -1,6 +1,6 @@
 """Finds the premises that a run has.
 
-A check without its premise would find nothing whatever happened, so that its ``ok`` would prove nothing.
+Without its premise a check finds nothing in any case, so its ``ok`` would prove nothing.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ def premises_of_cluster(cluster: ClusterFacts) -> frozenset[Premise]:
 
 
 def premises_of_partition(facts: PartitionFacts) -> frozenset[Premise]:
-    """Returns the premises of one of its partitions."""
+    """Returns the premises of one partition of a run."""
     found = {*_of_events(facts), *_of_elections(facts), *_of_history(facts), *_of_final_logs(facts)}
     for change in facts.changes:
         found.update(_of_change(change))

@@ -1,7 +1,7 @@
 """Replays each node's own events to find what its log must hold.
 
-Everything that moves the end of a log counts, in the order of its node's file, from the last deletion on. A process
-that follows one that was killed finds the log as it opens it; a power loss comes after all events of its process.
+All events that move the end of a log count, in the order of its node's file, from the last deletion on. After a process
+was killed, the log ends where the next process found its end. A power loss comes after all events of its process.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class BatchFields(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, batch: events.BatchAppended | FinalBatch, topic_id: str | None) -> "BatchFields":
-        """Returns the fields of a batch in a log that is used for a topic in the end."""
+        """Returns the fields of a batch in a log, with the topic id that the log has at the end."""
         return cls(topic_id, *(getattr(batch, name) for name in CONTENT))
 
 
@@ -47,10 +47,10 @@ class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         topic_id: the topic that its broker last used it for.
         expected: the batches that it must hold, in the order in which they were appended.
-        last_incarnation: of the last process that wrote of it; ``None`` if none did.
-        seen_up_to: where the events of a killed process end, at the least: from there on, and only there, the log may
-            go on without events.
-        deleted_below: up to where records may have been deleted on purpose, under any topic that it was used for.
+        last_incarnation: of the last process with an event about it; ``None`` if there is none.
+        seen_up_to: the least log end offset that killed processes recorded last: only from there on may the log have
+            batches without events.
+        deleted_below: the offset below which records may have been deleted on purpose, in any topic of the log.
     """
 
     topic_id: str | None
@@ -75,7 +75,7 @@ _Step = tuple[int, int, _StepEvent]
 
 
 def replay_logs(facts: PartitionFacts) -> Mapping[int, ReplayedLog]:
-    """Returns, by node, what its log must be: empty where no event records it."""
+    """Returns, by node, the log that its events add up to; an empty one if no event records any."""
     steps: dict[int, list[_Step]] = {}
     collected: list[CollectedEvent[_StepEvent]] = [
         *facts.events.of(events.LogTruncated),
@@ -94,7 +94,7 @@ def replay_logs(facts: PartitionFacts) -> Mapping[int, ReplayedLog]:
 
 
 class _Replay:
-    """The replay of one node's log, from its end."""
+    """The replay of the events about one node's log, from the last event backwards."""
 
     def __init__(self, facts: PartitionFacts, node: int) -> None:
         self._facts = facts
@@ -108,7 +108,7 @@ class _Replay:
         self._ends: dict[int, int] = {}
 
     def of(self, steps: list[_Step]) -> ReplayedLog:
-        """Returns the log after these steps, and the appends among them."""
+        """Returns the log after all appends and these other steps."""
         facts = self._facts
         steps.sort(key=itemgetter(0, 1), reverse=True)
         last_incarnation, topic_id = self._last(steps)
@@ -137,7 +137,7 @@ class _Replay:
         )
 
     def _last(self, steps: Sequence[_Step]) -> tuple[int | None, str | None]:
-        """The process that wrote of the log last, and the topic for which it used the log."""
+        """Returns the process with the last event about the log, and the topic id of that event."""
         last = [(step[0], step[1], step[2].topic_id) for step in steps if step[1] < _LIMIT][:1]
         last += [(a.incarnation, a.sequence, a.event.topic_id) for a in self._appended.rows(slice(-1, None))]
         if last:
@@ -146,12 +146,12 @@ class _Replay:
         return None, steps[0][2].topic_id if steps else None
 
     def _place(self, incarnation: int, sequence: int) -> int:
-        """Returns the number of batches that had been appended when a line was written."""
+        """Returns the number of batches that had been appended before a line."""
         begin, end = (int(np.searchsorted(self._appended["incarnation"], incarnation, s)) for s in ("left", "right"))
         return begin + int(np.searchsorted(self._appended["sequence"][begin:end], sequence))
 
     def _append_from(self, place: int) -> None:
-        """Takes the appends from a place on that were not taken yet."""
+        """Adds the appends from a place on that were not added yet, but for those that a later step cut off."""
         taken = slice(place, self._left)
         self._left = min(place, self._left)
         last_offsets = self._appended["last_offset"][taken]

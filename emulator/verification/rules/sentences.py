@@ -21,7 +21,7 @@ def acks_setting(acks: int) -> str:
 
 
 def broker(node: int | None) -> str:
-    """Returns a broker or its absence."""
+    """Returns the words for a broker, or for no broker."""
     return "no broker" if node is None else f"broker {node}"
 
 

@@ -1,7 +1,7 @@
 """C2 PollSkip: readers that come past an acknowledged record have seen it.
 
-What a reader was given of a topic that had the name before is no record of the one that has it now, if a log of that
-topic had it. Otherwise the reader was behind, or did not know the topic's id, and was given it of the present one.
+A record that a reader received under the id of an earlier topic of the name belongs to that topic if a log of it had
+the record. Otherwise it belongs to the present topic: the reader had old metadata, or did not know the topic's id.
 """
 
 from collections.abc import Iterator

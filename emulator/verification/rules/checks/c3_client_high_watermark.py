@@ -13,7 +13,7 @@ from laststand.emulator.verification.tables.client_history import Poll
 
 
 class _Progress(NamedTuple):
-    """The farthest that a consumer had read, and the number of its batches up to the one that ended there."""
+    """The end of a consumer's reads so far, and the number of its batches up to the one that ended there."""
 
     read_up_to: int = -1
     batches: int = 0
@@ -44,7 +44,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _is_deleted(facts: PartitionFacts, poll: Poll, progress: _Progress) -> bool:
-    """Returns whether the last record that a consumer had read was deleted as somebody wanted it."""
+    """Returns whether the last record that a consumer had read was deleted on purpose."""
     received = facts.received
     own = (
         received.has("process", poll.process) & received.has("topic_id", poll.topic_id) & received.has("phase", "live")

@@ -1,8 +1,8 @@
 """C4 ResumedReader: a consumer misses no acknowledged record of a topic that was created again under its name.
 
-A consumer keeps its position when the id of its topic changes. If the new topic already reaches as far, no broker tells
-it OFFSET_OUT_OF_RANGE, and it never asks for what is below. An offset that it sought is its own choice, by
-``auto.offset.reset``; so nothing is missed of a topic in which it seeks before it receives a batch.
+A consumer keeps its position when the id of its topic changes. If the new topic already reaches that position, no
+broker answers OFFSET_OUT_OF_RANGE, and the consumer never fetches the records below. An offset that it seeks is its own
+choice (``auto.offset.reset``), so no records count as missed in a topic in which it seeks before it receives a batch.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from laststand.emulator.verification.tables.matching import are_among
 
 
 class _Resumed(NamedTuple):
-    """A consumer went on in a topic at the offset that it had reached in the one before."""
+    """A consumer that went on in a new topic at the offset that it had reached in the topic before it."""
 
     process: str
     topic_id: str

@@ -1,6 +1,6 @@
 """D10 NoPhantom: nothing is in a log, or reaches a consumer, that no producer sent to that partition.
 
-A tap sees only the producers that connect to it, and only while it stands: others may have sent what it did not see.
+A tap records only producers that connect to it, and only while it runs: batches of other producers are no findings.
 """
 
 from collections.abc import Hashable, Iterator
@@ -67,7 +67,7 @@ def _is_behind_a_tap(facts: PartitionFacts) -> bool:
 
 
 def _is_of_client(facts: PartitionFacts, sent: Tried, consumed: ConsumedBatch) -> bool:
-    """Returns whether a client of Kafka sent the batch, or received one that was sent: its records have no ids."""
+    """Returns whether a Kafka client sent the batch, or received a batch that was sent: its records have no ids."""
     is_of_batch = (sent.crcs == consumed.crc) & (sent.record_counts >= consumed.record_count)
     return any(
         process.startswith(FOREIGN_CLIENT)
@@ -77,7 +77,7 @@ def _is_of_client(facts: PartitionFacts, sent: Tried, consumed: ConsumedBatch) -
 
 
 def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:
-    """Returns which received batches are as one producer sent them: nearly all."""
+    """Returns, for each received batch, whether a producer sent exactly this batch; nearly all are."""
     received, producers = facts.received, dict[Hashable, int]()
     return are_among(
         [

@@ -40,7 +40,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _repeated(batches: Table[FinalBatch], *names: str) -> Iterator[tuple[FinalBatch, list[int]]]:
-    """Yields one of those batches that agree in these fields, and the offsets of all of them."""
+    """Yields, for each group of batches that agree in these fields, one of them and the offsets of all."""
     [keys] = keys_of([batches[name] for name in names])
     ordered = np.sort(keys)
     repeated = np.flatnonzero(np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]]))

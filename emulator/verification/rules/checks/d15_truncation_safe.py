@@ -1,7 +1,7 @@
 """D15 TruncationSafe: no follower truncates what the leader of an earlier epoch committed.
 
-Within one epoch nothing says whether the leader committed a batch before a follower cut it off. What was deleted on
-purpose is owed by nobody: a follower that has not heard of the new log start may cut off its copy.
+Within one epoch no event orders a leader's commit of a batch and a follower's truncation of it. Records that were
+deleted on purpose are left out: a follower that does not know the new log start may truncate its copy.
 """
 
 from collections.abc import Iterator, Set
@@ -76,11 +76,11 @@ def _cut_off(facts: PartitionFacts, truncation: CollectedEvent[events.LogTruncat
 
 
 def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_Identity, set[int]]:
-    """Returns by batch the epochs of the leaders that had it when they called it committed.
+    """Returns by batch the epochs of the leaders that committed it while they had it.
 
     Args:
         facts: of the partition.
-        batches: those that are asked for.
+        batches: the batches to look for.
     """
     committed: dict[_Identity, set[int]] = {}
     offsets = np.array([base_offset for _, base_offset, _, _ in batches], np.int64)
@@ -96,10 +96,10 @@ def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_I
 
 
 def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, int]) -> EventRows[events.BatchAppended]:
-    """Returns the log's content at a moment.
+    """Returns the batches that a log had before a line of its node's events.
 
-    An append below its end says that the records there were gone, and so does a log that is found to end before them: a
-    process that was killed may not have recorded what it appended in their place.
+    A batch is gone if a later append begins at or below its end, or if a process opened the log with an end before it:
+    a killed process may not have recorded its last appends.
     """
     batches = facts.events.rows(events.BatchAppended)
     incarnations, sequence = batches["incarnation"], batches["sequence"]

@@ -39,7 +39,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _in_the_topic(facts: PartitionFacts, topic: int, given: Iterable[ReceivedBatch]) -> Iterator[ReceivedBatch]:
-    """Yields what the log of another topic of the name had not: a client may be told the id of one that is gone."""
+    """Yields the batches but for those that the broker appended only in another topic of the name.
+
+    A client may have been told the id of a topic that is gone.
+    """
     batches = facts.events.rows(events.BatchAppended)
     topics = facts.topics(batches)
     for batch in given:

@@ -1,11 +1,11 @@
 """D17 DamageContained: a batch that was damaged on a disk is given to nobody.
 
-The harness records which stored batch it damaged, and the content's CRC since then. Who has that CRC was given the
-damaged bytes and took them for valid: a consumer, which writes down the CRC of what came; a broker that appended it.
-Another broker whose final log has a batch there that comes to it, whatever its header says, took it without looking.
+The harness records which stored batch it damaged, and the CRC of the damaged bytes. A consumer that recorded this CRC
+of a received batch, or a broker that appended a batch with it, accepted the damaged bytes as valid. So did another
+broker whose final log has bytes with this CRC at that offset, whatever CRC the batch's header names.
 
-The damaged log itself may keep the batch: nobody reads a log again without being asked, and recovery begins at the
-recovery point. E1 and L6 leave it out from there on.
+The damaged log itself may keep the batch: a broker does not check stored batches by itself, and recovery begins at the
+recovery point. E1 and L6 leave that log out from the damaged batch on.
 """
 
 from collections.abc import Collection, Iterator

@@ -32,7 +32,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _client(process: str) -> str:
-    """Returns to which client of Kafka, in words; nothing for one of this project's own."""
+    """Returns the words that name the Kafka client of a send; empty for a client of this project."""
     foreign = ForeignProcess.parse(process)
     return "" if foreign is None else f" to client {foreign.client_id} of Kafka"
 

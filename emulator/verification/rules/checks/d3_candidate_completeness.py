@@ -1,8 +1,8 @@
 """D3 CandidateCompleteness: who may be elected has every committed record.
 
 Judged where a process's own events, or its final log, stand beside the controller's records: when a process that has
-opened its log is unfenced as a candidate, and at the end of the run. A replica whose disk lost something is left to D1
-and D2, for whether it may lack records is a matter of the guarantee; and so is what some leader had no more.
+opened its log is unfenced as a candidate, and at the end of the run. A replica whose disk lost data is left to D1 and
+D2, because the guarantee decides whether it may lack records; so are records that some leader lacked.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -24,7 +24,7 @@ class _Candidate(NamedTuple):
     """A replica that may be elected by a state, and where its log ends.
 
     Attributes:
-        exempted_by: why nothing is asked of it, if it is not.
+        exempted_by: the exemption of the replica, if it has one.
     """
 
     state: events.PartitionChanged
@@ -66,14 +66,14 @@ def _leaving(facts: PartitionFacts, state: events.PartitionChanged) -> Collectio
 
 
 def _deleted_topics(facts: PartitionFacts) -> Mapping[str, int]:
-    """Returns from which metadata on nothing is asked of each topic id that is deleted, or to be."""
+    """Returns the metadata offset of the deletion, or of its request, from which on each topic id is left out."""
     deleted = facts.cluster.deleted_topics if PROMISES["D3"].leaves_out(Exemption.DELETED_TOPICS) else {}
     begun = facts.cluster.deletions_begun if PROMISES["D3"].leaves_out(Exemption.TOPICS_BEING_DELETED) else {}
     return {**deleted, **begun}
 
 
 def _damaged(facts: PartitionFacts) -> Iterator[int]:
-    """Yields the nodes whose disks may have lost something."""
+    """Yields the nodes whose disks may have lost data: by a power loss, or by a fault of the disk."""
     for ended in facts.cluster.events.of(events.IncarnationEnded):
         if ended.event.end is events.IncarnationEnd.POWER_LOST:
             yield ended.event.ended_node
@@ -122,9 +122,9 @@ def _final(facts: PartitionFacts) -> Iterator[_Candidate]:
 def _kept(
     facts: PartitionFacts, committed: Mapping[TermPlace, int], state: events.PartitionChanged
 ) -> tuple[tuple[int, None], tuple[int, Exemption]]:
-    """Returns up to where records were committed before a state's leader epoch that every leader since has had.
+    """Returns the offsets up to which a candidate must have the log: committed before, and lacked by no leader since.
 
-    Those that were committed since the last unclean election come first, and all second.
+    The first one counts commits since the last unclean election, the second one all commits, those before it as exempt.
     """
     kept = kept_before = 0
     for place, high_watermark in committed.items():

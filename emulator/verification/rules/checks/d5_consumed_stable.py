@@ -1,7 +1,7 @@
 """D5 ConsumedStable: what a consumer was given stays in the log.
 
-A later leader lacks it if its log ended before it; or if its final log lacks it, and the process that led lasted to the
-end and has cut off nothing since. The settled leader must have it in any case.
+A later leader lacks a record if its log ended before it when it became leader; or if its final log lacks the record,
+and the process that led stopped in order and has not truncated since. The settled leader must have it in any case.
 """
 
 from collections.abc import Iterator, Sequence
@@ -79,7 +79,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 class _LeadersLog(NamedTuple):
-    """The final log of a process that led, and has cut off nothing since: what it lacks, it lacked when it led."""
+    """The final log of a process that has not truncated since it led: records that it lacks, the leader lacked."""
 
     topic_id: str
     term: LeaderTerm
@@ -95,7 +95,7 @@ class _LeadersLog(NamedTuple):
 
 
 def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
-    """Yields the log of each last process of a node that led, by the first term in which it was what it is."""
+    """Yields the final log of each node's last process that led, with its first term after its last truncation."""
     if facts.cluster.is_seen_from_outside:
         return  # not every truncation is recorded
     changed: dict[tuple[int, int, str], int] = {}
@@ -129,7 +129,7 @@ def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
 
 
 class _After(NamedTuple):
-    """The term by received batch of the leader that it was given in; later leaders must have it."""
+    """The topic and the leader's term in which each received batch was given; later leaders must have the batch."""
 
     topics: Ints
     epochs: Ints
@@ -139,8 +139,9 @@ class _After(NamedTuple):
 def _after(facts: PartitionFacts) -> _After:
     """Returns the terms in which batches were given.
 
-    No event says which process of an epoch's leader gave a batch: it is one that began with it or appended it. Of
-    several the last one counts, and where it is none of those that are known, none counts as later.
+    Where several processes led in one epoch, no event says which of them gave a batch: a process that had the batch
+    when it became leader, or appended it. The last such process counts. If there is none, no process of the epoch
+    counts as later.
     """
     received = facts.received
     unnamed = received.has("topic_id", None) | received.has("topic_id", "")
@@ -167,7 +168,7 @@ def _appended_in(facts: PartitionFacts, topic_id: str, term: LeaderTerm) -> Even
 
 
 def _are_stable(facts: PartitionFacts, after: _After, leaders_logs: Sequence[_LeadersLog]) -> Mask:
-    """Returns which batches are on their settled leader and were on every leader since: nearly all."""
+    """Returns, for each received batch, whether the settled leader and every leader since have it; nearly all do."""
     received, settled = facts.received, facts.settled_batches
     last_offsets = received["last_offset"]
     on_leader = are_among(

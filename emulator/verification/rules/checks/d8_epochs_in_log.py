@@ -1,7 +1,7 @@
 """D8 EpochsInLog: leader epochs do not fall along a log, and a leader appends in its own epoch (KIP-101).
 
-Judged by what is appended, by final logs, and by the epochs that a process found for a log as it opened it. What its
-cache holds in between is in no event.
+Judged by appends, by final logs, and by the epochs that a process loaded as it opened a log. No event records the
+contents of its epoch cache in between.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """D9 Bounds: a log start is not above the high watermark, that is not above the log's end, and a log has no gaps.
 
-Judged by what each broker says of its log as it opens it, appends, deletes, and moves its high watermark, and by final
-logs. Of a broker that does not record how its high watermark moves, a rise of its log start is no finding.
+Judged by each broker's events as it opens a log, appends, deletes, and moves its high watermark, and by final logs. If
+a broker does not record its high watermark, a rise of its log start is no finding.
 """
 
 from collections.abc import Iterator

@@ -1,15 +1,16 @@
-"""E1 LogAgreement: final logs are what the event logs say must have become of them.
+"""E1 LogAgreement: final logs are what the events about them add up to.
 
 Each node's events about one of its logs are replayed in the order of its own file: batches appended, cut off by a
-truncation, lost with the page cache, deleted. What remains must be in the final log, field by field. The other way
-round, a process that was killed may leave a batch whose event it could not write any more: such a batch begins where
-the events of that incarnation end; or it may have cut or deleted a log and not have come to say so: then the next
-process finds the log as it opens it, or none. Anything else is a disagreement, and final logs decide all other checks.
+truncation, lost with the page cache, deleted. The remaining batches must be in the final log, field by field.
 
-What the harness damaged on a disk is no disagreement from the damaged batch on; D17 asks who was given it.
+A killed process may have left a batch without an event: such a batch begins where the events of its incarnation end. It
+may also have truncated or deleted a log without an event: then the log is as the next process found it, or missing. Any
+other difference is a disagreement, and all other checks trust final logs.
 
-A log begins where one of its name was deleted, and not with another topic: where strays are left alone, a topic that is
-created again continues the log of the deleted one.
+From a batch on that the harness damaged on a disk, differences are no disagreement; D17 judges who accepted the batch.
+
+A log begins where a log of its name was deleted, even if the topic changed in between: where stray logs are kept, a
+topic that is created again continues the log of the deleted one.
 """
 
 from collections.abc import Iterator, Set

@@ -1,6 +1,6 @@
 """H1 HWRule: a high watermark never passes what every member of the maximal ISR has (KIP-497).
 
-What a member had before its leader's term does not count: another leader may have had it cut since.
+A log end from before the leader's term does not count: the member may have truncated for another leader since.
 """
 
 from collections.abc import Iterator

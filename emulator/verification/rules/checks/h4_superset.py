@@ -1,9 +1,9 @@
 """H4 Superset: a leader with enough members in sync reckons with everybody whom the controller may elect (KIP-497).
 
-Judged at each move of a high watermark by what its leader went by: the ISR that it knew as committed, and what it had
-proposed since. A proposal that the controller carried out counts until the leader knows what came of it, also where the
-leader had been told that it was refused (S45). A change that was proposed more than once counts as the last proposal's:
-an earlier one may never have been sent. The ELR is empty then, by M3.
+Judged at each move of a high watermark by the maximal ISR of the leader, which must contain the ISR that it knew as
+committed, and each ISR that it proposed and the controller committed. Such a proposal counts until the leader knows its
+outcome, even if the answer was a refusal (S45). Of equal proposals the last one counts: earlier ones may never have
+been sent. The ELR is empty then, by M3.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -59,7 +59,7 @@ def _missing(
 
 
 def _carried_out(facts: PartitionFacts) -> Mapping[_Term, Iterable[_CarriedOut]]:
-    """Returns the proposals that changed the partition, by the term that made them."""
+    """Returns the proposals that the controller committed, by the leader's term, each with the committed change."""
     changes: dict[tuple[str, int, int], Change] = {
         (change.new.topic_id, change.new.leader_epoch, change.new.partition_epoch): change
         for change in facts.changes
@@ -81,11 +81,11 @@ def _is_known(
     change: Change,
     advanced: CollectedEvent[events.HighWatermarkAdvanced],
 ) -> bool:
-    """Returns whether a leader knew of a change when it moved its high watermark: by metadata, or by an answer."""
+    """Returns whether a leader knew of a change, from metadata or an answer, when it moved its high watermark."""
     applied = facts.cluster.applied_before(advanced.node, advanced.incarnation, advanced.sequence)
     if applied is not None and applied > change.new.metadata_offset:
         return True
-    # A leader that takes an answer in moves its high watermark first and notes the answer then.
+    # A leader that receives an answer moves its high watermark first, and records the answer afterwards.
     return set(advanced.event.committed_isr) == set(change.new.isr) or any(
         answer.event.outcome is IsrAnswer.COMMITTED and answer.event.partition_epoch >= change.new.partition_epoch
         for answer in facts.events.of(events.AlterPartitionAnswered)

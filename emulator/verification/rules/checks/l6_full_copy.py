@@ -1,9 +1,9 @@
 """L6 FullCopy: once every fault is over, replicas are full copies of each other.
 
 Judged by the final logs of those that stopped in order, from the highest of their log starts on, up to where the final
-consumer could read: a member of the ISR may stop before it has fetched what came last. A
-replica that cut its log off last of all is left out: its leader stopped before it could fetch that again. So is one
-whose disk the harness damaged, where nobody has noticed that.
+consumer could read: a member of the ISR may stop before it has fetched the last records. A replica that has appended
+nothing since its last truncation is left out: its leader stopped before it could fetch these records again. So is a
+replica with a batch that the harness damaged on its disk and that was not repaired.
 """
 
 from collections.abc import Iterator

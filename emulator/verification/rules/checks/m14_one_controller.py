@@ -1,7 +1,7 @@
 """M14 OneController: a metadata offset stands for one record, whichever controller process reports it.
 
-Where a leader of the quorum lacked what was committed (Q3), others may stand there. Where metadata is in ZooKeeper, one
-server records every write. There a write that raises a partition's leader epoch is a controller's decision, and must
+At offsets that a leader of the quorum lacked (Q3), there may be two records. Where metadata is in ZooKeeper, one server
+records every write. There a write that raises a partition's leader epoch is a controller's decision, and must
 come from the session that made ``/controller`` last.
 """
 

@@ -1,14 +1,15 @@
 """M20 LongestLog: an unclean recovery elects the longest log, and waits for whom it must.
 
 "The one with the highest leader epoch plus the longest log end offset will be the new leader" (KIP-966), among the
-replicas that answered. Strategy Balanced elects nobody before everybody answered who is remembered: the last known ELR
-and the last known leader. The strategy is the configured one, or another one where an administrator asked for leaders.
-An answer must be what its log held by the replica's own events, as far as they are recorded.
+replicas that answered. Strategy Balanced elects nobody before the last known ELR and the last known leader have
+answered. The strategy is the configured one, or another one where an administrator asked for an election. An answer
+must agree with the replica's own events about its log, as far as they are recorded.
 
-"Plus the replicas replied within the timeout": until then every replica is waited for (``recovery_waits``), and with
-strategy Aggressive, and where Balanced does not wait, every one that could lead. Times are those of the controller's
-own events, give or take ``_LATE_NS``, and say nothing where somebody changed clocks, or where its disk was slow: an
-event waits for the sync of its turn, and a disk that is quick again by the election makes the time between look short.
+"Plus the replicas replied within the timeout": until the timeout, Balanced waits for every replica
+(``recovery_waits``). Aggressive, and Balanced without that rule, wait for every active replica. Times are those of the
+controller's own events, give or take ``_LATE_NS``. They are not judged where a fault changed clocks or slowed a
+controller's disk: an event waits for the sync of its turn, so the time from a slow start to a quick election looks too
+short.
 """
 
 from collections.abc import Iterator
@@ -92,7 +93,7 @@ def _problems(
 
 
 def _awaited(facts: PartitionFacts, elected: events.UncleanLeaderElected, before: events.PartitionChanged) -> set[int]:
-    """Returns the replicas that are waited for until the timeout."""
+    """Returns the replicas that the controller must wait for until the timeout."""
     waits = all(rules.get("recovery_waits") == "on" for rules in facts.cluster.controllers_rules)
     if waits and elected.strategy is RecoveryStrategy.BALANCED:
         return set(before.replicas)
@@ -135,7 +136,7 @@ def _is_one_process(one: CollectedEvent[events.Event], other: CollectedEvent[eve
 def _is_asked_for(
     elected: events.UncleanLeaderElected, configured: RecoveryStrategy, requests: UncleanRequests
 ) -> bool:
-    """Returns whether an administrator's request accounts for another strategy than the configured one."""
+    """Returns whether an administrator's request explains a strategy other than the configured one."""
     if elected.strategy is RecoveryStrategy.NONE or elected.strategy is configured:
         return False
     return requests.account_for(elected.metadata_offset)

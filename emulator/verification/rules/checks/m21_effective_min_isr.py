@@ -1,6 +1,6 @@
 """M21 EffectiveMinISR: the controller goes by min(min ISR, replication factor) of the partition (KIP-966).
 
-Judged by what was configured when each state was committed, whatever the controller makes of it.
+Judged by the configuration that was in force when each state was committed.
 """
 
 from collections.abc import Iterator

@@ -3,8 +3,8 @@
 A registration is unclean if it names another previous broker epoch than the one stored. From then on the broker must be
 in no ISR or ELR and lead nothing, until an AlterPartition that names its new broker epoch is committed, it is elected
 uncleanly, a cancelled reassignment puts it into the ISR (which is a matter of M11), or it registers again. Partitions
-created later or deleted before are not concerned, nor is anybody while the feature of ELR is off. The change that
-removes it belongs to the same batch of records, so the state before that batch does not count.
+created later or deleted before are not concerned, and nothing is required while the feature of ELR is off. The change
+that removes the broker belongs to the same batch of records, so the state before that batch does not count.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _Vouched = dict[tuple[str, int, int], set[int | None]]
 
 
 class _Exclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker registered uncleanly; ``until`` is the metadata offset at which that ends for all partitions."""
+    """The exclusion of a broker that registered uncleanly; it ends for all partitions at metadata offset ``until``."""
 
     broker_id: int
     broker_epoch: int

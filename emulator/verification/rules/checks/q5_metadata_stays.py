@@ -1,8 +1,8 @@
 """Q5 MetadataStays: the log of whoever leads the quorum last has every metadata record that was committed.
 
-The batches that were seen to be committed are looked for, by the epoch of the leader that appended them and by their
-end: with another epoch it is another record. Our controllers' logs have the events of records beside them, which are
-compared with those that were reported; in logs of Apache Kafka nothing is beside the records.
+Committed batches are looked up in that log by end offset and by the epoch of the leader that appended them: with
+another epoch it is another record. This project's controllers store events beside their records, which are compared
+with the reported events; logs of Apache Kafka have no such events.
 """
 
 from collections.abc import Iterator

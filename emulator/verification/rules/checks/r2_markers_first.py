@@ -1,7 +1,7 @@
 """R2 MarkersFirst: a coordinator completes a transaction only once each of its partitions has the marker.
 
-Which of several markers of one producer id and epoch is whose nobody can tell (transaction version 1), so that they are
-counted: each coordinator that completes a transaction had a marker of its own appended in each partition.
+Several markers of one producer id and epoch cannot be told apart (transaction version 1), so they are counted: for each
+completed transaction, each of its partitions must have one more marker.
 """
 
 from collections import Counter

@@ -1,7 +1,8 @@
 """R6 StableBounds: readers of committed records are held between the log start and the high watermark.
 
-Kafka looks a log start that lies within a batch up as a position, which yields the batch's base offset. Its fetches
-read high watermark and last stable offset one after the other, without a lock, so that this is not asked of its nodes.
+If a log start lies within a batch, Kafka looks up the batch, and so the bound is the batch's base offset. Kafka's
+fetches read high watermark and last stable offset one after the other, without a lock, so Kafka's nodes are not
+checked.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _base_of(facts: PartitionFacts, offset: int) -> int | None:
-    """Returns the least base offset of a batch that held an offset; ``None`` where none is known."""
+    """Returns the least base offset of the appended batches that contain an offset; ``None`` if there are none."""
     batches = facts.events.rows(events.BatchAppended)
     bases = batches["base_offset"][(batches["base_offset"] <= offset) & (batches["last_offset"] >= offset)]
     return int(np.min(bases)) if len(bases) else None

@@ -29,7 +29,7 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
 def _successor(
     sessions: list[SessionOperation], transaction: SentTransaction, send: SentBatch, copy: StoredBatch
 ) -> SessionOperation | None:
-    """Returns a session that fenced a batch's producer before it was sent, or whose end is the batch's."""
+    """Returns a later session of the transactional id, if a batch was sent after its begin or ended by its epoch."""
     producer_id, epoch = copy.producer
     own = [each for each in sessions if each.transactional_id == transaction.operation.transactional_id]
     began = [

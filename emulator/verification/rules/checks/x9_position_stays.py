@@ -33,7 +33,7 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
 
 
 def _of_members(cluster: ClusterFacts) -> Iterator[Finding]:
-    """Yields where a member begins before the position that its group had committed when it was given the partition."""
+    """Yields each first read of a member below the position that its group had committed before the assignment."""
     for read, expected in cluster.memberships.first_reads():
         if read.position >= expected:
             continue
@@ -48,7 +48,7 @@ def _of_members(cluster: ClusterFacts) -> Iterator[Finding]:
 
 
 def _written_behind(facts: TransactionFacts, *, skips_deleted: bool) -> Iterator[Finding]:
-    """Yields where a group goes on behind records that it was never given: its log was lost, and written again."""
+    """Yields each read above acknowledged records that the group never received: the log was cut and written again."""
     given: dict[tuple[str, str, int, str | None], set[int]] = {}
     first: dict[tuple[str, str, int, str | None], int] = {}
     told: set[tuple[str, str]] = set()

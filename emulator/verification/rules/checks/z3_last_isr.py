@@ -1,9 +1,9 @@
 """Z3 LastIsr: no high watermark passes a member of the last ISR of its leader epoch.
 
-A deposed leader acknowledges nothing because its successor is such a member. Nothing orders an append of one node and a
-move of another's high watermark, so a member is short only if its log never reached that far. A member that was killed
-may have appended records before it died that no event records, and one that a reassignment removes may stay behind
-(story Z28).
+This keeps a deposed leader from acknowledging records, because its successor is such a member. No event orders an
+append of one node and a move of another node's high watermark, so a finding needs a member whose log never reached that
+offset. A killed member may have appended records without an event, and a replica that a reassignment removes may stay
+behind (story Z28).
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _furthest_ends(facts: PartitionFacts) -> Mapping[tuple[str, int], int]:
-    """Returns, by topic id and broker, the highest offset at which its log ever ended."""
+    """Returns the highest log end offset of each replica at any time, by topic id and broker."""
     ends: dict[tuple[str, int], int] = {}
 
     def note(topic_id: str | None, node: int, end: int) -> None:

@@ -1,8 +1,8 @@
 """Z4 MemberKeepsLog: no broker removes a log of a partition of which it is a replica in the ISR (KIP-570, KIP-550).
 
-A replica without a log joins no ISR before it is given a role again. So if it is in the ISR in the last state before
-its next role, it was a member when it removed its log, or was made one without a log. A member that is no replica is
-what a reassignment that was cancelled leaves behind (Z27, Z29).
+A replica without a log joins no ISR before it becomes leader or follower again. So if the last state before that has it
+in the ISR, it was a member when it removed its log, or became one without a log. A member of the ISR that is no replica
+is left out: a cancelled reassignment may leave one behind (Z27, Z29).
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _next_role(facts: PartitionFacts, removal: CollectedEvent[events.PartitionEvent]) -> int | None:
-    """Returns the partition epoch of the role that a broker was given next."""
+    """Returns the partition epoch by which a broker next became leader or follower; ``None`` if it never did."""
     roles = [
         *((each, each.event.partition_epoch) for each in facts.events.of(events.BecameLeader)),
         *((each, each.event.partition_epoch) for each in facts.events.of(events.BecameFollower)),
