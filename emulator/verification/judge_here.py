@@ -1,4 +1,4 @@
-"""Judges one run in this process, without Spark, and leaves in its directory what verification leaves."""
+"""Judges one run in this process, without Spark, and writes the files of a verification into its directory."""
 
 from pathlib import Path
 

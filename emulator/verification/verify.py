@@ -3,8 +3,8 @@
 The driver lists files. A task reads one run and judges it in plain Python (``judge``), in a process that is forked
 from one that has imported the checks (``worker_daemon``). A large run is judged by many tasks (``slices.jobs``), and
 the driver puts together what they found. Small ones share a job, some hundreds at a time, so that the driver never
-holds more than these, and what was judged is kept whatever becomes of the rest. Without a session this process does
-what such a task does.
+holds more than these, and their results are kept if a later job fails. Without a session this process judges one run
+after another.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ OnReport = Callable[[int, VerdictReport], None]
 
 
 def _nobody(_: int, __: VerdictReport) -> None:
-    """For callers that wait for all reports."""
+    """Does nothing: for callers that only need all reports at the end."""
 
 
 def verify_runs(
@@ -45,7 +45,7 @@ def verify_runs(
 ) -> tuple[VerdictReport, ...]:
     """Judges any number of runs in one go, and leaves the story of each in its directory (``story.json``).
 
-    A directory that cannot be written is left without; whoever writes the verdict there will notice.
+    If a directory cannot be written, its story is left out without an error; writing the verdict there will fail.
 
     Args:
         paths: run directories, visible to Spark's workers; the reports come in the same order.
@@ -79,7 +79,7 @@ def verify_runs(
 def judge_runs(
     plans: Sequence[RunPlan], *, spark: "SparkTasks | None", runs_per_job: int = RUNS_PER_JOB
 ) -> Iterator[Judgement]:
-    """Yields the judgement of each planned run; of one that no task can judge, that it is ``unknown``."""
+    """Yields the judgement of each planned run; a run that no task can judge is ``unknown``."""
     if spark is None:
         yield from map(judge, plans)
         return
@@ -105,7 +105,7 @@ def _sliced(plan: RunPlan, spark: "SparkTasks") -> Judgement | None:
 
 
 def _judged_whole(plans: Sequence[RunPlan], spark: "SparkTasks") -> Iterator[Judgement]:
-    """Has one job judge runs; where it fails, one for each half, until those are alone that make it fail."""
+    """Judges runs in one job; if it fails, in a job for each half, until only the runs that make it fail remain."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

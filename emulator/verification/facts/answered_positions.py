@@ -35,7 +35,7 @@ class PositionAfterCommit(NamedTuple):
 
     @property
     def is_behind(self) -> bool:
-        """Whether the position is below each one that may be in force: an answered commit was lost."""
+        """True if the position is below each one that may be in force: an answered commit was lost."""
         return _value(self.given) < self.lowest
 
 

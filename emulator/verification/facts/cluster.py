@@ -166,12 +166,12 @@ class ClusterFacts:
 
     @cached_property
     def is_seen_from_outside(self) -> bool:
-        """Whether nodes did not write events themselves, so that some of their actions may be unrecorded."""
+        """True if nodes did not write events themselves, so that some of their actions may be unrecorded."""
         return any(start.event.witness is not Witness.PROCESS for start in self.started.values())
 
     @cached_property
     def is_seen_by_clients_alone(self) -> bool:
-        """Whether nodes left neither events nor logs, so that the final consumer's reads stand for the final logs."""
+        """True if nodes left neither events nor logs, so that the final consumer's reads stand for the final logs."""
         return any(start.event.witness is Witness.CLIENTS for start in self.started.values())
 
     @cached_property
@@ -206,7 +206,7 @@ class ClusterFacts:
 
     @cached_property
     def has_slowed_controllers(self) -> bool:
-        """Whether a fault slowed a controller's disk, so that its events carry later times than what they record."""
+        """True if a fault slowed a controller's disk, so that its events carry later times than what they record."""
         controllers = {each.node for each in self.events.of(events.NodeStarted) if each.event.role.has_metadata}
         slowed = (each.event.nodes for each in self.events.of(events.FaultInjected) if each.event.fault == _SLOW_DISK)
         return not controllers.isdisjoint(node for nodes in slowed for node in nodes)

@@ -50,7 +50,7 @@ class GroupRead(NamedTuple):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the read did not begin at a position that its group may have committed last."""
+        """True if the read did not begin at a position that its group may have committed last."""
         position = self.operation.position
         return self.expected is not None and position != self.expected and position not in self.possible
 

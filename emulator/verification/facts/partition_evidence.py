@@ -60,7 +60,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unclean(self) -> bool:
-        """Whether the election was unclean, so that the new leader may lack records."""
+        """True if the election was unclean, so that the new leader may lack records."""
         return self.new.election in UNCLEAN
 
 
@@ -370,7 +370,7 @@ class PartitionEvidence:
 
     @cached_property
     def has_unclear_id(self) -> bool:
-        """Whether some events name the topic without its id although several topics had that name."""
+        """True if some events name the topic without its id although several topics had that name."""
         named = [
             *self.events.of(events.LogOpened),
             *self.events.of(events.BecameLeader),
@@ -381,7 +381,7 @@ class PartitionEvidence:
 
     @property
     def is_known_what_was_read(self) -> bool:
-        """Whether records that the final reads lack are missing from the log: no read and no line is missing."""
+        """True if records that the final reads lack are missing from the log: no read and no line is missing."""
         return self.is_all_read and self.cluster.is_history_whole
 
     @cached_property

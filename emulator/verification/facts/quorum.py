@@ -105,7 +105,7 @@ class Quorum:
 
     @property
     def lost_a_majority(self) -> bool:
-        """Whether so many controllers' disks were lost at the same time that committed records may be lost.
+        """True if so many controllers' disks were lost at the same time that committed records may be lost.
 
         A controller with a replaced disk counts as lost until the harness asks for it to be added as a voter, which it
         does only once the controller's log has all committed records. With static voters it counts as lost to the end.

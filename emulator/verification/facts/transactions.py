@@ -137,7 +137,7 @@ class TransactionFacts:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is neither a transaction nor a read for a group."""
+        """True if there is neither a transaction nor a read for a group."""
         return not self.operations and not self.group_reads
 
     def add_sends(self, sends: Iterable[SentBatch]) -> None:

@@ -48,8 +48,8 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         era: by ``cluster.yaml``; ``None`` where that says nothing.
         changed: what the run changes of the era's rules and the scenario's properties, by ``cluster.yaml``.
         report: what its scenario wants reported beside the verdict, by ``scenario.yaml``.
-        may_miss_steps: whether a missed step is no doubt: neither a barrier that was not reached, nor a hold that met no
-            message (``missed_step: end`` in ``scenario.yaml``).
+        may_miss_steps: whether a missed step is no doubt: neither a barrier that was not reached, nor a hold that met
+            no message (``missed_step: end`` in ``scenario.yaml``).
         seed: of its random choices, by ``cluster.yaml``.
         started: when it began (ISO 8601, UTC), by ``cluster.yaml``.
         duration_s: how long it took by the machine's clock, by ``cluster.yaml``, which a run completes at its end.

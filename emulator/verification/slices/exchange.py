@@ -39,13 +39,13 @@ JudgeShare = Callable[[Iterator[NamedRows]], Iterator[_Result]]
 
 
 class Exchange(Protocol):
-    """Sorted slices of one run, wherever they are. Partitions are divided into shares, and the rows go by share."""
+    """The sorted slices of one run. Partitions are divided into shares; the rows of a share go to one task."""
 
     def summaries(self) -> list[SliceSummary | None]:
-        """Has the slices sorted, and returns a summary of each."""
+        """Sorts the slices in tasks, and returns a summary of each."""
 
     def judged(self, names: Sequence[PartitionName], judge: JudgeShare[_Result]) -> list[_Result]:
-        """Has each partition judged beside its rows, a share in a task; returns the results in that order."""
+        """Judges each partition with its rows, one share per task; returns the results in the order of ``names``."""
 
 
 @contextmanager
@@ -56,9 +56,9 @@ def exchange(
 
     Args:
         context: Spark's.
-        slices: to be sorted.
-        sort: sorts one.
-        shares_disk: whether workers read what others wrote; found out if not given.
+        slices: the slices to sort.
+        sort: sorts a slice.
+        shares_disk: whether workers can read files that other workers wrote; found out if not given.
     """
     if is_local(str(context.master)) if shares_disk is None else shares_disk:
         directory = Path(tempfile.mkdtemp(prefix="slices-", dir=context._temp_dir))
@@ -71,7 +71,7 @@ def exchange(
 
 
 class _Stored(NamedTuple):
-    """Rows of a share in a file: pickled once, read once."""
+    """The place of one slice's rows of a share in a file."""
 
     piece: Slice
     path: Path
@@ -86,7 +86,7 @@ class _Stored(NamedTuple):
 
 
 class _OnDisk:
-    """Rows go through files, one of each slice; Spark moves their names."""
+    """Moves rows through files, one for each slice; Spark moves only the files' names."""
 
     def __init__(self, context: "SparkContext", slices: Sequence[Slice], sort: SortSlice, directory: Path) -> None:
         self._context = context
@@ -133,7 +133,7 @@ def _store(found: SortedSlice, count: int, directory: Path) -> dict[int, _Stored
 
 
 class _Shuffled:
-    """Rows go through Spark's shuffle, pickled once for the whole way; summaries are its last partition."""
+    """Moves rows through Spark's shuffle, pickled only once; its last partition holds the summaries."""
 
     def __init__(self, context: "SparkContext", slices: Sequence[Slice], sort: SortSlice) -> None:
         count = _shares(context)
@@ -163,7 +163,7 @@ class _Shuffled:
 
 
 def by_share(names: Sequence[PartitionName], count: int) -> dict[int, list[PartitionName]]:
-    """Returns the partitions of each share that has any."""
+    """Returns the partitions by share; shares without partitions are left out."""
     shares: defaultdict[int, list[PartitionName]] = defaultdict(list)
     for name in names:
         shares[share_of(name, count)].append(name)
@@ -174,8 +174,8 @@ def named_rows(names: Sequence[PartitionName], pieces: Iterable[tuple[Slice, Sli
     """Yields partitions and their rows.
 
     Args:
-        names: of a share.
-        pieces: the share's rows in slices, in any order.
+        names: the partitions of a share.
+        pieces: the share's rows of each slice, in any order.
     """
     ordered = [rows for _, rows in sorted(pieces, key=lambda each: each[0].number)]
     found = ordered[0].joined(ordered[1:]).by_partition() if ordered else {}
@@ -197,5 +197,5 @@ def _shares(context: "SparkContext") -> int:
 
 
 def _dealt(context: "SparkContext", pieces: Sequence[Any]) -> "RDD[Any]":
-    """Returns the pieces, each in a task of its own."""
+    """Returns an RDD of the pieces, with a task for each."""
     return context.parallelize(pieces, max(len(pieces), 1))

@@ -43,9 +43,9 @@ _Result = TypeVar("_Result")
 
 
 def is_large(plan: RunPlan) -> bool:
-    """Returns whether a run is worth slices.
+    """Returns whether a run is large enough to be judged in slices.
 
-    A comparison of acks looks at all partitions together, and is read whole.
+    A run with a comparison of acks is read whole, because the comparison needs all partitions together.
     """
     lines = sum(
         size * (_PACKED_WEIGHT if is_packed(path) else 1)
@@ -58,13 +58,13 @@ def is_large(plan: RunPlan) -> bool:
 def judge_sliced(
     plan: RunPlan, *, spark: "SparkTasks", slice_bytes: int = SLICE_BYTES, shares_disk: bool | None = None
 ) -> Judgement | None:
-    """Returns the report on a run and its story, or ``None`` where one process has to say what is wrong with it.
+    """Returns the report on a run and its story, or ``None`` where one process has to judge the run.
 
     Args:
         plan: what is to be read.
         spark: the session.
         slice_bytes: size of a slice.
-        shares_disk: whether Spark's workers read what others of them wrote; found out if not given.
+        shares_disk: whether workers can read files that other workers wrote; found out if not given.
 
     Raises:
         PySparkException: a task failed; ``Py4JJavaError``, too.
@@ -93,16 +93,16 @@ def judge_sliced(
     known = [outcome for outcome in outcomes if outcome is not None]
     if len(known) < len(outcomes):
         return None
-    # Not in a task: outcomes of thousands of partitions would go there, and what is made of them come back.
+    # Not in a task: the outcomes of thousands of partitions would be sent there, and the report back.
     try:
         return _fit(lambda: finish(plan, merged, known))
-    except Exception as error:  # as in a task: it takes no other run with it
+    except Exception as error:  # as in a task: other runs are still judged
         problem = f"verification failed: {type(error).__name__}: {error}"
         return Judgement(number=plan.number, report=report_unjudged(run, (problem,)))
 
 
 def _fit(step: Callable[[], _Result]) -> _Result | None:
-    """Returns a step's result without looking for cycles meanwhile, or ``None`` where the run is unfit for it."""
+    """Runs a step without garbage collection; returns its result, or ``None`` if the run has to be read whole."""
     with _no_collection():
         try:
             return step()

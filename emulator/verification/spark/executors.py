@@ -34,7 +34,7 @@ _ERROR: Final = re.compile(r"^\s*((?:\w+\.)*\w*Error: .+?)\s*$", re.MULTILINE)
 
 
 class ExecutorsError(EmulatorError):
-    """A cluster gave no executor, or one that cannot do the work."""
+    """A cluster started no executor, or its executors cannot run the tasks."""
 
 
 def is_local(master: str) -> bool:
@@ -71,11 +71,10 @@ def find_driver_address(master: str) -> str | None:
 
 
 def executor_settings(archive: ClassArchive | None) -> dict[str, str]:
-    """Returns settings for executors that live as long as a verification.
+    """Returns JVM settings for executors, which live only as long as a verification.
 
     Args:
-        archive: of the driver's machine, if executors are on it, too: a JVM takes an archive whose class path is the
-            begin of its own.
+        archive: the class archive of the driver's machine, if the executors are on that machine.
     """
     options = () if archive is None else archive.options_to_use()
     settings = {"spark.executor.extraJavaOptions": shlex.join((*SHORT_LIVED, *options))}
@@ -122,7 +121,7 @@ def prepare_executors(spark: "SparkTasks", directory: Path, *, imported: str) ->
 
 
 def reason_of(error: Exception) -> str:
-    """Returns in one line what PySpark or Java say in many."""
+    """Returns the message of an error of PySpark or Java, in one line."""
     text = str(error)
     errors = _ERROR.findall(text)
     if errors:

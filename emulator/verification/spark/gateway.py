@@ -1,9 +1,9 @@
 """The JVM behind Spark, started by us and ended with us.
 
-PySpark starts its JVM through two shell scripts and a second JVM that only composes a command line. Until the last of
-them is up, none notices that Python has died, and a whole core is spent on the way. So the command is composed here and
-dies with this process (``laststand.emulator.parent_death``); PySpark then connects to it, as to any gateway that
-already runs (``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
+PySpark starts its JVM through two shell scripts and a second JVM that only composes a command line. Until the JVM is
+up, none of these processes notices that Python has died, and they keep a whole core busy. So the command is composed
+here, and the JVM dies with this process (``laststand.emulator.parent_death``); PySpark then connects to it, as to any
+gateway that already runs (``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
 
     gateway = SparkGateway.start(java=find_java(), log_path=..., heap_mb=1024)  # main thread, returns at once
     ...                                                                         # nodes run meanwhile
@@ -105,7 +105,7 @@ class GatewayError(EmulatorError):
 
     Attributes:
         reason: the cause in words.
-        log_path: where the JVM's own words are.
+        log_path: file with the output of the JVM.
     """
 
     def __init__(self, *, reason: str, log_path: Path) -> None:
@@ -127,7 +127,7 @@ class SparkGateway:
         watch_for_stopped(process.pid, is_over=self._is_over, on_stopped=self._end_stopped)
 
     def _end_stopped(self, pid: int) -> None:
-        """Ends a JVM that does not go on: whoever waits for it hears of its end, and of nothing else."""
+        """Kills a JVM that was stopped (SIGSTOP), so that callers that wait for it see that it has ended."""
         self._stopped = pid
         self._process.kill()
 
@@ -154,7 +154,7 @@ class SparkGateway:
             submitted: options as ``spark-submit`` has them: a cluster's master and settings.
             address: of this machine, that Spark listens at; Spark's own choice if ``None``.
             work_directory: where temporary files go; that of the system if ``None``.
-            jars: Spark's, for the class path.
+            jars: which of Spark's jars are in the class path.
 
         Raises:
             MissingToolError: pyspark is not installed.
@@ -200,7 +200,7 @@ class SparkGateway:
 
     @property
     def directory(self) -> Path:
-        """For what is needed as long as the JVM runs."""
+        """Directory for files that are needed only as long as the JVM runs."""
         return self._directory
 
     @property
@@ -285,9 +285,9 @@ def spark_home() -> Path:
 
 
 def class_path(home: Path, jars: Jars) -> str:
-    """Returns Java's class path; that of all jars begins with the one of those that are needed.
+    """Returns Java's class path; the path of all jars begins with the path of the needed ones.
 
-    So a class archive of the latter is good for both: a JVM takes one whose class path is the begin of its own.
+    So an archive for the needed jars fits both: a JVM accepts an archive whose class path is a prefix of its own.
     """
     names = sorted(path.name for path in (home / "jars").glob("*.jar"))
     foreign = [name for name in names if name.startswith(_FOREIGN_JARS)]

@@ -21,7 +21,7 @@ _WITHOUT_CHECKSUM_FILES: Final = True
 
 
 def is_uri(location: str) -> bool:
-    """Returns whether this is where a run is by the name of a file system, and not a path of this machine."""
+    """Returns whether a run's location is a URI of a file system, and not a path of this machine."""
     return _URI.match(location) is not None
 
 

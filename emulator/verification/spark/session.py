@@ -111,7 +111,7 @@ class SparkSessionError(EmulatorError):
 
 
 class SparkLostError(EmulatorError):
-    """The session came up, and did not come to the end of its work."""
+    """The session came up, but failed before its work was done."""
 
     def __init__(self, *, reason: str, log_path: Path) -> None:
         super().__init__(f"Spark did not come to the end of the verification: {reason}; see {log_path}")
@@ -136,7 +136,7 @@ class SparkSessionStarter:
         imported: str = "laststand.emulator.verification.judge",
         jars: Jars = Jars.NEEDED,
     ) -> None:
-        """Nothing is started yet.
+        """Keeps the settings; nothing is started yet.
 
         Args:
             log_path: file that receives what the JVM prints; its directory must exist.
@@ -258,7 +258,7 @@ class SparkSessionStarter:
                 raise SparkSessionError(reason=reason, log_path=self._log_path)
 
     def at_work(self) -> "AbstractContextManager[SparkSession]":
-        """Yields the session; what fails because its JVM ended or a disk is full is one error of one line.
+        """Yields the session; errors because its JVM ended or a disk is full become one error of one line.
 
         Raises:
             MissingToolError: no Java, or no pyspark.
@@ -268,7 +268,7 @@ class SparkSessionStarter:
         return self._at_work(self.session)
 
     def tasks_at_work(self) -> AbstractContextManager[SparkTasks]:
-        """Yields what runs tasks, likewise.
+        """Yields the runner of tasks, with the same errors as ``at_work``.
 
         Raises:
             MissingToolError: no Java, or no pyspark.
@@ -333,7 +333,7 @@ class SparkSessionStarter:
         self._gateway = None
 
     def _forget_jvm(self, gateway: SparkGateway) -> None:
-        """Has the next session of this process start another JVM, once nobody makes one with this JVM any more."""
+        """Makes the next session of this process start its own JVM, once no thread makes a session with this JVM."""
         if self._thread is not None:
             self._thread.join(_THREAD_TIMEOUT_S)
             if self._thread.is_alive():
@@ -365,7 +365,7 @@ class SparkSessionStarter:
 
 
 def _is_here(address: str | None) -> bool:
-    """Returns whether all that reach the driver at an address are on its machine."""
+    """Returns whether a driver address can only be reached from the driver's own machine."""
     return address is not None and address.startswith("127.")
 
 

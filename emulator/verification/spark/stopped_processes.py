@@ -1,7 +1,7 @@
 """Notices that a process, or one that it started, was stopped (SIGSTOP) and is not continued.
 
-Whoever waits for a stopped process waits without end, and the process itself cannot say why. Time is counted in looks,
-not by a clock: a program that was stopped together with the other sees no time pass.
+A stopped process never ends, and cannot report why, so its callers would wait without end. Time is counted in looks,
+not by a clock: if this program was stopped, too, that time does not count.
 """
 
 import threading
@@ -44,7 +44,7 @@ def watch_for_stopped(
 
     Args:
         pid: of the process that is watched with all that it starts.
-        is_over: set when nobody waits for the process any more.
+        is_over: set when the process need not be watched any more.
         on_stopped: called once, in that thread, with the process that is stopped.
         look_interval_s: time between two looks.
     """

@@ -1,4 +1,4 @@
-"""The part of Spark that verification needs: that it runs tasks, which takes a context, and no session for SQL."""
+"""The part of Spark that verification needs: a context that runs tasks, without a session for SQL."""
 
 from typing import TYPE_CHECKING, Protocol
 

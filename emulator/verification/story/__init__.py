@@ -1,1 +1,1 @@
-"""``story.json``: what pictures of a run need beside the verdict."""
+"""``story.json``: the data that pictures of a run need beside the verdict."""

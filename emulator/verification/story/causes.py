@@ -1,8 +1,8 @@
 """Collects the consequences of a cause on all nodes, for ``story.json``: a request, its appends, its acknowledgement.
 
-Every event names what set it off (``cause_id``). Told are the causes of what a picture shows of a partition: lost
-acknowledgements, cuts, committed changes, roles that brokers took, and where promises began and ended. A follower
-appends for a cause of its own, the fetch; such appends are shown beside the leader's.
+Every event names its cause (``cause_id``). Recorded are the causes of events that a picture of a partition shows: lost
+acknowledgements, truncations, committed changes, roles that brokers took, and the first and last acknowledgement of
+each epoch. A follower's append has a cause of its own, its fetch, but is listed with the leader's append.
 """
 
 from collections import defaultdict
@@ -37,11 +37,11 @@ _LOST_ANSWERS_MAX: Final = 12
 
 
 def causes_of(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[Cause]:
-    """Yields the causes of what is recorded of a partition.
+    """Yields the causes of a partition's events that pictures show.
 
     Args:
         facts: of the partition.
-        losses: what was lost of it.
+        losses: of the partition.
         origin_ns: time 0 of the story.
     """
     if facts.cluster.partition_count > TOLD_MAX and not losses:
@@ -98,7 +98,7 @@ def _lost_answers(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str
 
 
 def _ends_of_promises(facts: PartitionFacts) -> Iterator[str]:
-    """The first and the last acknowledgement with acks=all of each epoch."""
+    """Yields the causes of the acks=all answers with the lowest and the highest offset of each epoch."""
     answers = facts.answered
     places = np.flatnonzero(answers.has("acks", ACKS_ALL))
     offsets = answers["base_offset"][places]
@@ -130,7 +130,7 @@ def _rows_of(
 def _copied(
     facts: PartitionFacts, appends: Sequence[CollectedEvent[events.Event]]
 ) -> Iterator[CollectedEvent[events.Event]]:
-    """Yields the appends with which followers took over what was appended for a request."""
+    """Yields the followers' appends of the batches that the leader appended for a request."""
     appended = facts.events.rows(events.BatchAppended)
     for each in appends:
         if isinstance(each.event, events.BatchAppended) and each.event.role is events.AppendRole.LEADER:

@@ -30,7 +30,7 @@ _Process = tuple[int, int]
 
 
 def time_us(time_ns: int, origin_ns: int) -> int:
-    """Returns a time of a story."""
+    """Returns a time in microseconds since time 0 of the story."""
     return (time_ns - origin_ns) // _NS_PER_US
 
 
@@ -89,7 +89,7 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
 
 
 def _end_ns(cluster: ClusterFacts, origin_ns: int) -> int:
-    """The shutdown is left out; in virtual time it may begin at the moment at which it is recorded."""
+    """Returns when the story ends: without the shutdown, which in virtual time may take no time."""
     for kind in (events.ClusterSettled, events.ShutdownBegan, events.RunEnded, events.StepReached):
         times = [each.time_ns for each in cluster.events.of(kind)]
         if times:

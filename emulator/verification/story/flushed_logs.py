@@ -1,7 +1,8 @@
 """Yields the offset up to which each replica's log is known to be on the disk, over time: for ``story.json``.
 
-A log that was opened says so itself, a flush is an event, and a power loss leaves what was on the disk. What was opened
-after a process had stopped in order was flushed when that ended, and so is the final log of one that did.
+The event of an opened log has its recovery point, a flush is an event of its own, and a power loss leaves the flushed
+part. If the process before stopped in order, the log had been flushed up to there when it ended. The final log of a
+process that stopped in order is flushed, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ _FlushOrCopy = CollectedEvent[events.LogFlushed] | CollectedEvent[Taking]
 
 
 def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
-    """Yields the offsets up to which logs were on the disk, by node and topic id; none of nodes without such events."""
+    """Yields the flushed offsets over time, by node and topic id, of nodes that recorded opened logs."""
     ended: dict[_Process, CollectedEvent[events.IncarnationEnded]] = {
         (each.event.ended_node, each.event.ended_incarnation): each
         for each in facts.cluster.events.of(events.IncarnationEnded)
@@ -69,7 +70,7 @@ def _since_ns(
     before: CollectedEvent[events.IncarnationEnded] | None,
     ended: dict[_Process, CollectedEvent[events.IncarnationEnded]],
 ) -> int:
-    """Returns the start of the current state."""
+    """Returns the time since which the log was flushed up to the offset of an event."""
     match collected.event:
         case events.LogOpened() if before is not None and before.event.end is events.IncarnationEnd.STOPPED:
             return before.time_ns
@@ -91,7 +92,7 @@ def _point_after(collected: _FlushOrCopy, now: int) -> int:
 
 
 def thinned_steps(points: Sequence[Point]) -> Iterator[Point]:
-    """Yields the points without which a curve of steps would look otherwise: falls are kept."""
+    """Yields the points that a curve of steps needs to look the same; all its falls are kept."""
     begin = 0
     for end in range(1, len(points) + 1):
         if end == len(points) or points[end].value < points[end - 1].value:

@@ -21,7 +21,7 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent, Even
 
 
 class _Fall(NamedTuple):
-    """A cut of one log: after how many of its node's appends, when, and where it ended then."""
+    """A cut of one log: the number of its node's appends before, the time, and the log end offset after it."""
 
     after: int
     time_ns: int
@@ -108,7 +108,7 @@ def _held(log: _Log, origin_ns: int) -> Iterator[HeldRecords]:
 def _ends(
     rows: EventRows[events.BatchAppended], places: Ints, falls: Sequence[_Fall], *, start: int, origin_ns: int
 ) -> Iterator[Point]:
-    """Yields the end of what a log holds of an epoch: a piece that rises for each time between two cuts."""
+    """Yields the end of an epoch's records in a log over time: it rises with appends, and falls at cuts."""
     times, ends = rows["time_ns"][places], rows["last_offset"][places] + 1
     begin, end_before = 0, start
     for fall in falls:
@@ -156,14 +156,14 @@ def _cuts(log: _Log, facts: PartitionFacts, origin_ns: int) -> Iterator[Cut]:
 
 
 def cut_by(event: Taking, *, node: int, time_us: int, old_end: int, new_end: int, place: EventPlace) -> Cut:
-    """Returns the records that an event took from a log.
+    """Returns the cut of a log by an event.
 
     Args:
-        event: that records where the log ended then.
-        node: whose log it is.
-        time_us: when.
-        old_end: where it ended before, exclusive.
-        new_end: where it ended then.
+        event: the truncation or other loss.
+        node: the replica.
+        time_us: when the log was cut.
+        old_end: the log end offset before.
+        new_end: the log end offset after it.
         place: of the event.
     """
     truncated = event if isinstance(event, events.LogTruncated) else None

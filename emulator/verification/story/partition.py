@@ -45,7 +45,7 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
 
     Args:
         facts: of the partition.
-        losses: what was lost of it.
+        losses: of the partition.
     """
     origin_ns = facts.cluster.origin_ns
     held, cuts = held_and_cut(facts, origin_ns)
@@ -97,7 +97,7 @@ def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateCh
 
 
 def leaderships_of(facts: PartitionFacts, origin_ns: int) -> Iterator[Leadership]:
-    """Yields the leaderships that brokers claimed, by node and in its order."""
+    """Yields each step of a broker to leader or follower, in the order of its own events."""
     roles: list[CollectedEvent[events.BecameLeader] | CollectedEvent[events.BecameFollower]] = []
     roles.extend(facts.events.of(events.BecameLeader))
     roles.extend(facts.events.of(events.BecameFollower))
@@ -113,7 +113,7 @@ def leaderships_of(facts: PartitionFacts, origin_ns: int) -> Iterator[Leadership
 
 
 class _Acks(NamedTuple):
-    """Acknowledged batches, each beside the time of the answer that acknowledged it, in the order of these times."""
+    """Acknowledged batches and the times of the answers that acknowledged them, in the order of these times."""
 
     acked: Table[AckedBatch]
     times: Ints
@@ -173,7 +173,7 @@ def _rising(times: Ints, values: Ints, origin_ns: int, **more: int) -> tuple[Poi
 
 
 def _named_answers(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[ToldEvent]:
-    """Yields the answers that losses name; all else that they name is shown by its effects."""
+    """Yields the answers that losses name; other events that they name are shown by their effects."""
     processes: Mapping[str, tuple[int, int]] = {
         f"events/{name}": process for process, name in facts.cluster.event_files.items()
     }

@@ -119,7 +119,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         step: its number, from 1.
         text: of the step.
-        seen: what it saw.
+        seen: what the harness observed in the step.
         time_us: when it was done.
     """
 
@@ -157,7 +157,7 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         metadata_offset: of the record.
         topic_id: of the partition's topic.
         reason: what set it off.
-        broker: whom the reason is about, or the sender of the AlterPartition.
+        broker: the broker that the reason concerns, or the sender of the AlterPartition.
         election: how the leader was chosen, if it was.
         leader: the leader; ``None`` if there is none.
         leader_epoch: its epoch.
@@ -165,12 +165,12 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         replicas: the assignment.
         isr: in-sync replicas.
         elr: eligible leader replicas.
-        last_known_elr: who was one, of a partition that waits for them.
-        min_isr: that the decision was made with.
+        last_known_elr: replicas that were in the last ELR, while the partition waits for them.
+        min_isr: the min ISR by which the controller decided.
         is_recovering: whether the leader may lack records, and says so (KIP-704).
         event: the one that records it.
-        writer: who wrote it into ZooKeeper; ``None`` in a KRaft cluster.
-        controller_epoch: of the controller that the writer was; ``None`` for a leader that wrote its ISR itself.
+        writer: the broker that wrote the state into ZooKeeper; ``None`` in a KRaft cluster.
+        controller_epoch: the writer's epoch as controller; ``None`` for a leader that wrote its ISR itself.
 
     """
 
@@ -236,14 +236,14 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """Records that a log lost.
 
     Attributes:
-        node: whose log it is.
+        node: the replica.
         time_us: when.
         topic_id: of the partition's topic.
-        became: how.
-        old_end: where the log ended before, exclusive.
-        new_end: where it ended then.
-        leader: whom it followed, where it was truncated to follow.
-        leader_epoch: that of this leader.
+        became: how the records were lost.
+        old_end: the log end offset before.
+        new_end: the log end offset after it.
+        leader: the leader for which the replica truncated its log; ``None`` if it was no truncation.
+        leader_epoch: the epoch of this leader.
         reason: of a truncation, in words.
         event: the one that records it.
     """
@@ -298,7 +298,7 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         topic_id: of the partition's topic.
         leader_epoch: in which the records were appended.
-        ends: after the highest offset that was acknowledged.
+        ends: the offset after the highest acknowledged one, over time.
     """
 
     topic_id: str
@@ -321,7 +321,7 @@ class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that ``verdict.json`` names for the partition, and when it was.
+    """An event that ``verdict.json`` names for the partition, and its time.
 
     Attributes:
         event: its place.
@@ -391,16 +391,16 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
         partition: number of the partition.
         changes: committed states in the controller's order, the first ``CHANGES_MAX`` of them.
         changes_left_out: how many more there are.
-        leaderships: what brokers took themselves for, by node and in its order.
+        leaderships: the roles that brokers took, by node and in its order.
         held: what logs held, by node and epoch.
         cuts: what logs lost, by node and in its order.
         final: what final logs hold.
         promised: what was acknowledged with acks=all, by epoch.
         acknowledged: how much was acknowledged, by acks.
         told: events that the losses in ``verdict.json`` name.
-        flushed: what of the logs is on disks, by node.
-        causes: what followed from the causes of what is recorded, those of losses first; in a run with more than 200
-            partitions nothing of those that lost none.
+        flushed: the offsets up to which logs are on disks, by node.
+        causes: the events that followed from the causes of the recorded events, those of losses first; in a run with
+            more than 200 partitions empty for partitions without losses.
     """
 
     topic: str
@@ -424,7 +424,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         version: of this form.
         problem: why nothing is recorded; ``None`` where it is.
-        origin_ns: what the clocks showed at time 0: when the first partition was created, else at the first line.
+        origin_ns: the clocks' time at time 0: when the first partition was created, else at the first line.
         end_us: when the cluster had settled, or else the last line of the harness.
         processes: of nodes, by node.
         faults: in the harness's order.

@@ -13,8 +13,8 @@ POINTS_MAX: Final = 96
 def thinned(times: Ints, values: Ints, *, points_max: int = POINTS_MAX) -> Ints:
     """Returns the places of a rising curve's points that are kept: its first, its last, and some of those between.
 
-    From one that is kept up to the next, that one left out, the curve neither rises nor lasts longer than about two
-    parts in ``points_max`` of the whole. Both ends of a longer pause are kept.
+    Between two kept points, the dropped ones cover at most about two parts in ``points_max`` of the whole curve, in
+    time and in value. Both ends of a longer pause are kept.
 
     Args:
         times: never falling.

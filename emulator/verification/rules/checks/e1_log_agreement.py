@@ -1,4 +1,4 @@
-"""E1 LogAgreement: final logs are what the events about them add up to.
+"""E1 LogAgreement: final logs match the replay of the nodes' own events.
 
 Each node's events about one of its logs are replayed in the order of its own file: batches appended, cut off by a
 truncation, lost with the page cache, deleted. The remaining batches must be in the final log, field by field.
