@@ -15,7 +15,7 @@ def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable
     """Returns the driver that an order names; ``on_problem`` is called with processes that end by themselves."""
     match order.driver:
         case DriverName.PROCESS | DriverName.DOCKER if order.has_zookeeper:
-            # Imported where there is a server: who plays without one needs no client of ZooKeeper.
+            # Imported only if there is a server: runs without one need no client of ZooKeeper.
             from laststand.chaos.zookeeper.driver import ZooKeeperDriver
 
             return ZooKeeperDriver(order, logger=logger, on_problem=on_problem)

@@ -36,7 +36,7 @@ __all__ = ["analyses", "read_runs", "run", "run_async", "spark"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    # Imported when it is asked for, as it takes what reads runs along.
+    # Imported on first use, because it imports all modules that read runs.
     if name == "analyses":
         return importlib.import_module("laststand.analyses")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

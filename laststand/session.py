@@ -1,4 +1,4 @@
-"""This process's Spark session, of which there is at most one."""
+"""This process's only Spark session."""
 
 import atexit
 import shutil
@@ -29,7 +29,7 @@ def starter(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | N
 
 
 def _drop_log(owner: SparkSessionStarter, directory: Path) -> None:
-    """Removes a log that nobody named, unless an error named it."""
+    """Removes a log whose place the user did not choose, unless an error message names it."""
     if owner.is_up or not any(directory.iterdir()):
         owner.stop()
         shutil.rmtree(directory, ignore_errors=True)

@@ -18,7 +18,7 @@ class ListRead(NamedTuple):
     Attributes:
         process: the reader.
         operation: pairs invocation and outcome.
-        partition: of which the list is the log.
+        partition: the partition that has the list as its log.
         elements: of the list, in order; ``None`` for the invocation.
         time_ns: of a clock of its own.
     """

@@ -1,10 +1,10 @@
 """Histories that others wrote, as operations of ours: each record is a batch, and the CRC of its value is that batch's.
 
 Nothing is guessed. Where no operation says when a send began, all sends of its process begin at its first one. Where
-the form cannot say why a consumer jumped, it wanted to (``seek``). Offsets at which nobody knows a record may belong to
+the form cannot say why a consumer jumped, it wanted to (``seek``). Offsets at which no record is known may belong to
 ends of transactions, so a consumer may leave them out. A last reader stands for the final log of a partition: a
 process that read, after the last send, from the lowest offset that anybody knows. What was acknowledged behind its last
-record counts as lost only if somebody says that it had read to the end. Of lists that are read as a whole, see
+record counts as lost only if the user states that it had read to the end. Of lists that are read as a whole, see
 ``appended_lists``.
 """
 
@@ -114,7 +114,7 @@ def converted(history: Sequence[ForeignOperation], *, is_ordered: bool) -> Conve
     Args:
         history: whatever it has.
         is_ordered: operations of all processes are in the order of time. Otherwise each send may have begun before
-            everything else, and nobody is known to have read after the last one.
+            everything else, and no read is known to come after the last send.
 
     Raises:
         ConfigError: an outcome belongs to no invocation.
@@ -260,7 +260,7 @@ class _Conversion:
                 self._known.add((each.partition, each.offset))
 
     def operations(self, *, is_ordered: bool) -> Iterator[Operation]:
-        """Yields the operations, of which all sends begin first where their order is not known."""
+        """Yields the operations; where their order is not known, all sends begin first."""
         for operation in self._operations(is_ordered=is_ordered):
             self._position += 1
             yield operation

@@ -304,7 +304,7 @@ class _Jepsen:
         return TopicPartition(f"key-{key}", 0)
 
     def _polls(self, process: int, given: Mapping[Any, Any], time_ns: int) -> Iterator[ForeignPoll]:
-        # A group is rebalanced at any time: where such a consumer jumps, nobody knows whether it was told to.
+        # A group is rebalanced at any time: it is not known whether such a consumer's jump was requested.
         is_seek = process in self._jumps or process in self._subscribed
         self._jumps.discard(process)
         for key, pairs in given.items():

@@ -71,7 +71,7 @@ async def perform_by_hook(
         answers: returns whether a broker answers in Kafka's protocol.
 
     Raises:
-        HookError: a hook failed, or was not seen to take effect.
+        HookError: a hook failed, or its effect was not observed.
     """
     hook = hooks.hooks[hook_name(type(action))]
     folder = hooks.path.parent

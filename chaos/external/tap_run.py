@@ -44,7 +44,7 @@ async def run_tap(
         on_open: called with the open tap.
 
     Raises:
-        ConfigError: somebody else listens there, or the directory exists.
+        ConfigError: another process listens there, or the directory exists.
     """
     tap = KafkaTap(
         cluster,

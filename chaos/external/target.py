@@ -111,7 +111,7 @@ class ExternalTarget:
         return False
 
     def together(self, node_id: NodeId) -> tuple[NodeId, ...]:
-        """Returns the node alone: what shares its process is not known."""
+        """Returns the node alone: it is not known which nodes share its process."""
         return (node_id,)
 
     def is_paused(self, node_id: NodeId) -> bool:
@@ -125,7 +125,7 @@ class ExternalTarget:
 
     @property
     def now_ms(self) -> int:
-        """The machine's."""
+        """The machine's monotonic time."""
         return time.monotonic_ns() // 1_000_000
 
     def intercepted(self, channel: Channel[NodeId]) -> int:

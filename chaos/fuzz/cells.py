@@ -51,7 +51,7 @@ class DrawnCells:
 
     def __enter__(self) -> Self:
         command = module_command("laststand.chaos.fuzz.drawing", msgspec.json.encode(self._options).decode())
-        # A group of its own: Ctrl-C interrupts whoever awaits a cell, and that ends this process.
+        # A process group of its own: Ctrl-C interrupts the process that awaits a cell, and that one ends this process.
         self._process = subprocess.Popen(die_with_parent(command), stdout=subprocess.PIPE, process_group=0)
         self._folder.mkdir(exist_ok=True)
         return self

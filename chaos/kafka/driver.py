@@ -1,4 +1,4 @@
-"""Plays a run on Apache Kafka: as on our own processes, with JVMs in their place."""
+"""Plays a run on Apache Kafka: as on our own processes, with JVMs instead."""
 
 import logging
 from collections.abc import Callable

@@ -28,7 +28,7 @@ _ANSWERS_WITHIN_S: Final = 30.0
 """A controller that has just started answers later than it listens."""
 
 _NEXT_AFTER_S: Final = 2.0
-"""One of several controllers that does not say for so long that it leads is passed over. Whoever leads has as long as a
+"""One of several controllers that does not report for so long that it leads is passed over. The leader has as long as a
 single one: a request that is given up and sent again may be carried out twice."""
 
 _ASK_AGAIN_S: Final = 0.2

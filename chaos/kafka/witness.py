@@ -1,10 +1,10 @@
 """Writes the event files of Kafka's nodes: what can be seen of them from outside.
 
-A controller's events are its metadata log; those of several are what they have committed, in the file of whoever leads
-then, with what ``quorum_witness.py`` sees of their elections. Of a broker the ends of its processes are known, the
-broker epoch that it leaves in its log directory when it stops in order, and what it prints about its roles and about
-cuts of its logs; not what it appends, nor how high watermarks move. Each file says who wrote it, so that no check takes
-what is absent for something that did not happen.
+A controller's events are its metadata log; those of several are what they have committed, in the file of the one that
+leads then, with what ``quorum_witness.py`` sees of their elections. Of a broker the ends of its processes are known,
+the broker epoch that it leaves in its log directory when it stops in order, and what it prints about its roles and
+about cuts of its logs; not what it appends, nor how high watermarks move. Each file says who wrote it, so that no check
+takes what is absent for something that did not happen.
 """
 
 import time

@@ -72,7 +72,7 @@ _PRODUCERS: Final[Mapping[str, str | int]] = {PLANNED_PRODUCERS["all"]: "all", P
 
 _BACKGROUND: Final = "background"
 _BACKGROUND_RATE: Final = 20
-"""Records a second, where somebody sends beside the plan's producers: some for each of its states."""
+"""Records a second of the producer that sends beside the plan's own: some in each of the plan's states."""
 
 _NOT_TRANSLATED: Final[Mapping[type, str]] = MappingProxyType(
     {

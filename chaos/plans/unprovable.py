@@ -1,6 +1,6 @@
 """Finds plans whose run on processes would be unknown, though every action of it can be played.
 
-A fault that begins on a node that is down takes effect in the simulator when the node is back. On processes nobody is
+A fault that begins on a node that is down takes effect in the simulator when the node is back. On processes nothing is
 there to show that it did; a node that is paused shows no fault of its links either, nor does a link that is silent
 already. A fault that showed no effect makes a verdict ``unknown``, and so does a partition that nobody may lead in the
 end: what was acknowledged there cannot be read.

@@ -21,11 +21,11 @@ _SUCCESS: Final = ((ErrorCode.NONE, ""),)
 _ELSEWHERE: Final = frozenset(
     {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}
 )
-"""Answers that say nothing but that somebody else is to be asked, or nobody yet."""
+"""Errors after which the request is repeated: another node is controller or leader, or there is none yet."""
 
 _RETRY_MS: Final = 100
 _TRIES: Final = 100
-"""``retry.backoff.ms`` and ten seconds: Kafka's administrators ask again while nobody is controller, or leader."""
+"""``retry.backoff.ms`` and ten seconds: Kafka's administrators ask again while there is no controller, or no leader."""
 
 
 async def administer(target: Target, action: actions.Administration, *, chance: Random) -> actions.Outcome:

@@ -42,7 +42,7 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
     for _ in range(_TRIES):
         seen_end = await _settled_end(target)
         if await _have_caught_up(target, seen_end):
-            # What was looked at, and not all that is committed by now: something may have changed again.
+            # The end that was observed, not the newest committed one: the state may have changed again.
             target.note(events.ClusterSettled(cause_id=target.cause_id, metadata_offset=seen_end))
             return
     raise StepError("brokers are fenced again and again")

@@ -13,7 +13,7 @@ _OF_A_LOSS: Final = frozenset({"D1", "D2", "D4", "D5", "D14", "D15", "C2", "C3",
 """Promises that a lost record breaks, or one that misses a consumer."""
 
 _WITHOUT_A_GUARANTEE: Final = frozenset({"C3"})
-"""The one among them that a lost record may break alone, and of which no check says whether the guarantee held."""
+"""The only check among them for which no guarantee is judged; a lost record may break it alone."""
 
 
 def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expected, tuple[str, ...]]:

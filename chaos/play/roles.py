@@ -50,7 +50,7 @@ def _active(image: MetadataImage) -> NodeId:
 
 
 def _in_quorum(role: QuorumRole, image: MetadataImage) -> NodeId:
-    """Returns a voter; until the voters are changed, all controllers are, of which there are at least three."""
+    """Returns a voter of a given role; until the voters change, all controllers (at least three) are voters."""
     voters = image.voters or (CONTROLLER, NodeId(CONTROLLER + 1))
     left_out = _active(image) if role is QuorumRole.FOLLOWER else None
     return min((voter for voter in voters if voter != left_out), default=_active(image))

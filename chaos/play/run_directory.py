@@ -137,7 +137,7 @@ def write_cluster_file(
         path: of the file.
         layout: of the cluster.
         era: its name.
-        changed: what the run changes of the era's rules and the scenario's properties, as ``name=value``.
+        changed: the run's changes of the era's rules and the scenario's properties, as ``name=value``.
         scenario: its name.
         seed: of all random choices.
         driver: what plays it.

@@ -231,7 +231,7 @@ class Run:
         target.note(played.reached(number, cause_id=cause_id))
 
     async def play_beside(self, step: Step) -> PlayedStep:
-        """Plays a step that somebody asks for while the plan's steps are played, and records it among them.
+        """Plays a step that a user requests while the plan's steps are played, and records it among them.
 
         It waits for an action of the plan to be done, not for a state that the plan waits for. Its number follows those
         of the plan's steps.

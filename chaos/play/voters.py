@@ -1,7 +1,7 @@
 """Voters of the metadata quorum, added and removed one at a time (KIP-853), as ``kafka-metadata-quorum.sh`` does it.
 
-Any controller that runs and is no voter is an observer: it fetches, and nobody counts it. One whose disk was replaced
-is another replica, and its node can be added only after the voter of the old disk was removed.
+Any controller that runs and is no voter is an observer: it fetches, and does not count for a majority. One whose disk
+was replaced is another replica, and its node can be added only after the voter of the old disk was removed.
 """
 
 import asyncio

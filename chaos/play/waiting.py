@@ -9,7 +9,7 @@ from laststand.chaos.play.barriers import Observation
 from laststand.emulator.core.errors import EmulatorError
 
 _LOOK_AGAIN_S: Final = 0.2
-"""Changes on a disk are not announced, so whoever waits looks again this often."""
+"""Changes on a disk are not announced, so waiting tasks look again this often."""
 
 
 class StepError(EmulatorError):

@@ -67,7 +67,7 @@ def _require_image() -> None:
 
 @cache
 def _found() -> ZooKeeperProgram:
-    # Imported where there is a server: nobody else needs Java to play.
+    # Imported only if there is a server: other runs need no Java to play.
     from laststand.emulator.verification.spark.java import find_java
 
     return tried(find_zookeeper(find_java().executable))

@@ -1,7 +1,7 @@
 """Shows actions as annotations in Grafana: lines on its dashboards, sent when an action is performed.
 
 Only where ``LASTSTAND_GRAFANA`` names a Grafana: ``http://127.0.0.1:3000``, or ``http://USER:PASSWORD@HOST:3000`` where
-not everybody may write. A thread sends them to its HTTP API (``POST /api/annotations``), so no action waits for
+writing needs a user. A thread sends them to its HTTP API (``POST /api/annotations``), so no action waits for
 Grafana. Whatever goes wrong there is logged once and changes nothing else: annotations are no evidence.
 """
 

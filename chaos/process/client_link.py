@@ -68,7 +68,7 @@ class ClientLink:
         self._answers: asyncio.Queue[Ready | WorkStopped | AllRead | None] = asyncio.Queue(maxsize=16)
 
     async def listen(self, token: RunToken) -> int:
-        """Starts to listen on loopback for whoever shows the token, and returns the port."""
+        """Starts to listen on loopback for a client that sends the token, and returns the port."""
         self._token = token
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_REPORT_LENGTH_MAX)
         port: int = self._server.sockets[0].getsockname()[1]
@@ -188,7 +188,7 @@ class ClientLink:
             while line := await reader.readline():
                 self._handle_report(decode_report(line))
         except ConnectionError:
-            pass  # the process died; whoever awaits an answer gets the error below
+            pass  # the process died; callers that await an answer get the error below
         finally:
             writer.close()
             self._answers.put_nowait(None)

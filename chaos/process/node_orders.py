@@ -25,7 +25,7 @@ async def send_order(
     method: str,
     note: Callable[[events.OrderGiven], None],
 ) -> bytes | None:
-    """Records an order and sends it to a node; returns its report, ``None`` if the node did not answer."""
+    """Records an order, sends it to a node, and returns the node's report; ``None`` if the node did not answer."""
     note(events.OrderGiven(cause_id=_CAUSE, given_to=node_id, api=method, order=order.decode()))
     channel = open_channel(cluster.direct_addresses()[node_id], _KEEPALIVE, token=cluster.token, peer=node_id)
     try:

@@ -1,4 +1,4 @@
-"""Reads steps that somebody asks for one at a time, and checks them against the cluster that is to play them."""
+"""Reads single steps that users request, and checks them against the cluster that is to play them."""
 
 from pathlib import Path
 
@@ -101,8 +101,8 @@ def _checked(action: actions.ActionTemplate, names: Names) -> Step:
 def nothing_to_do(action: conditions.Until | actions.ActionTemplate, target: ProcessTarget) -> str | None:
     """Returns why a step on processes would change nothing, or ``None`` where it would.
 
-    A plan proves nothing if one of its faults has no effect. Where somebody asks for a step, it is enough to report
-    that: nothing is done or recorded.
+    A plan proves nothing if one of its faults has no effect. Where a user requests a single step, it is enough to
+    report that: nothing is done or recorded.
     """
     if not isinstance(action, actions.Kill | actions.Stop | actions.Pause | actions.Resume | actions.Start):
         return None

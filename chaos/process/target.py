@@ -95,7 +95,7 @@ class ProcessTarget:
         return self.client.counts
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
-        """Looks into the directory, whether the node runs or not."""
+        """Lists the node's log directory, whether the node runs or not."""
         return self.cluster.files.perform(ListLogs(node_id=node_id))
 
     def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
@@ -115,7 +115,7 @@ class ProcessTarget:
         return self.cluster.layout.machine_of(node_id)
 
     def is_paused(self, node_id: NodeId) -> bool:
-        """Returns whether it was stopped by a signal."""
+        """Returns whether a signal has stopped the process."""
         return self.cluster.is_paused(node_id)
 
     @property
@@ -177,9 +177,7 @@ class ProcessTarget:
                 ended_ns=wall_ns + proved_ns - begun_ns,
             )
         if not outcome.took_effect and self.log.is_by_hand:
-            return (
-                outcome  # nothing is different, and who asked for it gets that answer: there is no fault to account for
-            )
+            return outcome  # nothing changed, and the sender gets that answer: there is no fault to account for
         after = await self.committed_end()
         for event in fault_events(
             action,
@@ -196,12 +194,12 @@ class ProcessTarget:
         return outcome
 
     async def ask_controller(self, request: Request) -> Response:
-        """Asks the active controller at its own port."""
+        """Sends the request to the active controller's own port."""
         layout = self.cluster.layout
         return await ActiveController(self._ask_node, layout.controller_ids).ask(layout.controller_id, request)
 
     async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
-        """Asks at the broker's own port."""
+        """Sends the request to the broker's own port."""
         try:
             return await self._ask_node(broker_id, request)
         except AdminError:

@@ -325,7 +325,7 @@ class Scenario:
 
     @property
     def eras(self) -> tuple[str, ...]:
-        """Eras to play it in, where nobody names one: the default, or, where it expects only others, those."""
+        """Eras to play it in if none is named: the default one, or, if it expects only others, those."""
         expected = tuple(era for era, _ in self.expect)
         return (DEFAULT_ERA,) if not expected or DEFAULT_ERA in expected else expected
 

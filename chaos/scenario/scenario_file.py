@@ -228,7 +228,7 @@ def _kafka_clients(cursor: Cursor) -> tuple[tuple[str, ...], tuple[tuple[str, st
 
 
 def _check_command(cursor: Cursor) -> None:
-    """Checks that a command can be split into words; an empty one is started by somebody else."""
+    """Checks that a command can be split into words; with an empty one, the run starts no application."""
     command = cursor.text()
     try:
         words = shlex.split(command)

@@ -19,7 +19,7 @@ _LAST_LINES_MS: Final = 1
 
 
 class SimulatorDriver:
-    """``Driver`` in virtual time; nothing of it depends on the clock of the machine.
+    """``Driver`` in virtual time; it does not depend on the machine's clock.
 
     Args:
         order: what to play.

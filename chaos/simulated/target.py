@@ -96,7 +96,7 @@ class SimulatedTarget:
         return frozenset(map(str, disk.logs)).union(strays)
 
     def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
-        """Looks at the disk."""
+        """Reads the simulated disk."""
         log = self._cluster.nodes[BrokerId(node_id)].disk.logs.get(partition)
         return Offset(0) if log is None else log.log_end_offset
 
@@ -108,15 +108,15 @@ class SimulatedTarget:
         return self._node(node_id).core is not None
 
     def is_awaited(self, node_id: NodeId) -> bool:
-        """Returns whether it has had no process."""
+        """Returns whether the node has had no process."""
         return self._cluster.is_awaited(node_id)
 
     def together(self, node_id: NodeId) -> tuple[NodeId, ...]:
-        """Returns those of its process."""
+        """Returns the nodes of its process."""
         return self._cluster.machine_of(node_id)
 
     def is_paused(self, node_id: NodeId) -> bool:
-        """Returns whether its inputs wait."""
+        """Returns whether the node's inputs wait."""
         return self._node(node_id).is_paused
 
     @property
@@ -128,11 +128,11 @@ class SimulatedTarget:
         return self._cluster.now_ms
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
-        """Looks into the network."""
+        """Reads the simulated network's count."""
         return self._cluster.network.intercepted[channel]
 
     async def committed_end(self) -> MetadataOffset:
-        """Looks into the controller."""
+        """Reads the simulated controller's log end."""
         return self._cluster.committed_end_offset
 
     async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
@@ -229,7 +229,7 @@ class SimulatedTarget:
         return answer
 
     async def ask_broker(self, broker_id: BrokerId, request: messages.Request) -> messages.Response | None:
-        """Likewise."""
+        """Sends a request to a broker, bypassing all links, and lets time pass until there is a response."""
         return self._ask(broker_id, request)
 
     def _ask(self, node_id: NodeId, request: messages.Request) -> messages.Response | None:
@@ -239,5 +239,5 @@ class SimulatedTarget:
         return self._cluster.clients.answers.get(request_id)
 
     def note(self, event: events.Event) -> None:
-        """Writes into the journal."""
+        """Adds an event to the journal."""
         self._cluster.event_log.note(event)

@@ -1,7 +1,7 @@
 """``python -m laststand.chaos.standing DIRECTORY READY_FD``: the supervisor of a standing cluster.
 
 ``laststand up`` starts it in a session of its own, with ``run.log`` as its output, and reads one line from the pipe
-``READY_FD``: empty once the cluster serves, else why there is none. From then on it belongs to nobody; SIGTERM, as at a
+``READY_FD``: empty once the cluster serves, else why there is none. From then on it has no owner; SIGTERM, as at a
 machine's shutdown, stops the cluster in order, and before that kills what there is of it. SIGKILL ends every process of
 the cluster, too, but no container: ``laststand down`` and ``start`` remove those.
 """

@@ -1,7 +1,7 @@
 """A standing cluster inside its supervisor: its processes, the steps that are played on it, and their record.
 
 It goes through the phases of a run, with a pause of any length where a run has its steps: start, *stand*, end, final
-read, orderly stop. Steps come one at a time from whoever asks, and leave the same record as a scenario's. A cluster
+read, orderly stop. Commands send steps one at a time, which leave the same record as a scenario's. A cluster
 that was stopped, or whose supervisor died, is started again by another supervisor, which goes on with the record.
 """
 
@@ -277,11 +277,11 @@ class StandingCluster:
         return None
 
     def announce(self, given: events.OrderGiven) -> None:
-        """Records what an administrator is about to order."""
+        """Records an order that an administrator is about to send."""
         self._log.note(given)
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:
-        """Asks for what an administrator wants who cannot ask the controller directly.
+        """Carries out a request of an administrator that cannot reach the controller directly.
 
         Raises:
             EmulatorError: no answer came.

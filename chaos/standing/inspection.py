@@ -1,4 +1,4 @@
-"""A partition's replicas side by side: their contents by the brokers' responses, or by their files without one."""
+"""A partition's replicas side by side: their contents by the brokers' responses, or else by their files."""
 
 import asyncio
 from pathlib import Path

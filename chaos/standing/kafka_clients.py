@@ -1,4 +1,4 @@
-"""Clients of Kafka of a cluster, up or down: their connections, and what brokers told them, by events and histories."""
+"""Clients of Kafka of a cluster, up or down: their connections, and what brokers answered, by events and histories."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ _OF_CLIENTS: Final = (b'"ClientConnected"', b'"ClientDisconnected"', b'"kafka_cl
 
 
 class ClientConnection(msgspec.Struct, kw_only=True):
-    """A connection of a client to a broker, and what the client was told on it.
+    """A connection of a client to a broker, and the outcomes of its records.
 
     Attributes:
         client_id: that the client gave.
@@ -31,7 +31,7 @@ class ClientConnection(msgspec.Struct, kw_only=True):
         is_connected: whether it stands, as far as the broker knows.
         acked: records that were acknowledged.
         refused: records that certainly were not appended.
-        unknown: records whose outcome the client was not told.
+        unknown: records whose acknowledgement the client did not get.
         read: records in batches that fetches gave.
     """
 

@@ -33,7 +33,7 @@ class ListedCluster(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the one that it was given; ``None`` if it has none.
         directory: of the run.
-        state: what it is doing.
+        state: whether it is up, or how it ended.
         pid: of its supervisor, while that lives.
         era: its name.
         brokers: how many.

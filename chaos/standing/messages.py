@@ -39,7 +39,7 @@ class Perform(_Line, frozen=True, kw_only=True):
 
 
 class AnnounceOrder(_Line, frozen=True, kw_only=True):
-    """Record what an administrator is about to order."""
+    """Record an order that an administrator is about to send."""
 
     given: events.OrderGiven
 
@@ -61,7 +61,7 @@ class Recorded(_Line, frozen=True, kw_only=True):
 
 
 class AskController(_Line, frozen=True, kw_only=True):
-    """Ask on an administrator's behalf for what, in a cluster with ZooKeeper, no single node is asked for.
+    """Carry out an administrator's request that, in a cluster with ZooKeeper, is not sent to a single node.
 
     Attributes:
         api: Kafka's name of the request.
@@ -79,7 +79,7 @@ class ControllerAnswered(_Line, frozen=True, kw_only=True):
 
 
 class ControllerRefused(_Line, frozen=True, kw_only=True):
-    """Nobody answered it; fields as of ``AdminError``."""
+    """The request got no answer; fields as of ``AdminError``."""
 
     api: str
     error: str
@@ -141,7 +141,7 @@ class StepPlayed(_Line, frozen=True, kw_only=True):
 
 
 class StepFailed(_Line, frozen=True, kw_only=True):
-    """A step was begun and did not reach its end."""
+    """A step was begun and did not complete."""
 
     reason: str
 

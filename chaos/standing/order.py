@@ -59,7 +59,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         run: its run's id; by default, the name of the directory.
         view: whether the supervisor serves a live view.
         kafka_clients: names of the clients of Apache Kafka that brokers serve.
-        kafka_ports: where each of them reaches each broker, if somebody said so; the others have any port.
+        kafka_ports: where each of them reaches each broker, as far as the user chose ports; the others have any port.
         controllers: ids are 100 and up.
         standby_controllers: how many more, with the next ids, are down and no voters, until somebody adds them.
         combined: whether controller 100 shares a process with broker 0, and so on.
@@ -122,7 +122,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def era_label(self) -> str:
-        """The era, with what is changed."""
+        """The era with its changes."""
         return era_label(self.era, self.changed)
 
     def scenario_text(self) -> str:

@@ -1,6 +1,6 @@
-"""Finds open ends in the directory of an earlier cluster: events whose other half nobody wrote.
+"""Finds unfinished records in the directory of an earlier cluster: events whose counterpart was never written.
 
-Of a cluster that somebody else started, these are also the events of processes that were over when it came.
+In a cluster that another program started, these are also events of processes that had ended before the supervisor came.
 """
 
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ _LAST_LINES: Final = 2
 
 
 class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
-    """The open ends that earlier supervisors left.
+    """The unfinished records that earlier supervisors left.
 
     Attributes:
         harnesses: how many there were.
         started: nodes and incarnations of all processes on record.
-        processes: nodes and incarnations whose end nobody noted. They died with their supervisor.
+        processes: nodes and incarnations whose end was not recorded. They died with their supervisor.
         histories: files of the clients that were let in, relative to the run directory.
     """
 

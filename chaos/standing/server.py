@@ -28,7 +28,7 @@ CLIENTS_TIMEOUT_S: Final = 15.0
 """For clients to await their answers and leave, once they were dismissed."""
 
 _SOCKET_UMASK: Final = 0o177
-"""Whoever may connect commands processes and files of this user: the socket is 0600 from its first moment."""
+"""A client of the socket commands processes and files of this user, so the socket is 0600 from its first moment."""
 
 _log: Final = logging.getLogger(__name__)
 

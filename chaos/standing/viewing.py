@@ -1,6 +1,7 @@
 """Serves the live view of a standing cluster, at the same place whenever the cluster is started again.
 
-``view.json`` in the run directory says where. It is readable by its owner alone: whoever has the token breaks nodes.
+``view.json`` in the run directory says where. It is readable by its owner alone, because it has the token by which
+nodes can be broken.
 """
 
 import contextlib

@@ -20,7 +20,7 @@ class Cell:
     """One run.
 
     Attributes:
-        changed: what it changes of the era's rules and the scenario's properties, as ``name=value``.
+        changed: changes of the era's rules and the scenario's properties, as ``name=value``.
         repetition: from 1.
         seed: of its random choices.
         driver: what plays it, where the suite has several; ``None`` for the suite's only one.
@@ -37,7 +37,7 @@ class Cell:
 
     @property
     def era_label(self) -> str:
-        """The era, with what is changed."""
+        """The era with its changes."""
         return era_label(self.era, self.changed)
 
     @property

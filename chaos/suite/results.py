@@ -50,7 +50,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
         changed: what it changed of the era's rules and the scenario's properties, as ``name=value``.
         repetition: from 1.
         seed: of its random choices.
-        status: what it came to.
+        status: the result of the cell.
         reasons: why it did not pass, in words.
         story: how the first record was lost, where it failed.
         picture: of the run as lines, where it did not pass and there is one.

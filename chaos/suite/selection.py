@@ -122,7 +122,7 @@ def _files(name: str, *, near: Path) -> list[Path]:
 def _below(folder: Path) -> Iterator[Path]:
     """Yields the files of a folder that are scenarios or suites, well written or not.
 
-    Hidden folders are left out, and run directories: their plans were recorded, and nobody wrote them.
+    Hidden folders are left out, and run directories: their plans are records, not scenarios that a user wrote.
     """
     for place, folders, names in os.walk(folder):
         folders[:] = [each for each in folders if not each.startswith(".") and not _is_run(Path(place) / each)]

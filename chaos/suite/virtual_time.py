@@ -65,7 +65,7 @@ class VirtualTimePlayers:
             raise PlayerLostError(run=order.directory.name) from error
 
     def close(self) -> None:
-        """Ends the processes; nobody waits for what is under way."""
+        """Ends the processes, without waiting for runs under way."""
         if self._pool is None:
             return
         processes = list((self._pool._processes or {}).values())  # Python 3.14 has kill_workers() for this

@@ -97,9 +97,9 @@ class ServerEvents:
         self._incarnations[node_id] = incarnation
 
     def found(self) -> None:
-        """The server runs, and somebody else has started it: its first process is on record from its log's begin on."""
+        """Records a running server that another program started: its first process, from the begin of its log on."""
         self._catch_up()
-        self._incarnations = _last_incarnations(self._layout)  # somebody else has started the brokers, too
+        self._incarnations = _last_incarnations(self._layout)  # the brokers, too, were started by another program
         self.close()
         self._begin(0, time_ns=min([self._time_ns, *(time_ns for _, time_ns in self._unwritten)]))
 

@@ -62,7 +62,7 @@ class ZooKeeperTarget(ProcessTarget):
         """Carries out what brokers carry out beside the controller, and asks the elected controller for the rest.
 
         Raises:
-            AdminError: nobody was elected in time, or did not answer.
+            AdminError: no controller was elected in time, or it did not answer.
             NoZooKeeperError: the server did not answer.
         """
         cluster = self.cluster

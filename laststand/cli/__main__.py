@@ -9,7 +9,7 @@ def main() -> int:
     """Runs the command line; returns the exit code of the process."""
     try:
         from laststand.cli.main import main as run
-    except KeyboardInterrupt:  # nobody listens for it before
+    except KeyboardInterrupt:  # the program does not handle it before
         return _INTERRUPTED
     return run()
 

@@ -20,7 +20,7 @@ _USERS_TO_FIX: Final = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
     *(errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN),
 )
-"""Errors of the system: somebody may not read or write a file, or there is no room for it."""
+"""Errors of the system: a file may not be read or written, or there is no room for it."""
 
 _NO_FILES: Final = (errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO, errno.EIO)
 """Errors of files that are none, or that cannot be read."""

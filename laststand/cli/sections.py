@@ -48,7 +48,7 @@ class SectionedGroup(click.Group):
 
     Args:
         sections: names of all commands, by heading.
-        places: ``module:function`` of those whose name is not that of both.
+        places: ``module:function`` of commands whose module or function has another name.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ async def renew_certificate(target: ProcessTarget, action: actions.RenewCertific
 
 
 def _authority(target: ProcessTarget) -> "Authority":
-    # Imported where it is asked for: only those who make certificates need the library.
+    # Imported here: only steps that make certificates need the library.
     from laststand.emulator.rpc.authority import Authority
 
     return Authority.read_or_make(target.cluster.layout.tls_folder)

@@ -16,7 +16,7 @@ from laststand.emulator.plan.nodes import is_client
 
 @executes(actions.Cut)
 async def cut(target: ProcessTarget, action: actions.Cut[NodeId]) -> actions.Outcome:
-    """Cuts what the source dials to the target."""
+    """Cuts the connections that the source opens to the target."""
     return await break_links(target, [action.link], proxies(target).cut)
 
 
@@ -34,13 +34,13 @@ async def isolate(target: ProcessTarget, action: actions.Isolate[NodeId]) -> act
 
 @executes(actions.LoseResponses)
 async def lose_responses(target: ProcessTarget, action: actions.LoseResponses[NodeId]) -> actions.Outcome:
-    """Stops the bytes that come back on what the source dials to the target: requests arrive and are executed."""
+    """Stops bytes from the target to the source on the source's connections: requests arrive and are executed."""
     return await break_links(target, [action.link], proxies(target).lose_responses)
 
 
 @executes(actions.HalfOpen)
 async def half_open(target: ProcessTarget, action: actions.HalfOpen[NodeId]) -> actions.Outcome:
-    """Stops the bytes that go there on what the source dials to the target; what the other end sends still arrives."""
+    """Stops bytes from the source to the target on the source's connections; bytes from the target still arrive."""
     return await break_links(target, [action.link], proxies(target).lose_requests, is_silent=_is_unheard)
 
 

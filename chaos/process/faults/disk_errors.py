@@ -1,7 +1,7 @@
 """Disks that fail: a write, an fsync or a read ends with EIO, or there is no room. The process ends by that.
 
 It took effect if the process ended by itself and reported the error. Once that is seen, the disk works again, so
-that the node can be started; a full disk stays full until somebody makes room. A node that does not do such an
+that the node can be started; a full disk stays full until a step makes room. A node that does not do such an
 operation in time is left alone.
 """
 

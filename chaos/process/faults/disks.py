@@ -31,7 +31,7 @@ async def are_felt(target: ProcessTarget, nodes: Sequence[NodeId]) -> bool:
 async def _is_felt(target: ProcessTarget, node_id: NodeId) -> bool:
     try:
         async with asyncio.timeout(_SEEN_WITHIN_S):
-            # A file in another process's hands changes without a word.
+            # A file that another process writes changes without a notification.
             while not await asyncio.to_thread(  # noqa: ASYNC110
                 target.cluster.files.perform, LookAtDisk(node_id=node_id)
             ):

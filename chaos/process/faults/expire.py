@@ -1,4 +1,4 @@
-"""Expiry: nothing of a broker reaches the controller until its session is over; its metadata waits, too."""
+"""Expiry: no message of a broker reaches the controller until its session is over; its metadata waits, too."""
 
 from laststand.chaos.play.barriers import Observation
 from laststand.chaos.process.faults.links import break_links, proxies

@@ -36,7 +36,7 @@ async def heal_nodes(target: ProcessTarget, action: actions.HealNodes[NodeId]) -
 
 @executes(actions.HealLink)
 async def heal_link(target: ProcessTarget, action: actions.HealLink[NodeId]) -> actions.Outcome:
-    """Heals what one node dials to another."""
+    """Heals the connections that one node opens to another."""
     return await _restore(target, [action.link])
 
 
@@ -44,7 +44,7 @@ async def _restore(target: ProcessTarget, links: Iterable[Link[NodeId]]) -> acti
     changed = await proxies(target).restore(links)
     if not changed:
         return actions.no_op("no link was broken")
-    # Behind a link to a node that is down or paused nobody can answer, healed or not.
+    # A node that is down or paused does not answer, even behind a healed link.
     answering = [link for link in changed if target.is_answering(link.target)]
     outcomes = await asyncio.gather(*(proxies(target).probe(link, timeout_s=PASSES_WITHIN_S) for link in answering))
     silent = [link for link, outcome in zip(answering, outcomes, strict=True) if outcome is not ProbeOutcome.PASSES]

@@ -150,7 +150,7 @@ def _unreachable(lines: bytes) -> set[int]:
 
 
 def _is_starting(lines: bytes) -> bool:
-    """Returns whether a broker is not registered yet: it follows nobody, even while an ISR still has it from before."""
+    """Returns whether a broker is not registered yet: it fetches from no leader, even if an ISR still has it."""
     states = [line for line in lines.split(b"\n")[:-1] if b'"BrokerStateChanged"' in line]
     return not states or _STATES.decode(states[-1]).new is BrokerState.STARTING
 

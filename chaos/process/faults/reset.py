@@ -1,7 +1,7 @@
 """A reset: every connection of a link is torn down at once, and new ones work.
 
-Whoever sends on a connection that the proxy has torn down is answered with RST, and so is whoever dials before the
-toxic is gone again.
+A send on a connection that the proxy has torn down is answered with RST, and so is a connection that is opened before
+the toxic is removed.
 """
 
 from laststand.chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
@@ -16,7 +16,7 @@ _RESET = both_ways("reset_peer", timeout=0)
 
 @executes(actions.Reset)
 async def reset(target: ProcessTarget, action: actions.Reset[NodeId]) -> actions.Outcome:
-    """Tears down the connections of a link; one of the harness's own shows that it did."""
+    """Tears down the connections of a link; a connection of the harness proves the effect."""
     if not await passes(target, action.link):
         return actions.no_op("nothing passed there before")
     try:

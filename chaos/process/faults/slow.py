@@ -13,7 +13,7 @@ _WAYS = (Way.REQUEST, Way.RESPONSE)
 
 @executes(actions.Slow)
 async def slow(target: ProcessTarget, action: actions.Slow[NodeId]) -> actions.Outcome:
-    """Delays what travels on a link."""
+    """Delays the bytes on a link."""
     if not await passes(target, action.link):
         return actions.no_op("nothing passed there before")
     toxics = _toxics(action)

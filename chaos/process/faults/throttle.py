@@ -21,7 +21,7 @@ _SHARE: Final = 0.5
 
 @executes(actions.Throttle)
 async def throttle(target: ProcessTarget, action: actions.Throttle[NodeId]) -> actions.Outcome:
-    """Limits what travels on a link, in each direction."""
+    """Limits the rate of bytes on a link, in each direction."""
     if not await passes(target, action.link):
         return actions.no_op("nothing passed there before")
     if not await proxies(target).apply([action.link], both_ways("bandwidth", rate=action.rate_kb)):

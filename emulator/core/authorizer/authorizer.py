@@ -110,7 +110,7 @@ class Authorizer:
 
 
 def authorizer_of(properties: NodeProperties, acls: AclStore) -> Authorizer | None:
-    """Returns the authorizer that ``authorizer.class.name`` asks for; ``None`` where everybody may do everything."""
+    """Returns the authorizer that ``authorizer.class.name`` asks for; ``None`` where no permission is needed."""
     return Authorizer(properties, acls) if properties.authorizer_class_name else None
 
 

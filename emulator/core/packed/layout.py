@@ -117,7 +117,7 @@ class Layout(NamedTuple):
 
     @property
     def format(self) -> str:
-        """The layout's form for Python's ``struct``, of which the first value is the first byte."""
+        """The layout's format for Python's ``struct``; its first value is the line's first byte."""
         parts, end = ["<B"], 1
         for field in self.fields:
             parts.append(f"{field.offset - end}x{field.code}")
@@ -206,5 +206,5 @@ def split_id(text: str) -> tuple[str, int]:
 
 
 def join_id(word: str, number: int) -> str:
-    """Returns the id that ``split_id`` took apart."""
+    """Joins the parts of an id that ``split_id`` returned."""
     return word if number == NO_NUMBER else f"{word}{number}"

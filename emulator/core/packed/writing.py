@@ -63,7 +63,7 @@ class LinePacker:
         packing = _PACKINGS.get(type(line))
         packed = None if packing is None else packing.packed(line, number - self._first, time_ns, self._number_of)
         self._add(packed or _filled(TEXT, text()))
-        # At once, and not with the next line: what a seal is about ends where the seal begins.
+        # At once, not with the next line: a seal covers all content before its own begin.
         if self._position >= self._segment_end and not isinstance(line, _LAST):
             self._begin_segment(number + 1)
 

@@ -22,10 +22,10 @@ class HighWatermarkFell(IllegalQuorumState):
 
 
 def fetch_from_leader(replica: Replica, state: Follower) -> None:
-    """Fetches from the leader; where it does not answer, from another server, to hear of a new leader.
+    """Fetches from the leader; if that does not answer, from another server, to learn of a new leader.
 
-    One fetch is under way at a time, whoever it went to: two could append the same records twice. It waits until what
-    was fetched before is durable, because it claims that.
+    One fetch is under way at a time, to whichever node: two could append the same records twice. It waits until records
+    that were fetched before are durable, because its offset claims that they are.
     """
     outbox, now_ms = replica.outbox, replica.now_ms
     if outbox.has_timed_out(state.leader_id, now_ms=now_ms):
@@ -38,7 +38,7 @@ def fetch_from_leader(replica: Replica, state: Follower) -> None:
 
 
 def fetch_from_any(replica: Replica) -> None:
-    """Fetches from a server that is ready, drawn among all, which answers at least who leads."""
+    """Fetches from a server that is ready, drawn among all, whose response names at least the leader."""
     if replica.outbox.is_waiting(now_ms=replica.now_ms):
         return
     ready = replica.outbox.ready_among(replica.settings.servers, now_ms=replica.now_ms)

@@ -1,7 +1,8 @@
 """Requests and responses of the quorum, with Kafka's names.
 
-``None`` stands for Kafka's -1 and for an absent field. Ids are addresses: whoever names a leader can be asked for it.
-FetchMetadata is Kafka's Fetch of ``__cluster_metadata``; brokers' Fetch of partitions is in ``core/messages.py``.
+``None`` stands for Kafka's -1 and for an absent field. Node ids serve as addresses: a response that names a leader
+needs no endpoint. FetchMetadata is Kafka's Fetch of ``__cluster_metadata``; brokers' Fetch of partitions is in
+``core/messages.py``.
 """
 
 from collections.abc import Mapping
@@ -21,12 +22,12 @@ class VoteRequest(Message, frozen=True, kw_only=True):
 
     Attributes:
         cluster_id: not checked where it is absent.
-        voter: whom it is meant for.
-        candidate: who asks.
+        voter: the addressee.
+        candidate: the sender.
         leader_epoch: of the election; of a pre-vote the epoch that the sender is in.
         last_epoch: of the candidate's log.
         last_offset: end of the candidate's log.
-        is_pre_vote: binds nobody.
+        is_pre_vote: asks for a pre-vote, which is not binding.
     """
 
     cluster_id: str | None
@@ -39,12 +40,12 @@ class VoteRequest(Message, frozen=True, kw_only=True):
 
 
 class QuorumResponse(Message, frozen=True, kw_only=True):
-    """Fields of every answer that says who leads.
+    """Fields of every response that names the leader.
 
     Attributes:
         error: or ``NONE``.
-        leader_id: as far as the receiver knows it.
-        leader_epoch: that the receiver is in.
+        leader_id: the leader, if the responding node knows it.
+        leader_epoch: the epoch of the responding node.
         is_top_level: the request as a whole was refused; the answer then says nothing of the quorum.
     """
 
@@ -74,7 +75,7 @@ class BeginQuorumEpochResponse(QuorumResponse, frozen=True, kw_only=True):
 
 
 class EndQuorumEpochRequest(Message, frozen=True, kw_only=True):
-    """Announces that the leader resigns, and who should follow, the longest log first."""
+    """Announces that the leader resigns, and its preferred successors, the longest log first."""
 
     cluster_id: str | None
     leader_id: NodeId
@@ -87,11 +88,11 @@ class EndQuorumEpochResponse(QuorumResponse, frozen=True, kw_only=True):
 
 
 class FetchMetadataRequest(Message, frozen=True, kw_only=True):
-    """Asks the leader for what follows on the own log, and so reports the log's end.
+    """Asks the leader for records after the end of the sender's log, and thereby reports that end.
 
     Attributes:
         cluster_id: not checked where it is absent.
-        replica: who asks.
+        replica: the sender.
         leader_epoch: that the sender is in.
         fetch_offset: end of its log.
         last_fetched_epoch: of its log.

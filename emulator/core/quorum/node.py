@@ -112,7 +112,7 @@ class QuorumNode:
                 pass
         if replica.stop_deadline_ms is not None:
             deadlines.append(replica.stop_deadline_ms)
-        # All that was due by the last turn was done in it, or waits for something other than time.
+        # Actions that were due by the last turn were performed in it, or wait for something other than time.
         return min((deadline for deadline in deadlines if deadline > replica.now_ms), default=None)
 
     # --- Inputs -----------------------------------------------------------------------------------------------------

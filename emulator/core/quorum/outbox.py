@@ -64,7 +64,7 @@ class Outbox:
         return correlation_id
 
     def awaited(self, correlation_id: CorrelationId) -> tuple[NodeId, QuorumRequest] | None:
-        """Returns the node and the request that an answer belongs to; ``None`` if nobody waits for it any more."""
+        """Returns the node and the request that an answer belongs to; ``None`` if the request was forgotten."""
         for node_id, connection in self._connections.items():
             if connection.correlation_id == correlation_id and not connection.has_failed:
                 return node_id, connection.request

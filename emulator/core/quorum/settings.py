@@ -96,7 +96,7 @@ class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
         retry_backoff_ms: pause after a failed request.
         election_backoff_max_ms: the longest that a leader's resignation lets a successor wait.
         stop_timeout_ms: the longest that an orderly stop waits for another leader.
-        is_first: stands for election at once where nobody was elected yet, instead of after the election timeout.
+        is_first: stands for election at once, not after the election timeout, if no leader was ever elected.
         append_linger_ms: for which records are collected before they are appended.
         fetch_wait_ms: for which the leader may keep a fetch without anything new.
         fetch_batches_max: most batches in one response.

@@ -27,7 +27,7 @@ from laststand.emulator.core.types import NodeId
 
 
 def answer_vote(replica: Replica, request: messages.VoteRequest) -> messages.VoteResponse:
-    """Decides on a vote, or on a pre-vote, which binds nobody.
+    """Decides on a vote, or on a pre-vote, which is not binding.
 
     The node adopts a higher epoch even if it refuses the vote. Neither node need be in the set of voters that the
     other knows: the sets may differ by an uncommitted record.

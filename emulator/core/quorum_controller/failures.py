@@ -1,8 +1,8 @@
 """Failures of operations of the active controller: their answers, and what they cost.
 
-Kafka's ``EventHandlerExceptionInfo``: an error of the protocol is an answer like any other; whoever cannot append any
-longer leads no longer; and what nobody foresaw leaves a state that nobody can vouch for, so that another has to lead.
-A record that cannot be applied is no failure of an operation: the process stops (``InvariantError``).
+Kafka's ``EventHandlerExceptionInfo``: an error of the protocol is an ordinary answer; a controller that cannot append
+any longer resigns; and after an unforeseen exception the state may be wrong, so that the controller resigns, too. A
+record that cannot be applied is no failure of an operation: the process stops (``InvariantError``).
 """
 
 from collections.abc import Mapping

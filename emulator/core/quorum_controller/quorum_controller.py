@@ -164,7 +164,7 @@ class QuorumController:
         for effect in self.quorum.step(incoming, now_ms=self._now_ms):
             match effect:
                 case quorum_effects.AnnounceLeader() | quorum_effects.Commit():
-                    # What follows from them may append, and so come after everything of this turn.
+                    # Their consequences may append, and so come after all other effects of this turn.
                     later.append(effect)
                 case _:
                     self._take(effect)
@@ -321,7 +321,7 @@ class QuorumController:
             self._step_active(incoming)
         except (InvariantError, EmulatorError):
             raise
-        except Exception as error:  # whatever it is, the state in memory may be half of something
+        except Exception as error:  # after any exception, the state in memory may be half changed
             asked = incoming if isinstance(incoming, inputs.RequestReceived) else None
             kind = type(incoming if asked is None else asked.request).__name__
             self._effects.append(ReportFault(operation=kind, error=error))

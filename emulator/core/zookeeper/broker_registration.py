@@ -43,7 +43,7 @@ def register_broker(
     """
     path = paths.broker_node(broker_id)
     data = encode_broker(endpoint, version=node_version, now_ms=now_ms)
-    # Made empty and then set, in one transaction, so that a lost answer can be told from another's node.
+    # Created empty and then set, in one transaction: so its own node can be distinguished after a lost answer.
     creation = operations.Transaction(
         (
             operations.Create(path=path, kind=operations.NodeKind.EPHEMERAL),

@@ -190,7 +190,7 @@ Program: TypeAlias = Generator[Steps, Answers, ResultT]
 """A procedure that waits for ZooKeeper: yields steps to be sent together, is resumed with their answers, and returns.
 
 Kafka's handlers block on ZooKeeper; as a generator the same order of thought needs no thread. Steps whose connection
-was lost are sent again by whoever runs the program, as they were.
+was lost are sent again, unchanged, by the runner of the program.
 """
 
 

@@ -12,8 +12,8 @@ class ProgramQueue(Generic[operations.ResultT]):
     """A queue and its runner.
 
     Attributes:
-        requests: to be sent, in order; whoever drives the queue empties it.
-        results: what programs returned, in order; whoever drives the queue empties it.
+        requests: to be sent, in order; the owner of the queue empties it.
+        results: the programs' return values, in order; the owner of the queue empties it.
     """
 
     def __init__(self, *, first_correlation_id: int, correlation_id_step: int) -> None:

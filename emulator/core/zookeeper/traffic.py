@@ -2,7 +2,7 @@
 
 Control requests, questions to the controller, and what brokers ask of each other all leave as ``SendRequest`` and come
 back as ``ResponseReceived`` or ``RequestFailed``. So links, pauses and crashes mean here what they mean in a KRaft
-cluster. What is for ZooKeeper (``ZooKeeperEffect``) is left to whoever keeps the session: a driver of real processes,
+cluster. What is for ZooKeeper (``ZooKeeperEffect``) is left to the owner of the session: a driver of real processes,
 or the simulator.
 """
 
@@ -41,7 +41,7 @@ CONTROL_TIMEOUT_MS: Final = 30_000
 """``controller.socket.timeout.ms``: time for which a controller waits for a broker's answer."""
 
 CORRELATION_ID_STEP: Final = 2
-"""Requests have even ids; odd ones are free for whoever keeps the session."""
+"""Requests have even ids; odd ones are free for the owner of the session."""
 
 NetworkedInput: TypeAlias = inputs.BrokerInput | exchange.ZooKeeperInput
 NetworkedEffect: TypeAlias = effects.BrokerEffect | exchange.ZooKeeperEffect

@@ -19,7 +19,7 @@ def clients(name: str | None, place: Path, output: Output) -> None:
     """List connections of clients of Kafka to a cluster, up or down, or in a run, and what brokers told them.
 
     NAME is a client id, or a name that was given to up --kafka-client. Records are ACKED once the acknowledgement was
-    handed to the socket, UNKNOWN where the connection broke before, READ in batches that fetches gave.
+    handed to the socket, UNKNOWN if the connection broke before that, READ if a fetch returned their batch.
     """
     from laststand.chaos.standing.kafka_clients import client_connections
 

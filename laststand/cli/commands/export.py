@@ -19,7 +19,7 @@ _FORMATS: Final[Mapping[str, Mapping[str, str]]] = {
 """Formats of tables, and Spark's options for them; CSV is that of RFC 4180, in which a quote is doubled."""
 
 _TRACES: Final = {"jepsen": ".edn", "perfetto": ".json", "shiviz": ".log"}
-"""Formats of which each run is a file, and what its name ends with."""
+"""Formats with one file per run, and the endings of the files' names."""
 
 _TLA: Final = "tla"
 
@@ -50,12 +50,12 @@ def export(
     written, too. In CSV a list or an object is JSON text. With --by-run a table is divided into folders by its column
     run (run=...), which programs that read partitioned tables find again; a run without rows has none.
 
-    With --to tla all runs become one module of traces, which TLC holds against the specification in docs/tla; runs of
-    which that says nothing are refused, with the reason.
+    With --to tla all runs become one module of traces, which TLC holds against the specification in docs/tla; runs
+    that it does not cover are refused, with the reason.
 
     With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to shiviz its rare
-    events with vector clocks; with --to perfetto a trace of what its nodes were and did, for which the run must have
-    been verified.
+    events with vector clocks; with --to perfetto a trace of its nodes' roles and actions, for which the run must
+    have been verified.
     """
     from laststand.cli.spark.frames import flat
     from laststand.emulator.analysis.catalogue import TABLE_NAMES

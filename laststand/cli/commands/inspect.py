@@ -33,8 +33,8 @@ def inspect(partition: str, since: int | None, place: Path, output: Output) -> N
     ``metadata`` shows the logs of all controllers: each record, who has it, and whether it is committed. --dir may also
     name a run, or a directory with copies of controllers' log directories, Kafka's or ours.
 
-    In an era with ZooKeeper /PATH shows a node and all below it with versions and data, as the server's transaction log
-    tells, whether the cluster is up or not: ``/``, ``/controller``, ``/brokers/topics``.
+    In an era with ZooKeeper /PATH shows a node and all below it with versions and data, from the server's
+    transaction log, whether the cluster is up or not: ``/``, ``/controller``, ``/brokers/topics``.
     """
     from laststand.chaos.standing.inspection import inspect_partition
 

@@ -175,7 +175,7 @@ def produce(
 async def _produce(
     directory: Path, order: ProduceOrder, partitions: "tuple[TopicPartition, ...]", tally: "Tally"
 ) -> str | None:
-    """Returns the error of the line that ended the input early, if one did."""
+    """Produces the records; returns the error of a line that ended the input early, if one did."""
     from laststand.chaos.standing.client_session import client_session
     from laststand.cli.output.rate import showing_rate
     from laststand.emulator.client.console_producer import BATCH_BYTES_MAX, ConsoleProducer
@@ -222,7 +222,7 @@ async def _send_file(producer: "ConsoleProducer", session: "ClientSession", orde
 async def _send_lines(
     producer: "ConsoleProducer", session: "ClientSession", lines: "LineInput", order: ProduceOrder
 ) -> str | None:
-    """Sends lines up to the end of the input or the first that is no record; returns what is wrong with that one."""
+    """Sends lines up to the end of the input or the first malformed one; returns the error of that line."""
     count = 0
     ended = asyncio.ensure_future(session.ended.wait())
     try:

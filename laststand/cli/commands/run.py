@@ -99,9 +99,9 @@ def run(
     expectations only for others. Each of several --driver is a column of its own; Apache Kafka plays the era by which
     its version is judged. chaos/README.md has more.
 
-    With --against one scenario is played under two sets of rules at once: what stands before it is one, --set and --era
-    behind it are the other, in the same era if that names none. The last lines say where the two part. What the
-    scenario expects of an era holds only for the run that changes nothing of it.
+    With --against one scenario is played under two sets of rules at once: the options before it are one, --set and
+    --era behind it the other, in the same era unless that names one. The last lines say where the two runs first
+    differ. The scenario's expectation for an era holds only for a run without changes of that era.
 
     Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
     violation, 2 unknown; that of a suite is its worst cell's. With --no-verify 0 played, 2 it did not reach its end.

@@ -20,8 +20,8 @@ from laststand.cli.standing.launching import start_again
 def start(place: Path, era: str | None, *, output: Output) -> None:
     """Start CLUSTER again, by default the latest one, with the data, ids and record that it had.
 
-    It was ended with ``laststand stop``, by a shutdown of the machine, or its supervisor was killed. Ports are those of
-    before where they are free, and always those of ``up --ports``. Every node runs again, the next incarnation of it.
-    With --era it does so with other software; nodes are upgraded one by one with ``laststand chaos start NODE --era``.
+    CLUSTER was ended with ``laststand stop``, by a shutdown of the machine, or its supervisor was killed. Ports are the
+    earlier ones if they are free, and always those of ``up --ports``. Every node runs again, as its next incarnation.
+    With --era all nodes run other software; to upgrade them one by one, use ``laststand chaos start NODE --era``.
     """
     start_again(place, era=era, output=output)

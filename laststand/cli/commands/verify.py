@@ -132,7 +132,7 @@ def _check_without_spark(runs: tuple[str, ...], choice: SparkChoice) -> None:
 
 
 def _shown_progress(spark: "SparkTasks | None", judged: Sized, runs: int) -> AbstractContextManager[None]:
-    """Prints the progress of a verification, as long as Spark is at it."""
+    """Prints the progress of a verification while Spark works."""
     if spark is None:
         return contextlib.nullcontext()
     from laststand.emulator.verification.spark.job_progress import reported_progress

@@ -54,7 +54,7 @@ class ExternalChoice:
             raise UserError("--driver external needs --bootstrap HOST:PORT and --hooks FILE: docs/external.md")
 
     def find(self, scenario: "Scenario") -> "tuple[ExternalOrder, str]":
-        """Returns cluster and hooks, and the era by which it is judged if nobody names one.
+        """Returns cluster and hooks, and the era by which it is judged unless the user names one.
 
         Raises:
             ConfigError: there is no such cluster, or it must not be broken.

@@ -1,7 +1,7 @@
 """The report of one simulated run: its verdict, which actions of its plan were skipped, whether it proves anything.
 
 An action that is impossible at the moment is skipped, so that plans stay playable while they are shrunk. The author of
-a plan must learn of it: a plan of which nothing was played breaks no promise either.
+a plan must learn of it: a plan whose actions were all skipped breaks no promise either.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class ReplayReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The code that a run ends with."""
+        """The exit code."""
         if self._is_violation:
             return ExitCode.VIOLATION
         return ExitCode.UNKNOWN if self.unknown else ExitCode.VALID

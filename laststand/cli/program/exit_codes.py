@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
     """Ctrl-C; another signal ends in 128 and its number (``signals.py``)."""
 
     CLOSED_PIPE = 141
-    """Nobody reads the output any more (``streams.py``)."""
+    """The reader of the output is gone (``streams.py``)."""
 
     USAGE = 254
     """A user error, found before anything started; or stdout cannot be written."""

@@ -22,8 +22,8 @@ class Signals:
     def install(self) -> None:
         """Begins to listen; also to Ctrl-C where that is ignored, as in a job in the background.
 
-        There it is blocked instead: asyncio sets up an orderly interruption only where nobody has replaced Python's own
-        handler, and ``_interrupt`` calls that. A hangup that is ignored stays so, as ``nohup`` wants it.
+        There it is blocked instead: asyncio sets up an orderly interruption only if no program has replaced Python's
+        own handler, and ``_interrupt`` calls that. A hangup that is ignored stays so, as ``nohup`` wants it.
         """
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

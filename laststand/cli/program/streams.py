@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full, or read by nobody: none of them may look like a verdict.
+"""Standard streams that are closed, full, or have no reader: none of these states may look like a verdict.
 
 Python and click themselves mostly end with exit code 1 there. Here stdout raises an error of its own, which no handler
 of file errors takes for one of a run, and stderr never fails: a run goes on without its progress, and is judged.
@@ -22,7 +22,7 @@ class OutputError(Exception):
 
 
 class ClosedPipeError(OutputError):
-    """Nobody reads any more what this program prints."""
+    """The reader of this program's output is gone."""
 
 
 class UnwritableError(OutputError):

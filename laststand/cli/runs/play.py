@@ -31,10 +31,10 @@ view_option = click.option(
 
 
 def check_view(driver: "DriverName") -> None:
-    """Checks that what a driver plays can be watched.
+    """Checks that the runs of a driver can be shown in a live view.
 
     Raises:
-        UserError: it cannot.
+        UserError: they cannot.
         MissingToolError: what serves the page is not installed.
     """
     from laststand.cli.program.requirements import require_view
@@ -140,7 +140,7 @@ def reported_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
     """Reports which runs were not judged, if judging is interrupted or fails for a reason outside of this program.
 
     Args:
-        runs: those that are not judged; whoever judges one may take it out.
+        runs: those that are not judged; the caller removes each run that it has judged.
 
     Raises:
         CommandFailedError: judging failed, so the verdict is unknown.

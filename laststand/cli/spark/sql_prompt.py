@@ -78,7 +78,7 @@ def statements(read: Callable[[str], str]) -> Iterator[str]:
 
 
 def _divided(text: str) -> list[str]:
-    """Returns queries, each of which ends at a ``;`` outside of quotes and comments, and what is left."""
+    """Returns the queries that end at a ``;`` outside of quotes and comments, and the rest of the text."""
     parts, begin, place = [], 0, 0
     while place < len(text):
         if text[place] in "'\"`":

@@ -74,6 +74,6 @@ class LineInput:
         self._room.acquire()
         try:
             self._loop.call_soon_threadsafe(self._blocks.put_nowait, lines)
-        except RuntimeError:  # the loop is closed: nobody reads any more
+        except RuntimeError:  # the loop is closed: no task reads any more
             return False
         return True

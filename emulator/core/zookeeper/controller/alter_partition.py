@@ -1,7 +1,7 @@
 """ISR changes that leaders ask for: AlterIsr and AlterPartition in three generations (``processAlterPartition``).
 
-The checks before the write depend on the release (``AlterIsrChecks``); the write itself is a compare-and-set at
-the version that the leader named. Kafka compares neither the sender with the leader, so whoever asks is written as the
+The checks before the write depend on the release (``AlterIsrChecks``); the write itself is a compare-and-set at the
+version that the leader named. Kafka compares neither the sender with the leader, so that any sender is written as the
 leader, nor the ISR with the replicas; KIP-497 does.
 
 A change that is written is not followed by LeaderAndIsr, and the leader epoch stays: the leader learns by the answer,
@@ -125,12 +125,12 @@ class AlterPartition:
         return _answer(results)
 
     def _publish(self, named: tuple[TopicPartition, ...], updates: StateUpdates) -> operations.Program[None]:
-        # Kafka does not read again what it failed to write: its copy stays old until the next election.
+        # Kafka does not read a node again that it failed to write: its copy stays old until the next election.
         tells_roles = self._settled_by is IsrSettledBy.LEADER_AND_ISR
         read = yield from self._store.read_states((*updates.written, *(updates.outdated if tells_roles else ())))
         self._context.leadership |= read
         if tells_roles:
-            # Also of what the node said already: a leader that asks twice has not heard.
+            # Also for a state that the node had already: a leader that repeats its request has not got the answer.
             for name in named:
                 if name in self._context.leadership:
                     self._batch.add_leader_and_isr(

@@ -68,7 +68,7 @@ class ControllerContext:
         partition_phases: by partition; absent means NON_EXISTENT.
         replica_phases: by replica; absent means NON_EXISTENT.
         topics_to_delete: in the order in which they were queued.
-        topics_with_deletion_started: those of which partitions are gone already.
+        topics_with_deletion_started: those that have lost partitions already.
         topics_ineligible_for_deletion: those whose deletion waits for a broker or a reassignment.
     """
 

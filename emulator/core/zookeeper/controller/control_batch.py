@@ -38,7 +38,7 @@ class ControlBatch:
     """Control requests to send once a decision is complete.
 
     Attributes:
-        outbox: requests of batches that were closed, in order; whoever drives the controller empties it.
+        outbox: requests of batches that were closed, in order; the controller's owner empties it.
     """
 
     def __init__(self, config: ControllerConfig, context: ControllerContext) -> None:

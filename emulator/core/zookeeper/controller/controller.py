@@ -337,7 +337,7 @@ class ZooKeeperController:
                 self._respond(request_id, _refusal(request))
             raise
         except (ZooKeeperRefusedError, MalformedNodeError):
-            # A node is gone, or makes no sense. A leader has its answer by then, or waits for another election.
+            # A node is gone, or malformed. A leader has its answer by then, or waits for another election.
             if not isinstance(request, messages.AlterPartitionRequest):
                 self._respond(request_id, _failed(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             raise

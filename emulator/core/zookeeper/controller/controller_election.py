@@ -32,7 +32,7 @@ class ControllerTerm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_controller() -> operations.Program[BrokerId | None]:
-    """Returns the broker in ``/controller``, and watches it, also where there is nobody (``None``)."""
+    """Returns the broker in ``/controller``, and watches the node even if it does not exist (``None``)."""
     _, answer = yield (
         operations.Exists(path=paths.CONTROLLER, is_watched=True),
         operations.GetData(path=paths.CONTROLLER),
@@ -76,7 +76,7 @@ def _read_or_make_epoch() -> operations.Program[tuple[ControllerEpoch, operation
         (answer,) = yield (operations.GetData(path=paths.CONTROLLER_EPOCH),)
         if isinstance(answer, operations.DataRead):
             return decode_controller_epoch(answer.data), answer.stat
-        # Somebody else may make it in between: what counts is read again.
+        # Another broker may create it in between: the node is read again.
         yield (operations.Create(path=paths.CONTROLLER_EPOCH, data=encode_controller_epoch(_EPOCH_BEFORE_ANY)),)
 
 

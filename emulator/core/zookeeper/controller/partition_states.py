@@ -7,7 +7,7 @@ States and edges::
 
 NEW becomes ONLINE with a first state node: the first live replica leads, all live ones are the ISR, epochs are 0.
 ONLINE and OFFLINE become ONLINE by an election, which reads the state node again: a leader may have written it. An
-election that finds nobody, or a node that another controller wrote, leaves the partition as it was.
+election that finds no leader, or a node that another controller wrote, leaves the partition as it was.
 """
 
 from collections.abc import Iterable, Mapping
@@ -167,7 +167,7 @@ class PartitionStateMachine:
         remaining = names
         while remaining:
             updates = yield from self._elect_once(remaining, strategy, results)
-            # Somebody wrote in between: the node is read again, and decided upon again.
+            # Another process wrote in between: the node is read again, and the election is repeated.
             remaining = updates.outdated
         return results
 

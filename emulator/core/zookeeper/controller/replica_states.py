@@ -7,8 +7,8 @@ States and edges::
     OFFLINE --> DELETION_STARTED --> DELETION_SUCCESSFUL --> NON_EXISTENT
     OFFLINE or DELETION_STARTED --> DELETION_INELIGIBLE --> ONLINE or OFFLINE
 
-On the way to OFFLINE a replica leaves the ISR, unless it is the last member; if it led, nobody does. Each such write
-raises the leader epoch. The other replicas are informed even where nothing was written.
+On the way to OFFLINE a replica leaves the ISR, unless it is the last member; if it led, there is no leader. Each such
+write raises the leader epoch. The other replicas are informed even where nothing was written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -200,5 +200,5 @@ class ReplicaStateMachine:
 def _without_member(current: LeaderAndIsr, broker_id: BrokerId) -> LeaderAndIsr:
     leader = None if current.leader == broker_id else current.leader
     isr = tuple(member for member in current.isr if member != broker_id)
-    # The last member is kept, so that there is somebody to wait for.
+    # The last member is kept, so that there is a replica to wait for.
     return current.next_epoch(leader=leader, isr=isr or current.isr)

@@ -1,4 +1,4 @@
-"""Topics that appear: made by whoever wrote their node, brought online by the controller (``onNewPartitionCreation``).
+"""New topics: brokers write their nodes, and the controller brings them online (``onNewPartitionCreation``).
 
 A broker writes a topic's configuration, then its node; the controller's watch does the rest. A topic that was made
 while there was no controller, or by one that died in between, is finished by the next one.

@@ -4,7 +4,7 @@
 
     {"version":1,"leader":1,"leader_epoch":5,"controller_epoch":3,"isr":[1,2],"leader_recovery_state":1}
 
-``leader`` is -1 where nobody leads, and ``leader_recovery_state`` is there only while it is RECOVERING. A release
+``leader`` is -1 where there is no leader, and ``leader_recovery_state`` is there only while it is RECOVERING. A release
 before 3.2 knows no such field: it neither reads nor keeps it. Version and unknown fields are not looked at.
 """
 
@@ -26,7 +26,7 @@ class StateFormat(Enum):
     """The fields of a state node that a release knows."""
 
     WITHOUT_RECOVERY = "2.x"
-    """Whoever writes it drops ``leader_recovery_state``: releases before 3.2."""
+    """Without ``leader_recovery_state``: releases before 3.2, which drop the field when they write the node."""
 
     WITH_RECOVERY = "3.2"
 

@@ -69,7 +69,7 @@ def topic_config_node(topic: str) -> str:
 
 
 def broker_config_node(entity: str) -> str:
-    """Returns where a broker's configuration is; ``<default>`` is everybody's."""
+    """Returns where a broker's configuration is; ``<default>`` is for all brokers."""
     return f"{BROKER_CONFIGS}/{entity}"
 
 
