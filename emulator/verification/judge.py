@@ -142,7 +142,10 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
         if Premise.NODES not in premises and not check.is_of_clients:
             return _result(check, CheckStatus.NOT_ASKED, missing=Premise.NODES)
         if not is_promised_by_all(check.check_id, members):
-            found = _findings_of(check, judged) if isinstance(check, PartitionCheck) else NO_FINDINGS
+            # Partitions of a run that is read in slices are judged before anybody knows what is doubtful.
+            found = NO_FINDINGS
+            if isinstance(check, PartitionCheck) and not check.needs & doubtful:
+                found = _findings_of(check, judged)
             return _result(check, CheckStatus.VIOLATED if found.count else CheckStatus.NOT_PROMISED, findings=found)
         if check.needs & doubtful:
             return _result(check, CheckStatus.UNKNOWN, doubtful=check.needs & doubtful)

@@ -42,6 +42,7 @@ from laststand.emulator.verification.story import causes
 from laststand.emulator.verification.verdict.report import Verdict
 from tests.verification.run_builder import healthy
 from tests.verification.test_checks import FIRES, HOLDS, NOT_ASKED
+from tests.verification.test_mixed_clusters import CASES, played
 
 WRITTEN = {
     **{f"fires: {name}": build for name, (build, _) in FIRES.items()},
@@ -159,6 +160,14 @@ def test_a_run_with_a_fault_in_its_form_is_unfit_or_judged_the_same(
     assert expected.report.verdict is not Verdict.VALID
     with contextlib.suppress(UnfitError):
         assert sliced(plan, 700) == expected
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.counts])
+def test_nobody_in_a_mixed_cluster_is_accused_by_doubtful_evidence(name: str, tmp_path: Path) -> None:
+    run = played(tmp_path / "run", CASES[name])
+    without_last_line(run / "events/1-0.jsonl")
+    plan = planned(run)
+    assert sliced(plan, 700) == judge(plan)
 
 
 def test_whoever_reads_less_than_was_planned_makes_the_verdict_unknown(tmp_path: Path) -> None:
