@@ -184,6 +184,7 @@ class GroupMember:
                 self._answered(incoming, now_ms)
             case RecordsReceived(correlation_id=correlation_id):
                 self._network.answered(correlation_id)
+                del self._sent_ms[correlation_id]
                 if self._take(correlation_id) and self._read is not None:
                     self._went_on(self._read, self._read.reading.fetched(incoming), now_ms)
             case inputs.RequestFailed(correlation_id=correlation_id):
@@ -402,7 +403,7 @@ class GroupMember:
                 if error in _AGAIN:
                     self._network.retry(now_ms, wants_metadata=error in SEEK_COORDINATOR)
                 else:
-                    self._state = _State.OVER
+                    self._end(MemberStep.LEFT)
             case OffsetFetchResponse() as response if self._read is not None:
                 self._went_on(self._read, self._read.reading.positioned(response), now_ms)
             case messages.ListOffsetsResponse(partitions=partitions) if self._read is not None:

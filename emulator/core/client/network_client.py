@@ -78,6 +78,7 @@ class NetworkClient:
         self._next_correlation = 0
         self._retry_at_ms = 0
         self._metadata_not_before_ms = 0
+        self._is_closed = False
 
     # --- What is out ----------------------------------------------------------------------------------------------
 
@@ -98,7 +99,7 @@ class NetworkClient:
         """Removes a failed request from those in flight, and returns it; a metadata request is repeated later."""
         request, broker = self._asked.pop(correlation_id)
         self.metadata.broker_failed(broker, now_ms=now_ms)
-        if _is_about_metadata(request):
+        if _is_about_metadata(request) and not self._is_closed:
             self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
             self.timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
         return request
@@ -199,6 +200,7 @@ class NetworkClient:
 
     def close(self) -> None:
         """Cancels the timers: the client sends no further request."""
+        self._is_closed = True
         for key in (_METADATA, _RETRY):
             self.timers.cancel(key)
 

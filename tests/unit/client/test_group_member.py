@@ -182,6 +182,11 @@ class Played:
         return [(each.type, each.error) for each in self.recorded if isinstance(each, GroupCommitRecorded)]
 
 
+def sizes(member: GroupMember) -> dict[str, int]:
+    """Returns how much it remembers."""
+    return {name: len(value) for name, value in vars(member).items() if isinstance(value, dict)}
+
+
 @pytest.fixture
 def played() -> Played:
     return Played()
@@ -368,6 +373,28 @@ def test_it_leaves_with_a_word(reading: Played) -> None:
     reading.answer(LeaveGroupRequest, LeaveGroupResponse(error=ErrorCode.NONE, members=(ErrorCode.NONE,)))
     assert reading.member.is_over
     assert reading.steps()[-1] is MemberStep.LEFT
+
+
+def test_one_that_has_left_asks_for_nothing_more(reading: Played) -> None:
+    reading.step(LeaveOffered(cause_id=CAUSE))
+    reading.answer(LeaveGroupRequest, LeaveGroupResponse(error=ErrorCode.NONE, members=(ErrorCode.NONE,)))
+    assert reading.member.next_deadline_ms() is None
+
+
+def test_one_that_is_over_asks_for_nothing_more_where_its_last_request_fails(played: Played) -> None:
+    played.wait(SETTINGS.metadata_max_age_ms)
+    played.step(Abandoned(cause_id=CAUSE))
+    played.fail(messages.MetadataRequest)
+    assert played.member.next_deadline_ms() is None
+
+
+def test_it_remembers_no_request_that_was_answered(reading: Played) -> None:
+    reading.read()
+    reading.commit(ErrorCode.NONE)
+    before = sizes(reading.member)
+    for _ in range(20):
+        reading.fetched()
+    assert sizes(reading.member) == before
 
 
 def test_a_static_member_stays_away_without_a_word() -> None:
