@@ -18,7 +18,7 @@ async def view_of(runs: Sequence[Run], *, on_address: Callable[[str], None]) -> 
     """Serves a page with runs on processes as long as the context lasts; calls ``on_address`` with its address.
 
     Raises:
-        OSError: it cannot be served.
+        OSError: the page cannot be served.
     """
     stages = [_stage(run) for run in runs]
     async with LiveView(stages, title=runs[0].order.scenario.name) as view:

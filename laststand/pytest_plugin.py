@@ -142,7 +142,7 @@ class ScenarioItem(pytest.Item):
         """Plays it, unless it was played already.
 
         Raises:
-            NotAsExpectedError: it did not pass.
+            NotAsExpectedError: the cell did not pass.
         """
         if self.cell.skipped is not None:
             pytest.skip(self.cell.skipped)

@@ -39,7 +39,7 @@ async def play_one(
     """Plays a scenario under an era, and returns the verdict; ``laststand.run`` says more.
 
     Raises:
-        ConfigError: it is not one scenario, the driver cannot play it, or there is no such era or setting.
+        ConfigError: the name is not one scenario, the driver cannot play it, or there is no such era or setting.
         ScenarioError: the file cannot be played.
         EmulatorError: there is no verdict.
     """

@@ -294,7 +294,7 @@ class StandingCluster:
             The effect that was observed.
 
         Raises:
-            NoClusterError: it is no step, or the cluster cannot play it.
+            NoClusterError: the text is not a step, or the cluster cannot play it.
             StepFailedError: the step did not complete, or changed nothing.
         """
         for answer in ask(self.directory, messages.PlayStep(step=step)):
@@ -316,7 +316,7 @@ class StandingCluster:
             The state that was seen last.
 
         Raises:
-            NoClusterError: it is no condition.
+            NoClusterError: the text is not a condition.
             StepFailedError: the condition did not hold in time.
         """
         return self.chaos(f"until: {{{condition}, within: {within}}}")

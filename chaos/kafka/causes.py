@@ -128,7 +128,7 @@ class Causes:
 
 
 def _reason_of(batch: Sequence[records.Record | OtherRecord]) -> tuple[ChangeReason | None, BrokerId | None]:
-    """Returns the cause of a batch, if a record in it says so, and the broker that it is about."""
+    """Returns the cause of a batch, if a record in it determines one, and the broker that the cause is about."""
     for record in batch:
         match record:
             case records.BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=True):

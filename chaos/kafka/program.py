@@ -17,7 +17,7 @@ def kafka_program(version: str | None) -> KafkaProgram:
     """Returns an installed version, the newest one if none is asked for, and a Java.
 
     Raises:
-        MissingToolError: it is not installed, or there is no Java.
+        MissingToolError: that version is not installed, or there is no Java.
     """
     return KafkaProgram(distribution=find_kafka(version), java=find_java().executable)
 

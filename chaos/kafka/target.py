@@ -41,7 +41,7 @@ class KafkaTarget(ProcessTarget):
         """Asks at the controller's own port (KIP-919), again while nothing listens there; of several, the active one.
 
         Raises:
-            AdminError: it did not answer in time.
+            AdminError: the controller did not answer in time.
         """
         layout = self.cluster.layout
         return await ActiveController(self._ask_node, layout.controller_ids).ask(layout.controller_id, request)

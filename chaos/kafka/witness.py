@@ -78,7 +78,7 @@ class NodeWitness:
         """A node's process is about to start; what the last one left in its log directory is still there.
 
         Args:
-            node_id: whose.
+            node_id: the node.
             incarnation: its number.
             own_rules: of the release that it runs, where that is not the run's.
         """

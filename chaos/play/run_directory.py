@@ -34,7 +34,7 @@ def check_store(store: Path) -> None:
     """Checks that runs can be kept in ``store``.
 
     Raises:
-        ConfigError: it is no directory, cannot be written, or is occupied by something that is no store.
+        ConfigError: the path is not a directory, cannot be written, or holds something other than a store.
     """
     if store.exists() and not store.is_dir():
         raise ConfigError(key="--out", value=str(store), expected="a directory, and this is a file")
@@ -53,7 +53,7 @@ def make_store(store: Path) -> None:
     """Makes a store, if it is none yet.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the store cannot be made.
     """
     store.mkdir(parents=True, exist_ok=True)
     (store / MARKER).touch()
@@ -63,7 +63,7 @@ def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> P
     """Makes a run's directory with the scenario's file in it, points ``latest`` to it, and returns it.
 
     Raises:
-        ConfigError: it cannot be made.
+        ConfigError: the directory cannot be made.
     """
     path = new_directory(store, scenario.name, now=now)
     (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
@@ -74,7 +74,7 @@ def create_run_directory_at(path: Path, scenario: Scenario) -> Path:
     """Makes a run's directory exactly there, with the scenario's file in it, and returns its absolute path.
 
     Raises:
-        ConfigError: it exists, or cannot be made.
+        ConfigError: the directory exists, or cannot be made.
     """
     try:
         path.mkdir(parents=True, mode=DIRECTORY_MODE)
@@ -91,7 +91,7 @@ def new_directory(store: Path, name: str, *, now: datetime) -> Path:
     Runs that start in the same millisecond get directories a millisecond apart.
 
     Raises:
-        ConfigError: it cannot be made.
+        ConfigError: the directory cannot be made.
     """
     try:
         make_store(store)

@@ -238,7 +238,7 @@ class Run:
 
         Raises:
             StepError: the steps are not being played, or this one did not come to its end.
-            EmulatorError: it could not be played to its end.
+            EmulatorError: the step could not be completed.
         """
         async with self._acting:
             if self.target is None:

@@ -91,7 +91,7 @@ class StepPlayer:
 
         Raises:
             StepError: the controller's answer is not allowed.
-            EmulatorError: it could not be played to its end.
+            EmulatorError: the action could not be completed.
         """
         if isinstance(action, actions.VoterAction):
             return await change_voters(self._target, action)

@@ -85,7 +85,7 @@ class Target(Protocol):
         """Waits until ``see`` says that a state is reached, looking whenever something may have changed.
 
         Raises:
-            StepError: it was not within ``timeout_s`` seconds, or the run failed meanwhile.
+            StepError: the state was not reached within ``timeout_s`` seconds, or the run failed meanwhile.
         """
         ...
 
@@ -101,7 +101,7 @@ class Target(Protocol):
         Requests to the controller are not performed here, but by ``laststand.chaos.play.administration``.
 
         Raises:
-            EmulatorError: it could not be played to its end.
+            EmulatorError: the action could not be completed.
         """
         ...
 

@@ -64,8 +64,8 @@ async def add_voter(admin: AdminClient, node_id: NodeId, *, pause: Pause = async
     """Waits until a controller has caught up, adds it to the voters, and returns its node and disk.
 
     Raises:
-        VoterError: it is a voter already, or the one of its old disk is.
-        AdminError: it did not fetch or catch up in time, or the leader refused.
+        VoterError: the controller, or the replica on its old disk, is a voter already.
+        AdminError: the controller did not fetch or catch up in time, or the leader refused.
     """
     asked: list[_Asked] = []
     return await _repeated(lambda: _add(admin, node_id, asked), pause)
@@ -107,12 +107,12 @@ async def remove_voter(
 
     Args:
         admin: asks the active controller.
-        node_id: whose.
+        node_id: of the voter.
         directory_id: of its disk; whichever is a voter if not given.
         pause: between two attempts.
 
     Raises:
-        VoterError: it is no voter, with that disk, or the last one.
+        VoterError: the controller is not a voter with that disk, or is the last voter.
         AdminError: the leader refused, or did not answer.
     """
     asked: list[_Asked] = []
@@ -191,7 +191,7 @@ async def change_voters(target: Target, action: actions.VoterChange[NodeId]) -> 
     """Performs a step of a scenario; the outcome has the leader's answer.
 
     Raises:
-        StepError: it is an error that the step does not allow.
+        StepError: the answer is an error that the step does not allow.
     """
 
     async def ask(node_id: NodeId, request: messages.Request) -> messages.Response:

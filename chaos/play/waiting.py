@@ -36,7 +36,7 @@ class ChangeSignal:
         """Waits until ``see`` says that the state is reached, looking again after every change.
 
         Raises:
-            StepError: it was not within ``timeout_s`` seconds, or something failed.
+            StepError: the state was not reached within ``timeout_s`` seconds, or ``fail`` was called.
         """
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s

@@ -39,7 +39,7 @@ class Annotations:
         url: of Grafana; ``None`` for nowhere.
 
     Raises:
-        ConfigError: it is no URL of HTTP.
+        ConfigError: the text is not an HTTP URL.
     """
 
     def __init__(self, url: str | None) -> None:
@@ -103,7 +103,7 @@ async def annotated() -> AsyncIterator[Annotations]:
     """Yields the sender to the Grafana that the environment names, if any; waiting annotations are sent at the end.
 
     Raises:
-        ConfigError: it is no URL of HTTP.
+        ConfigError: the text is not an HTTP URL.
     """
     annotations = Annotations(os.environ.get(VARIABLE))
     try:

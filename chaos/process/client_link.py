@@ -78,7 +78,7 @@ class ClientLink:
         """Starts the process and waits for its connection; its configuration and log are files in the directory.
 
         Raises:
-            ClientLostError: it did not connect.
+            ClientLostError: the process did not connect.
         """
         config_path = directory / "client.json"
         write_config(config_path, config)
@@ -141,7 +141,7 @@ class ClientLink:
         """Stops producers and consumers, and waits until every operation has its outcome.
 
         Raises:
-            ClientLostError: it did not answer.
+            ClientLostError: the process did not answer.
         """
         self._send(StopWork(timeout_ms=timeout_ms))
         return await self._await(WorkStopped, timeout_ms / 1000 + _ANSWER_MARGIN_S)
@@ -152,7 +152,7 @@ class ClientLink:
         """Reads partitions with a fresh consumer.
 
         Raises:
-            ClientLostError: it did not answer.
+            ClientLostError: the process did not answer.
         """
         self._send(ReadAll(partitions=partitions, addresses=addresses, timeout_ms=timeout_ms))
         return await self._await(AllRead, timeout_ms / 1000 + _ANSWER_MARGIN_S)

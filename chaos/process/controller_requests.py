@@ -18,7 +18,7 @@ async def ask(
     """Asks the controller, or another node, at an address.
 
     Raises:
-        AdminError: it did not answer.
+        AdminError: the node did not answer.
     """
     async with AdminConnection({node_id: address}, keepalive=keepalive, token=token, cause_id=_CAUSE) as connection:
         return await connection.ask(node_id, request)

@@ -34,7 +34,7 @@ def require_toxiproxy(driver: DriverName) -> Path:
     """Returns the program of toxiproxy-server where a driver's proxies run.
 
     Raises:
-        MissingToolError: it does not exist.
+        MissingToolError: there is no such program.
     """
     if driver is not DriverName.DOCKER:
         return find_toxiproxy()

@@ -66,7 +66,7 @@ class MetadataObserver:
                 await asyncio.sleep(_RETRY_S)
 
     async def committed_end(self) -> MetadataOffset:
-        """Returns the active controller's committed end offset; the last known one if no controller says it."""
+        """Returns the active controller's committed end offset; the last known one if no controller answers."""
         ends = [self.image.next_offset]
 
         def deliver(seen: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost) -> None:

@@ -34,7 +34,7 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
         driver: of its nodes.
 
     Raises:
-        UnplayableStepError: it is no step, names what does not exist, or needs what this cluster lacks.
+        UnplayableStepError: the text is not a step, names things that do not exist, or needs what this cluster lacks.
     """
     layout = target.cluster.layout
     names = Names(

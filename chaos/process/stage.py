@@ -87,7 +87,7 @@ class ProcessStage:
         """Has the harness play an action.
 
         Raises:
-            EmulatorError: it could not be played.
+            EmulatorError: the action could not be completed.
         """
         try:
             played = await self._play(step)

@@ -140,7 +140,7 @@ class ProcessTarget:
         """Waits on the machine's clock until ``see`` says that a state is reached.
 
         Raises:
-            StepError: it was not within ``timeout_s`` seconds.
+            StepError: the state was not reached within ``timeout_s`` seconds.
         """
         return await self.changes.wait(see, timeout_s=timeout_s)
 

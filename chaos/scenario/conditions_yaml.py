@@ -84,7 +84,7 @@ def read_until(argument: Cursor, names: Names) -> Until:
     """Returns the barrier in the argument of ``until``.
 
     Raises:
-        ScenarioError: it is no condition.
+        ScenarioError: the argument is not a condition.
     """
     with argument.fields() as fields:
         within = fields.optional("within")
@@ -96,7 +96,7 @@ def read_any_of(argument: Cursor, names: Names) -> Until:
     """Returns the barrier in the argument of ``wait_for_any``: a list of conditions, ``of`` beside ``within``.
 
     Raises:
-        ScenarioError: one is no condition.
+        ScenarioError: an item is not a condition.
     """
     with argument.fields() as fields:
         listed, within = fields.required("of"), fields.optional("within")
@@ -118,7 +118,7 @@ def read_condition(fields: Fields, names: Names) -> Condition:
     """Returns the condition in the fields of an ``until``, without its deadline.
 
     Raises:
-        ScenarioError: it is no condition.
+        ScenarioError: the fields are not a condition.
     """
     if "acked" in fields.keys:
         return _acked(fields, names)

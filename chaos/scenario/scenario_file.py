@@ -114,7 +114,7 @@ def read_text(path: Path) -> str:
     """Returns the text of a scenario or suite file.
 
     Raises:
-        ScenarioError: it cannot be read.
+        ScenarioError: the file cannot be read.
     """
     try:
         return read_document(path)

@@ -26,7 +26,7 @@ from laststand.emulator.simulator.nodes.nodes import BrokerNode, MetadataNode
 
 _ANSWER_TIMEOUT_MS: Final = 10_000
 _LOOK_MS: Final = 50
-"""Barriers are looked at this often at least, as time is one of them."""
+"""Barriers are checked at least this often, because one of them waits for time."""
 
 _STOP_TIMEOUT_MS: Final = 30_000
 

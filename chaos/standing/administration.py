@@ -39,7 +39,7 @@ async def administer(directory: Path, work: Callable[[AdminClient], Awaitable[_R
 
     Raises:
         NoClusterError: no supervisor listens there.
-        SupervisorLostError: it ended meanwhile.
+        SupervisorLostError: the supervisor ended meanwhile.
         AdminError: a node refused or did not answer.
     """
     report = await asyncio.to_thread(status_of, directory)

@@ -50,7 +50,7 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
 
     Raises:
         NoClusterError: no supervisor listens there, or it refused.
-        SupervisorLostError: it ended meanwhile.
+        SupervisorLostError: the supervisor ended meanwhile.
     """
     try:
         with short_path(directory) as path:

@@ -69,7 +69,7 @@ def complete_histories(directory: Path) -> int:
     """Completes the histories of clients whose supervisor died; returns how many sends have an unknown outcome.
 
     Raises:
-        ClientAtWorkError: one of them still writes.
+        ClientAtWorkError: a client still writes.
     """
     return sum(_complete_left(path) for path in line_files(directory / HISTORY_FOLDER, f"{_NAME}*"))
 

@@ -301,9 +301,9 @@ class StandingCluster:
         """Plays one step, given as a scenario file writes it or as an action; steps take turns.
 
         Raises:
-            UnplayableStepError: it is no step for this cluster; nothing was done.
+            UnplayableStepError: this cluster cannot play the step; nothing was done.
             StepError: a state was not reached in time, or no node has the role that the step names.
-            EmulatorError: it could not be played to its end.
+            EmulatorError: the step could not be completed.
         """
         async with self._one_step:
             step = step_of(wanted, self._target, driver=self._order.driver)

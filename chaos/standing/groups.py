@@ -28,7 +28,7 @@ class GroupFile:
         group: its name.
 
     Raises:
-        ConfigError: that is no name of a group.
+        ConfigError: the name is not allowed for a group.
     """
 
     def __init__(self, directory: Path, group: str) -> None:

@@ -24,7 +24,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
     """One replica.
 
     Attributes:
-        broker_id: whose.
+        broker_id: of its broker.
         state: of its process.
         fenced: whether it is fenced; a fenced replica cannot be elected.
         roles: ``leader``, ``isr``, ``elr``, ``last-known-elr``.

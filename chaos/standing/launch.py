@@ -35,7 +35,7 @@ def launch(order: StandingOrder) -> int:
     """Starts a supervisor that outlives this process, and returns its process id when the cluster serves.
 
     Raises:
-        NotStartedError: it does not.
+        NotStartedError: the cluster did not come up.
     """
     supervisor = _launch(order, _supervisor)
     supervisor.returncode = 0  # it is on its own now: nobody here waits for it
@@ -46,7 +46,7 @@ def launch_owned(order: StandingOrder) -> subprocess.Popen[bytes]:
     """Starts a supervisor that dies with this process, and returns it when the cluster serves. Main thread only.
 
     Raises:
-        NotStartedError: it does not.
+        NotStartedError: the cluster did not come up.
     """
     return _launch(order, lambda order, ready_fd: die_with_parent(_supervisor(order, ready_fd)))
 

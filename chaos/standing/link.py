@@ -80,7 +80,7 @@ def ask(directory: Path, command: messages.Command) -> Iterator[messages.Answer]
 
     Raises:
         NoClusterError: no supervisor listens there, or it refused.
-        SupervisorLostError: it ended before the first answer.
+        SupervisorLostError: the supervisor ended before the first answer.
     """
     answered = False
     with _connected(directory) as connection, connection.makefile("rwb") as stream:
@@ -104,7 +104,7 @@ def status_of(directory: Path) -> StatusReport:
 
     Raises:
         NoClusterError: no supervisor listens there.
-        SupervisorLostError: it ended meanwhile.
+        SupervisorLostError: the supervisor ended meanwhile.
     """
     for answer in ask(directory, messages.GetStatus()):
         if isinstance(answer, messages.Status):
@@ -117,7 +117,7 @@ def replica_of(directory: Path, broker_id: BrokerId, partition: TopicPartition) 
 
     Raises:
         NoClusterError: no supervisor listens there, or the files cannot be read.
-        SupervisorLostError: it ended meanwhile.
+        SupervisorLostError: the supervisor ended meanwhile.
     """
     for answer in ask(directory, messages.LookAtReplica(broker_id=broker_id, partition=partition)):
         if isinstance(answer, messages.ReplicaSeen):

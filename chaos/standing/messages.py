@@ -131,7 +131,7 @@ class StepPlayed(_Line, frozen=True, kw_only=True):
 
     Attributes:
         step: with nodes and seeds found.
-        outcome: what came of it.
+        outcome: the observed effect.
         performed: the action; ``None`` for a barrier.
     """
 

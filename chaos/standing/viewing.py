@@ -27,7 +27,7 @@ async def view_of_standing(order: StandingOrder, cluster: StandingCluster) -> As
     """Serves a page with a cluster that stands, as long as the context lasts; the cluster's status has its address.
 
     Raises:
-        OSError: it cannot be served.
+        OSError: the page cannot be served.
     """
     name = order.path.name if order.path.parent.name == STANDING else order.path.parent.name
     stage = ProcessStage(

@@ -208,7 +208,7 @@ def write_report(report: SuiteReport, path: Path) -> None:
     """Writes it as JSON.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
 

@@ -59,7 +59,7 @@ class Suite:
         """Makes a cell's run directory, and returns what to play in it.
 
         Raises:
-            ConfigError: it cannot be made.
+            ConfigError: the directory cannot be made.
         """
         driver = cell.driver or self.driver
         kafka = self.kafka if driver is DriverName.KAFKA else None

@@ -65,7 +65,7 @@ async def start_on_full_disk(target: ProcessTarget, node_id: NodeId) -> str:
     """Starts a node whose disk is full, and waits until it has ended by that; returns how that was seen.
 
     Raises:
-        StepError: it ended otherwise, or it runs on.
+        StepError: the node ended otherwise, or still runs.
     """
     end = await target.cluster.start_to_fail(node_id, timeout_s=_FAILS_WITHIN_S)
     incarnation = target.cluster.incarnation(node_id)

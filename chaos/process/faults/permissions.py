@@ -15,7 +15,7 @@ async def grant(target: ProcessTarget, action: actions.Grant[NodeId]) -> actions
     """Has the controller add entries.
 
     Raises:
-        StepError: it refuses.
+        StepError: the controller refuses.
     """
     answer = await target.ask_controller(permission_request(action))
     assert isinstance(answer, admin_messages.CreateAclsResponse), "each request has its response"
@@ -28,7 +28,7 @@ async def revoke(target: ProcessTarget, action: actions.Revoke[NodeId]) -> actio
     """Has the controller remove entries.
 
     Raises:
-        StepError: it refuses.
+        StepError: the controller refuses.
     """
     answer = await target.ask_controller(permission_request(action))
     assert isinstance(answer, admin_messages.DeleteAclsResponse), "each request has its response"

@@ -28,7 +28,7 @@ async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions
     """Starts nodes, of another era, release or protocol if one is named; one whose disk is full ends by that again.
 
     Raises:
-        StartError: one did not become ready.
+        StartError: a node did not become ready.
     """
     down = [node_id for node_id in action.nodes if not target.cluster.is_running(node_id)]
     if not down:

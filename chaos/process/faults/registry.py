@@ -38,7 +38,7 @@ async def execute(target: ProcessTarget, action: actions.Action) -> actions.Outc
 
     Raises:
         NotPlayableError: there is no executor for it.
-        EmulatorError: it could not be played to its end.
+        EmulatorError: the action could not be completed.
     """
     executor = EXECUTORS.get(type(action))
     if executor is None:

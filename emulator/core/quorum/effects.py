@@ -1,6 +1,6 @@
 """Effects of a node of the quorum, beside the requests and responses of ``core/effects.py``.
 
-The driver executes them in list order, and each file effect is complete, and durable where it says so, before the next
+The driver executes them in list order, and each file effect is complete, and durable if documented so, before the next
 one starts: above all before any message leaves.
 """
 

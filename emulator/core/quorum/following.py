@@ -214,7 +214,7 @@ def take_snapshot(replica: Replica, position: LogPosition, content: bytes) -> No
     """Stores a snapshot of what the state machine has applied, which has to be committed (KIP-630).
 
     Raises:
-        IllegalCall: it is above the high watermark, not in the log, or within a batch.
+        IllegalCall: the position is above the high watermark, not in the log, or within a batch.
     """
     log = replica.log
     if position.end_offset < log.start_offset or any(each.position == position for each in log.snapshots):

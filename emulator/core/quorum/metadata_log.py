@@ -131,7 +131,7 @@ class MetadataLog:
         """Appends a batch.
 
         Raises:
-            InvariantError: it does not begin where the log ends, or is of an older epoch.
+            InvariantError: the batch does not begin where the log ends, or is of an older epoch.
         """
         if batch.base_offset != self.end_offset or batch.leader_epoch < self.last_epoch:
             raise InvariantError(f"{batch} appended at {self.position}")

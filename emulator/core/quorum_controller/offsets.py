@@ -37,7 +37,7 @@ class ControllerOffsets:
         """Notes that it has become active.
 
         Raises:
-            InvariantError: it is already active, or would write below the committed end.
+            InvariantError: the controller is already active, or would write below the committed end.
         """
         if self.is_active:
             raise InvariantError("a controller is activated that is active")
@@ -49,7 +49,7 @@ class ControllerOffsets:
         """Notes that the controller is no longer active; it forgets what it wrote and did not see committed.
 
         Raises:
-            InvariantError: it was not active.
+            InvariantError: the controller was not active.
         """
         if not self.is_active:
             raise InvariantError("a controller is deactivated that is not active")
@@ -60,7 +60,8 @@ class ControllerOffsets:
         """Notes a batch that the active controller writes.
 
         Raises:
-            InvariantError: it is not active, or the batch is not the next one, or ends a transaction that is not open.
+            InvariantError: the batch is not the next one of an active controller, or ends a transaction that is not
+            open.
         """
         if batch.base_offset != self.write_end:
             raise InvariantError(

@@ -11,8 +11,8 @@ discarded with what was not committed, and each waiting request is answered NOT_
 open: its successor may commit those records. Kafka's ``QuorumController``.
 
 Resignation counts at once. Kafka's controller hears of it with the next epoch and answers on until then
-(``KafkaRaftClient``, ``LeaderState``); before each request the quorum's timers are looked at, so that a leader whose
-time is over does not answer as one.
+(``KafkaRaftClient``, ``LeaderState``); before each request the quorum's timers are checked, so that a leader that
+is due to resign does not answer as leader.
 """
 
 from collections import deque

@@ -56,7 +56,7 @@ class PlainValues:
         """Returns what a value says.
 
         Raises:
-            msgspec.DecodeError: it holds something else.
+            msgspec.DecodeError: the value holds something else.
         """
         return _DECODER.decode(value)
 

@@ -5,7 +5,7 @@ A node asks with ``ZooKeeperRequest`` and hears either ``ZooKeeperAnswered``, wi
 event of one arrives before the answer to any later step. After ``ZooKeeperConnectionLost`` the driver sets every watch
 of the session again by reading, and records what changed meanwhile. ``SessionExpired`` is only ever learned from the
 server, so a node may believe itself alive for any length of time; ``OpenSession`` asks for the next session, once the
-core has let go of the old one.
+core has dropped the old one.
 """
 
 from typing import TypeAlias

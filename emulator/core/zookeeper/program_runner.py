@@ -42,7 +42,7 @@ class ProgramRunner(Generic[operations.ResultT]):
         """Starts a program; returns its first request, or its result if it needs none.
 
         Raises:
-            InvariantError: one is running.
+            InvariantError: another program is running.
         """
         if self._program is not None:
             raise InvariantError("a program of this runner waits for ZooKeeper already")

@@ -306,7 +306,7 @@ async def describe_all(
         page_size: partitions of one response at most; the client's default if ``None``.
 
     Raises:
-        UserError: one does not exist.
+        UserError: a topic does not exist.
         AdminError: no answer came.
     """
     from laststand.emulator.client.admin import DESCRIBED_TOPICS_MAX

@@ -22,7 +22,7 @@ def parse_partition(text: str) -> "TopicPartition":
     """Returns the partition that a text like ``orders-0`` names.
 
     Raises:
-        UserError: it names none.
+        UserError: the text does not name a partition.
     """
     from laststand.emulator.core.types import TopicPartition
 
@@ -36,7 +36,7 @@ def read_json_file(path: Path, kind: type[FileT], *, option: str) -> FileT:
     """Returns the content of a JSON file.
 
     Raises:
-        UserError: it cannot be read, or is not of that form; the text says where.
+        UserError: the file cannot be read, or has another form; the text says where.
     """
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)

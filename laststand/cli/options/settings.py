@@ -153,7 +153,7 @@ def simulated_overrides(settings: tuple[str, ...]) -> "Overrides":
     """Returns the settings of ``--set`` for plans that the simulator draws.
 
     Raises:
-        ConfigError: it cannot be set.
+        ConfigError: a setting cannot be set.
         UserError: the simulator has no such property.
     """
     from laststand.emulator.plan.overrides import parse_overrides

@@ -42,7 +42,7 @@ class Forms:
         """Checks that each can be written.
 
         Raises:
-            UserError: one cannot.
+            UserError: a file cannot be written.
         """
         for option, path in (("--junit", self.junit), ("--summary", self.summary), ("--results", self.results)):
             if path is not None and not os.access(path if path.exists() else path.absolute().parent, os.W_OK):

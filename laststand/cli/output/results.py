@@ -81,7 +81,7 @@ def print_results(
     Args:
         scenario: of all runs.
         results: of the runs.
-        reports: where they can be looked at.
+        reports: the report page of each run.
         is_compared: whether there are two runs, and the output ends with where they first differ.
         output: the form.
     """

@@ -55,7 +55,7 @@ def require_judge(judge: "JudgeName") -> None:
     """Checks that a judge can judge.
 
     Raises:
-        MissingToolError: it is Spark, and there is no pyspark, or no Java that is new enough.
+        MissingToolError: the judge is Spark, and there is no pyspark, or no Java that is new enough.
     """
     from laststand.emulator.verification.judges import JudgeName
 
@@ -87,7 +87,7 @@ def require_toxiproxy() -> Path:
     """Returns the program of toxiproxy-server.
 
     Raises:
-        MissingToolError: it is not installed and was not built.
+        MissingToolError: toxiproxy-server is not installed and was not built.
     """
     from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 
@@ -98,7 +98,7 @@ def require_rules(scenario: "Scenario", era: str, switches: "Switches") -> None:
     """Checks that an era, with changes, has what a scenario requires.
 
     Raises:
-        UserError: it has not; the text names the line.
+        UserError: a requirement is not met; the text names the line.
     """
     from laststand.chaos.scenario.requirements import unmet
 
@@ -113,7 +113,7 @@ def require_driver(
     """Checks that a driver can do whatever a scenario asks for, in each of these eras.
 
     Raises:
-        UserError: it cannot; the text names step and line.
+        UserError: the driver cannot play a part of it; the text names step and line.
     """
     from laststand.chaos.play.expressible import not_expressible, not_in_era
 

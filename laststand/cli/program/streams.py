@@ -36,7 +36,7 @@ class _Output(io.FileIO):
         """Writes some bytes.
 
         Raises:
-            ClosedPipeError: it is a pipe without a reader.
+            ClosedPipeError: the descriptor is a pipe without a reader.
             UnwritableError: another error.
         """
         try:
@@ -61,7 +61,7 @@ class _Messages(io.FileIO):
 def open_streams() -> None:
     """Makes all three streams usable; what a program opens later never becomes one of them.
 
-    A closed stdin has nothing to read, and what is said on a closed stderr goes nowhere.
+    A closed stdin is empty, and writes to a closed stderr are dropped.
 
     Raises:
         UnwritableError: stdout is closed.

@@ -96,7 +96,7 @@ def check_orders_differ(scenario: "Scenario", one: "EraOrder", other: "EraOrder"
     """Checks that two orders of a scenario do not play the same.
 
     Raises:
-        UserError: they do.
+        UserError: both orders play the same.
     """
     from laststand.chaos.scenario.requirements import changes_of
 

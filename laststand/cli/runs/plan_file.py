@@ -26,7 +26,7 @@ def is_scenario(path: Path) -> bool:
     """Returns whether a file has clients of its own, as scenarios and the recorded plans of scenarios have.
 
     Raises:
-        UserError: it cannot be read, or is no YAML.
+        UserError: the file cannot be read, or is not YAML.
     """
     if path.suffix not in _YAML_SUFFIXES:
         return False

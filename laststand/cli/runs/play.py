@@ -34,7 +34,7 @@ def check_view(driver: "DriverName") -> None:
     """Checks that the runs of a driver can be shown in a live view.
 
     Raises:
-        UserError: they cannot.
+        UserError: the runs of this driver cannot be watched.
         MissingToolError: what serves the page is not installed.
     """
     from laststand.cli.program.requirements import require_view
@@ -67,7 +67,7 @@ def play_and_judge(
         is_compared: whether there are two runs, and the output ends with where they first differ.
 
     Raises:
-        CommandFailedError: they could not be judged.
+        CommandFailedError: the runs could not be judged.
     """
     from laststand.chaos.campaign import play_and_verify
     from laststand.cli.output.progress import progress

@@ -34,7 +34,7 @@ def play_suite(suite: "Suite", choice: SuiteChoice, *, judge: JudgeName, is_repo
 
     Raises:
         KeyboardInterrupt: it was interrupted.
-        CommandFailedError: it broke off.
+        CommandFailedError: the suite broke off.
         MissingToolError: no Java, or no pyspark.
     """
     from laststand.cli.output.results import outcome_exit_code
@@ -106,7 +106,7 @@ def play_cells(
 
     Raises:
         KeyboardInterrupt: it was interrupted.
-        CommandFailedError: it broke off.
+        CommandFailedError: the suite broke off.
     """
     from laststand.chaos.suite.player import Keep, SuitePlayer, SuiteSettings
     from laststand.chaos.suite.results import SuiteReport

@@ -105,7 +105,7 @@ def ask(directory: Path, command: "messages.Command") -> "Iterator[messages.Answ
 
     Raises:
         UserError: no supervisor listens, or it refused.
-        CommandFailedError: it ended meanwhile.
+        CommandFailedError: the supervisor ended meanwhile.
     """
     from laststand.chaos.standing import link
 
@@ -130,8 +130,8 @@ def status_of(directory: Path) -> "StatusReport":
     """Returns the status of a standing cluster.
 
     Raises:
-        UserError: it is down.
-        CommandFailedError: it went down meanwhile.
+        UserError: the cluster is down.
+        CommandFailedError: the cluster went down meanwhile.
     """
     from laststand.chaos.standing import link
 
@@ -161,7 +161,7 @@ def status_when_noticed(directory: Path) -> "StatusReport":
     """Returns the status of a standing cluster once the controller has noticed which brokers are down or paused.
 
     Raises:
-        UserError: it is down.
+        UserError: the cluster is down.
         CommandFailedError: it went down meanwhile, or the controller notices nothing.
     """
     deadline: float | None = None

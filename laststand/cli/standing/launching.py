@@ -24,7 +24,7 @@ def start_again(place: Path, *, era: str | None = None, output: Output) -> None:
 
     Raises:
         UserError: there is no such cluster, or it cannot be started again.
-        CommandFailedError: it did not come up.
+        CommandFailedError: the cluster did not come up.
     """
     from laststand.chaos.play.zookeeper_server import zookeeper_for
     from laststand.chaos.process.hosts import require_host, require_toxiproxy
@@ -59,7 +59,7 @@ def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
     """Starts a supervisor, waits until the cluster serves, and reports where.
 
     Raises:
-        CommandFailedError: it did not come up.
+        CommandFailedError: the cluster did not come up.
     """
     from laststand.chaos.standing.launch import NotStartedError, launch
     from laststand.chaos.standing.names import register

@@ -28,7 +28,7 @@ def print_metadata_logs(place: Path, *, since: int | None, output: Output) -> No
 
     Raises:
         UserError: there is no metadata log.
-        StorageError: one cannot be read.
+        StorageError: a log cannot be read.
     """
     from laststand.emulator.autopsy.log_directories import find_log_directories
     from laststand.emulator.autopsy.metadata_logs import compare_metadata_logs

@@ -70,7 +70,7 @@ class ReplicaStateMachine:
         """Informs brokers that have just registered the roles of everything that they are to hold.
 
         Raises:
-            ControllerMovedError: the term is over; nothing is said.
+            ControllerMovedError: the term is over; brokers are not informed.
         """
         started = tuple(broker_ids)
         self._batch.name_all_replicas_to(started)
@@ -80,7 +80,7 @@ class ReplicaStateMachine:
         """Moves replicas to a state and informs brokers; returns those that may not change so, and keep their state.
 
         Raises:
-            ControllerMovedError: the term is over; nothing is said.
+            ControllerMovedError: the term is over; brokers are not informed.
         """
         illegal: list[Replica] = []
         by_broker: dict[BrokerId, list[Replica]] = {}

@@ -1,9 +1,9 @@
 """Deleting topics (Kafka's ``TopicDeletionManager``).
 
 A topic is queued, and goes once all its replicas are gone. Per attempt: partitions OFFLINE and NON_EXISTENT, clients
-informed, replicas OFFLINE, then ordered to delete; each that says so is DELETION_SUCCESSFUL, and with the last one the
-nodes go. A replica that is not online, or whose broker answers an error, halts the topic: it is *ineligible* until a
-broker with a replica of it starts, or a reassignment of it ends. So a deletion leaves no log behind; it waits.
+informed, replicas OFFLINE, then ordered to delete; each that is deleted becomes DELETION_SUCCESSFUL, and with the last
+one the nodes go. A replica that is not online, or whose broker answers an error, halts the topic: it is *ineligible*
+until a broker with a replica of it starts, or a reassignment of it ends. So a deletion leaves no log behind; it waits.
 
 It is meant to wait for a reassignment, too. But the mark is set when the reassignment starts, and only topics that are
 queued take it: a request that comes during the reassignment is carried out at once.

@@ -19,7 +19,7 @@ def decode_object(data: bytes, *, what: str) -> JsonObject | None:
     """Reads a node's content; ``None`` where it is no JSON.
 
     Raises:
-        MalformedNodeError: it is JSON, but no object.
+        MalformedNodeError: the content is JSON, but not an object.
     """
     try:
         content: JsonValue = msgspec.json.decode(data)
@@ -34,7 +34,7 @@ def integer(content: JsonObject, key: str, *, what: str) -> int:
     """Returns a mandatory number.
 
     Raises:
-        MalformedNodeError: it is missing, or no number.
+        MalformedNodeError: the field is missing, or not a number.
     """
     value = content.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -46,7 +46,7 @@ def integers(content: JsonObject, key: str, *, what: str) -> tuple[int, ...]:
     """Returns a mandatory list of numbers.
 
     Raises:
-        MalformedNodeError: it is missing, or not a list of numbers.
+        MalformedNodeError: the field is missing, or not a list of numbers.
     """
     return number_list(content.get(key), what=f"{what}: {key}")
 

@@ -5,7 +5,7 @@
     {"version":1,"leader":1,"leader_epoch":5,"controller_epoch":3,"isr":[1,2],"leader_recovery_state":1}
 
 ``leader`` is -1 where there is no leader, and ``leader_recovery_state`` is there only while it is RECOVERING. A release
-before 3.2 knows no such field: it neither reads nor keeps it. Version and unknown fields are not looked at.
+before 3.2 knows no such field: it neither reads nor keeps it. Version and unknown fields are ignored.
 """
 
 from enum import Enum

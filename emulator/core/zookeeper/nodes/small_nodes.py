@@ -23,7 +23,7 @@ def decode_controller(data: bytes) -> BrokerId | None:
     """Returns the broker in ``/controller``; ``None`` where the text is no JSON.
 
     Raises:
-        MalformedNodeError: it names nobody.
+        MalformedNodeError: the node names no broker.
     """
     content = decode_object(data, what="controller")
     return None if content is None else BrokerId(NodeId(integer(content, "brokerid", what="controller")))
@@ -38,7 +38,7 @@ def decode_controller_epoch(data: bytes) -> ControllerEpoch:
     """Reads ``/controller_epoch``.
 
     Raises:
-        MalformedNodeError: it is no number.
+        MalformedNodeError: the text is not a number.
     """
     try:
         return ControllerEpoch(int(data))
@@ -118,7 +118,7 @@ def decode_log_dir_event(data: bytes) -> BrokerId | None:
     """Returns the broker whose log directory failed; ``None`` where the text is no JSON.
 
     Raises:
-        MalformedNodeError: it names nobody.
+        MalformedNodeError: the node names no broker.
     """
     content = decode_object(data, what="log directory event")
     return None if content is None else BrokerId(NodeId(integer(content, "broker", what="log directory event")))
@@ -162,7 +162,7 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock | None:
     """Reads the block that was taken last; ``None`` where none was, or the text is no JSON.
 
     Raises:
-        MalformedNodeError: it is no block.
+        MalformedNodeError: the JSON is not a block.
     """
     what = "producer ids"
     content = decode_object(data, what=what)
