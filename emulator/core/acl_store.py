@@ -16,7 +16,7 @@ class AclStore:
     """Entries by their ids.
 
     Attributes:
-        changes: how often it has changed, which says whether what was concluded from it still holds.
+        changes: number of changes so far, by which users of the store know whether their cached results still hold.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class AclStore:
         return dict(self._entries)
 
     def restore(self, entries: dict[int, AccessControlEntry]) -> None:
-        """Goes back to what ``entries`` once returned."""
+        """Resets the store to entries that ``entries`` once returned."""
         for acl_id in self._entries.keys() - entries.keys():
             self.remove(acl_id)
         for acl_id in entries.keys() - self._entries.keys():

@@ -31,7 +31,7 @@ class ResourceType(IntEnum):
 class PatternType(IntEnum):
     """The comparison with an entry's resource name; ANY and MATCH occur in filters only.
 
-    MATCH finds the entries that apply to the name of the filter: its literal ones, wildcards, and prefixes of it.
+    MATCH finds the entries that apply to the filter's name: literal entries of that name, wildcards and prefixes.
     """
 
     ANY = 1
@@ -124,7 +124,7 @@ CLUSTER: Final = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 class AccessControlEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule: a principal may, or may not, do an operation to the resources of a pattern, from a host.
+    """One rule: allows or denies a principal an operation on the resources of a pattern, from a host.
 
     Attributes:
         principal: such as ``User:alice``; ``User:*`` for everybody.
@@ -152,7 +152,7 @@ class AclFilter(msgspec.Struct, frozen=True, kw_only=True):
     permission: AclPermission = AclPermission.ANY
 
     def matches(self, entry: AccessControlEntry) -> bool:
-        """Returns whether an entry is asked for."""
+        """Returns whether the filter matches an entry."""
         return (
             self.resource_type in (ResourceType.ANY, entry.resource_type)
             and self._matches_name(entry)
@@ -180,7 +180,7 @@ def matching_filter(entry: AccessControlEntry) -> AclFilter:
 
 
 def entry_problem(entry: AccessControlEntry) -> str | None:
-    """Returns why an entry cannot be (Kafka's ``AclControlManager.validateNewAcl``); ``None`` if it can."""
+    """Returns why an entry is invalid (Kafka's ``AclControlManager.validateNewAcl``); ``None`` if it is valid."""
     if entry.resource_type is ResourceType.ANY:
         return "Invalid resourceType ANY"
     if entry.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):

@@ -1,7 +1,7 @@
 """Administrators' requests to a controller: topics, elections, configuration, features, brokers, access control.
 
-Kafka's requests, names and errors; lists that Kafka nests topic by topic are flat here. ``None`` for a list means what
-null means in Kafka, which is not what an empty one means. Answers about several things are in request order.
+Kafka's requests, names and errors; lists that Kafka nests topic by topic are flat here. ``None`` for a list means the
+same as null in Kafka, unlike an empty list. Responses about several items are in request order.
 """
 
 from enum import Enum, IntEnum
@@ -122,7 +122,7 @@ class PartitionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestedElection(IntEnum):
-    """The kind of election that an administrator asks for (ElectLeaders; those from 2 on are KIP-966's)."""
+    """The kind of election in an ElectLeaders request; kinds from 2 on are KIP-966's."""
 
     PREFERRED = 0
     """The first replica of the assignment, if that is clean."""
@@ -158,7 +158,7 @@ class ElectLeadersRequest(Message, frozen=True, kw_only=True):
 
     Attributes:
         election_type: the number of a ``RequestedElection``; another one is answered with INVALID_REQUEST.
-        partitions: ``None`` for all; then partitions that need no election are not in the answer.
+        partitions: ``None`` for all; the answer then leaves out partitions that need no election.
     """
 
     election_type: int
@@ -223,7 +223,7 @@ class OngoingReassignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListPartitionReassignmentsResponse(Message, frozen=True, kw_only=True):
-    """Reassignments under way, by topic and partition; partitions that do not exist or do not move are left out."""
+    """Ongoing reassignments, by topic and partition; other partitions are left out."""
 
     error: ErrorCode
     partitions: tuple[OngoingReassignment, ...] = ()
@@ -242,7 +242,7 @@ class ConfigOperation(Enum):
 
 
 class AlterableConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One change; ``value`` is ``None`` for DELETE and for nothing else."""
+    """One change; ``value`` is ``None`` for DELETE only."""
 
     name: str
     operation: ConfigOperation
@@ -250,7 +250,7 @@ class AlterableConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlterConfigsResource(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of one resource, all of them or none. A broker without a name is the cluster default."""
+    """The changes of one resource, applied all or none. A broker without a name is the cluster default."""
 
     resource: ConfigResource
     resource_name: str
@@ -290,7 +290,7 @@ class ConfigSource(Enum):
 
 
 class DescribeConfigsResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource, and which of its entries are asked for; ``None`` for all."""
+    """A resource, and the names of the wanted entries; ``None`` for all."""
 
     resource: ConfigResource
     resource_name: str
@@ -304,7 +304,7 @@ class DescribeConfigsRequest(Message, frozen=True, kw_only=True):
 
 
 class ConfigSynonym(msgspec.Struct, frozen=True, kw_only=True):
-    """One place that gives an entry a value; ``name`` is the property's there."""
+    """One source of an entry's value; ``name`` is the property's name in that source."""
 
     name: str
     value: str | None
@@ -312,11 +312,11 @@ class ConfigSynonym(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DescribedConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry in effect, and every place that gives it a value: the first one counts.
+    """An entry's effective value, and all sources of values for it; the first source wins.
 
     Attributes:
-        value: ``None`` where there is no limit by default.
-        read_only: it can be set in a node's properties only.
+        value: ``None`` if the default is no limit.
+        read_only: whether it can be set only in a node's properties.
     """
 
     name: str
@@ -346,7 +346,7 @@ class DescribeConfigsResponse(Message, frozen=True, kw_only=True):
 
 
 class FeatureUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """The level that a feature shall have, and in which direction that may lead."""
+    """The level that a feature should get, and whether that may be a downgrade."""
 
     feature: str
     max_version_level: int
@@ -354,14 +354,14 @@ class FeatureUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpdateFeaturesRequest(Message, frozen=True, kw_only=True):
-    """Changes finalized features: all of them, or none where one cannot be (KIP-584)."""
+    """Changes finalized features: all of them, or none if one is impossible (KIP-584)."""
 
     feature_updates: tuple[FeatureUpdate, ...]
     validate_only: bool = False
 
 
 class UpdateFeaturesResponse(Message, frozen=True, kw_only=True):
-    """The error of the first update that cannot be."""
+    """The error of the first impossible update."""
 
     error: ErrorCode
     error_message: str = ""
@@ -391,7 +391,7 @@ class DescribeFeaturesResponse(Message, frozen=True, kw_only=True):
 
 
 class UnregisterBrokerRequest(Message, frozen=True, kw_only=True):
-    """Forgets a broker, dead or alive."""
+    """Unregisters a broker, whether dead or alive."""
 
     broker_id: BrokerId
 
@@ -411,7 +411,7 @@ class DescribedBroker(msgspec.Struct, frozen=True, kw_only=True):
     """A registered broker, alive or not.
 
     ``applied_offset`` is that of the last metadata record which it has applied, as of its last heartbeat; ``None``
-    before the first one. Kafka's DescribeQuorum says as much of observers.
+    before the first one. Kafka's DescribeQuorum reports the same for observers.
     """
 
     broker_id: BrokerId
@@ -443,7 +443,7 @@ class AclResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateAclsRequest(Message, frozen=True, kw_only=True):
-    """Adds entries; one that is there already is left as it is. Each one's outcome is its own."""
+    """Adds access control entries, each with its own outcome; an existing entry stays unchanged."""
 
     acls: tuple[AccessControlEntry, ...]
 

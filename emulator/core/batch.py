@@ -1,8 +1,8 @@
 """A record batch as the core sees it: its header, never its bytes.
 
-A log, to the core, is a sequence of ``BatchDescriptor``. Batches travel as opaque bytes from producer to follower; only
-base offset and leader epoch are stamped on the way, and both are outside the CRC, so the CRC is a batch's fingerprint
-everywhere (record batch v2, Kafka's ``DefaultRecordBatch``).
+A log, to the core, is a sequence of ``BatchDescriptor``. Batches pass as opaque bytes from producer to follower. The
+leader stamps only base offset and leader epoch, which the CRC does not cover, so the CRC identifies a batch everywhere
+(record batch v2, Kafka's ``DefaultRecordBatch``).
 """
 
 from enum import Enum
@@ -31,7 +31,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AbortedTransaction(msgspec.Struct, frozen=True):
-    """An aborted transaction as a consumer is told of it: it skips the producer's records from there to its marker."""
+    """An aborted transaction in a fetch response: consumers skip the producer's records from there to the marker."""
 
     producer_id: ProducerId
     first_offset: Offset
@@ -48,7 +48,7 @@ class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
         size: bytes of the whole batch, header included.
         record_count: number of records.
         max_timestamp_ms: largest record timestamp.
-        producer_id: ``None`` where the producer is not idempotent; then the next two mean nothing.
+        producer_id: ``None`` if the producer is not idempotent; the next two are then unused.
         producer_epoch: generation of the producer id.
         base_sequence: sequence number of the first record.
         is_control: whether it holds a control record.
@@ -76,7 +76,7 @@ class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
         return Offset(self.last_offset + 1)
 
     def stamped(self, base_offset: Offset, leader_epoch: LeaderEpoch) -> "BatchDescriptor":
-        """Returns the header of the batch as a leader appends it, which has offsets from 0 now."""
+        """Returns the header as a leader appends the batch; this one's offsets have to start at 0."""
         return BatchDescriptor(
             base_offset=base_offset,
             last_offset=Offset(base_offset + self.last_offset),
@@ -100,7 +100,7 @@ class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvalidBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes that the gateway would not accept as one v2 batch, and the error that they deserve."""
+    """Bytes that the gateway rejects as they are not one v2 batch, and the error to answer."""
 
     error: ErrorCode
     reason: str

@@ -29,7 +29,7 @@ QuotaEntity: TypeAlias = tuple[QuotaEntityPart, ...]
 
 
 def quota_entity(**names: str | None) -> QuotaEntity:
-    """Returns the entity of parts by their types, ``_`` for ``-``."""
+    """Returns the entity of parts; keywords are their types, with ``_`` for ``-``."""
     return tuple(QuotaEntityPart(kind.replace("_", "-"), names[kind]) for kind in sorted(names))
 
 
@@ -39,7 +39,7 @@ class QuotaFilter(NamedTuple):
     Attributes:
         exact: parts that an entity must have.
         types: types of which it must have a part.
-        is_strict: it must have no part beside these.
+        is_strict: whether it must have no other parts.
     """
 
     exact: frozenset[QuotaEntityPart]
@@ -47,18 +47,18 @@ class QuotaFilter(NamedTuple):
     is_strict: bool
 
     def matches(self, entity: QuotaEntity) -> bool:
-        """Returns whether an entity is asked for."""
+        """Returns whether the filter matches an entity."""
         if self.is_strict and len(entity) != len(self.exact) + len(self.types):
             return False
         return self.exact <= set(entity) and self.types <= {part.entity_type for part in entity}
 
 
 class ClientQuota(NamedTuple):
-    """A limit that a client has.
+    """A limit in effect for a client.
 
     Attributes:
-        rate: of which it may not have more.
-        shared_by: the user and the client id that share it; ``None`` for all of them.
+        rate: the largest rate allowed.
+        shared_by: the user and client id whose clients share the limit; ``None`` in place of one stands for all.
     """
 
     rate: float
@@ -89,7 +89,7 @@ class ClientQuotaStore:
         return {entity: dict(quotas) for entity, quotas in self._quotas.items()}
 
     def restore(self, quotas: dict[QuotaEntity, dict[str, float]]) -> None:
-        """Goes back to what ``quotas`` once returned."""
+        """Resets the store to quotas that ``quotas`` once returned."""
         self._quotas = {entity: dict(of_entity) for entity, of_entity in quotas.items()}
 
     def of(self, entity: QuotaEntity) -> Mapping[str, float]:
@@ -103,7 +103,7 @@ class ClientQuotaStore:
     def quota_of(self, key: str, *, user: str, client_id: str) -> ClientQuota | None:
         """Returns the limit of a client; ``None`` without one.
 
-        The first in Kafka's order counts (``ClientQuotaManager.DefaultQuotaCallback``).
+        The first match in Kafka's order of precedence counts (``ClientQuotaManager.DefaultQuotaCallback``).
         """
         for entity, shared_by in (
             (quota_entity(user=user, client_id=client_id), (user, client_id)),

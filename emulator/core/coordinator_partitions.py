@@ -4,7 +4,7 @@ from laststand.emulator.core.types import TopicPartition
 
 
 def partition_of(key: str, topic: str, partition_count: int) -> TopicPartition:
-    """Returns the partition that has a key, by the hash of Java's strings (Kafka's ``Utils.abs``)."""
+    """Returns the partition of a key, by Java's string hash (Kafka's ``Utils.abs``)."""
     code = 0
     units = key.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):

@@ -1,7 +1,7 @@
 """Records that brokers write themselves, and load again as coordinators.
 
-The driver makes batches of them and reads them back, in Kafka's format; the core names them by value and carries the
-bytes of a batch of its own to the log unread.
+The driver encodes them as batches and decodes them, in Kafka's format. The core handles them as values, and passes the
+bytes of an encoded batch to the log unread.
 """
 
 from collections.abc import Callable, Sequence

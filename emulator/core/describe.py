@@ -1,6 +1,6 @@
 """DescribeTopicPartitions: partitions page by page, with what Metadata does not show (KIP-966).
 
-Answered from any node's image, so two pages may show different moments. A page holds at most ``partition_limit``
+Any node answers from its own image, so two pages may show different moments. A page holds at most ``partition_limit``
 partitions over all topics; topics that do not exist cost nothing. Kafka's ``DescribeTopicPartitionsRequestHandler``.
 """
 
@@ -27,10 +27,11 @@ def describe_topic_partitions(
     """Returns the page that a request asks for.
 
     Args:
-        image: what the answering node knows.
+        image: the answering node's metadata.
         request: topics (none: all of them) and where to start.
         partition_limit: ``max.request.partition.size.limit`` of the answering node; the smaller limit counts.
-        unauthorized: topics that the asker may not see. Named, they end every page with an error; else they are hidden.
+        unauthorized: topics that the requester may not see. If requested by name, each page ends with errors for them;
+            otherwise they are hidden.
     """
     cursor = request.cursor
     if cursor is not None and (cursor.partition < 0 or (request.topics and cursor.topic not in request.topics)):

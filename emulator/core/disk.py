@@ -1,15 +1,14 @@
-"""A disk: its file system, the operations that can fail, and what a power loss leaves of changes that were not synced.
+"""A disk: its file system, the operations that can fail, and which unsynced changes survive a power loss.
 
-A file system decides what a sync of one file makes durable of changes made elsewhere.
+A file system decides which changes of other files the sync of one file makes durable.
 
-``ext4`` and ``xfs`` have one journal, in the order of the changes. A sync that has anything to commit commits with it
-every truncation and every change of a name that came before, of whatever file. So there is one line between what is
-durable and what may come undone, and both sorts of changes lie on the same side of it.
+``ext4`` and ``xfs`` have one journal, in the order of the changes. A sync that has a change to commit also
+commits every earlier truncation and name change of any file. So one point of the journal separates durable changes from
+changes that may be undone, for truncations and name changes alike.
 
-``btrfs`` writes the synced file alone to a log of its own, and everything else only with the next transaction, which
-no sync need wait for. ``posix`` stands for all that promise no more than that. Either may forget any change that was
-not itself synced, one and not another. Both leave a synced file its own name, although POSIX does not promise even
-that.
+``btrfs`` writes only the synced file, to a separate log, and all other changes with its next transaction, for which no
+sync has to wait. ``posix`` stands for all file systems with no stronger guarantee. With either, any subset of the
+unsynced changes may be lost. With both, a synced file keeps its own name, although POSIX does not guarantee that.
 
 Sources: docs/kafka.md, "Power loss".
 """
@@ -20,7 +19,7 @@ import msgspec
 
 
 class DiskModel(Enum):
-    """A file system, with the options that it is made and mounted with if nobody says otherwise."""
+    """A file system, with its default options for creation and mounting."""
 
     POSIX = "posix"
     BTRFS = "btrfs"
@@ -68,9 +67,9 @@ class ExactLoss(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a power loss, with nothing left to chance.
 
     Attributes:
-        kept: unsynced batches of each log that survive ``prefix`` and ``pages``; at least one is always lost.
-        truncation: what becomes of those that were not synced.
-        names: likewise.
+        kept: number of unsynced batches of each log that survive ``prefix`` and ``pages``; at least one is always lost.
+        truncation: the outcome of unsynced truncations.
+        names: the outcome of unsynced name changes.
     """
 
     kept: int

@@ -1,8 +1,8 @@
-"""Finds the value of a property that is in effect: topic over broker over cluster default over the node's own file.
+"""Finds a property's effective value: topic over broker over cluster default over the node's own file.
 
-Controller, brokers and DescribeConfigs ask here, so that a min ISR that gates a high watermark is the one that decides
-on eligible leaders. A topic's property and the broker's that stands behind it may have different names: ``flush.ms``
-and ``log.flush.interval.ms`` (Kafka's ``ServerTopicConfigSynonyms``, ``DescribeConfigsResponse``).
+Controller, brokers and DescribeConfigs all use this module, so that the same min ISR holds for the high watermark and
+for eligible leader replicas. A topic property and the broker property that it falls back to may have different names:
+``flush.ms`` and ``log.flush.interval.ms`` (Kafka's ``ServerTopicConfigSynonyms``, ``DescribeConfigsResponse``).
 """
 
 from types import MappingProxyType
@@ -64,7 +64,7 @@ NODE_IDENTITY: Final = ("broker.id", "node.id")
 
 
 class DynamicConfig(Protocol):
-    """Dynamic configuration: of a metadata image, or as a change would leave it."""
+    """Dynamic configuration: that of a metadata image, or the result of a proposed change."""
 
     def config(self, resource: ConfigResource, resource_name: str, name: str) -> str | None:
         """Returns a value as it was set on a resource, or ``None``."""
@@ -72,7 +72,7 @@ class DynamicConfig(Protocol):
 
 
 class ConfigValue(msgspec.Struct, frozen=True, kw_only=True):
-    """A value and the place that gives it; ``name`` is the property's there, ``None`` as a value means no limit."""
+    """A value and its source; ``name`` is the property's name in the source, a value of ``None`` means no limit."""
 
     name: str
     value: str | None
@@ -80,7 +80,7 @@ class ConfigValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def dynamic_topic_values(image: DynamicConfig, name: str, *, topic: str, node_id: NodeId) -> list[ConfigValue]:
-    """Returns where a topic's property is set, strongest first: on the topic, for the node asked, for all nodes."""
+    """Returns a topic property's dynamic values, strongest first: of the topic, the node, the cluster default."""
     values = []
     on_topic = image.config(ConfigResource.TOPIC, topic, name)
     if on_topic is not None:
@@ -90,13 +90,13 @@ def dynamic_topic_values(image: DynamicConfig, name: str, *, topic: str, node_id
 
 
 def dynamic_topic_value(image: DynamicConfig, name: str, *, topic: str, node_id: NodeId) -> str | None:
-    """Returns the value of a topic's property that is set dynamically and counts; ``None`` if it is set nowhere."""
+    """Returns a topic property's effective dynamic value; ``None`` if there is none."""
     values = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
     return values[0].value if values else None
 
 
 def dynamic_node_values(image: DynamicConfig, name: str, *, node_id: NodeId) -> list[ConfigValue]:
-    """Returns where a node's property is set dynamically, strongest first."""
+    """Returns a node property's dynamic values, strongest first."""
     places = (
         (str(node_id), admin_messages.ConfigSource.DYNAMIC_BROKER_CONFIG),
         (CLUSTER, admin_messages.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -109,7 +109,7 @@ def dynamic_node_values(image: DynamicConfig, name: str, *, node_id: NodeId) -> 
 
 
 def static_node_values(name: str, *, static: NodeProperties) -> list[ConfigValue]:
-    """Returns the value of a property in a node's file, where it is not the default, and the default."""
+    """Returns a node property's static values: the one in the node's file, if not the default, and the default."""
     default = ConfigValue(
         name=name, value=_text(NodeProperties(), name), source=admin_messages.ConfigSource.DEFAULT_CONFIG
     )
@@ -120,7 +120,7 @@ def static_node_values(name: str, *, static: NodeProperties) -> list[ConfigValue
 
 
 def identity_values(name: str, *, node_id: NodeId) -> list[ConfigValue]:
-    """Returns the values of a name for a broker's id; ``node.id`` has no default."""
+    """Returns the values of ``node.id`` or another property that holds the id; ``node.id`` has no default."""
     own = ConfigValue(name=name, value=str(node_id), source=admin_messages.ConfigSource.STATIC_BROKER_CONFIG)
     default = ConfigValue(name=name, value="-1", source=admin_messages.ConfigSource.DEFAULT_CONFIG)
     return [own] if name == "node.id" else [own, default]
@@ -129,7 +129,7 @@ def identity_values(name: str, *, node_id: NodeId) -> list[ConfigValue]:
 def topic_values(
     image: DynamicConfig, name: str, *, topic: str, node_id: NodeId, static: NodeProperties
 ) -> list[ConfigValue]:
-    """Returns every place that gives a topic's property a value, strongest first; the last one is the default."""
+    """Returns all values of a topic property, strongest first; the last one is the default."""
     dynamic = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
     behind = NODE_PROPERTY_OF.get(name)
     if behind is not None:
@@ -142,7 +142,7 @@ def topic_values(
 def effective_topic_properties(
     image: DynamicConfig, *, topic: str, node_id: NodeId, static: NodeProperties
 ) -> TopicProperties:
-    """Returns the properties by which a node treats a topic, which need not exist yet."""
+    """Returns the properties in effect on a node for a topic, which need not exist yet."""
     given = {
         name: value
         for name in _ACTING

@@ -1,8 +1,8 @@
 """Effects: everything that a node can ask of its driver.
 
 ``step`` returns effects; the driver executes them in list order, and a file effect is complete before the next effect
-starts. In one turn: file effects, then one write of the turn's events, then messages; the state machines emit them so
-that this order is never in conflict with the list's. A file effect that fails ends the process.
+starts. Within a turn the order is: file effects, then one write of the turn's events, then messages. State machines
+always emit effects in this order. A file effect that fails ends the process.
 """
 
 from typing import TypeAlias
@@ -49,7 +49,7 @@ class SendResponse(Effect, frozen=True, kw_only=True):
 
 
 class CloseConnection(Effect, frozen=True, kw_only=True):
-    """Answer an acks=0 produce request that failed the only way there is."""
+    """Close the connection of an acks=0 produce request that failed, as no error can be answered."""
 
     request_id: RequestId
 
@@ -66,8 +66,8 @@ class RecordEvent(Effect, frozen=True, kw_only=True):
 class AppendMetadata(Effect, frozen=True, kw_only=True):
     """Write a batch to the metadata log and commit it; completes as ``MetadataCommitted``. One sync may serve several.
 
-    ``events`` describe it. They follow as ``RecordEvent`` once it is committed, and are kept with it, so that a
-    successor can write down what this process was killed before writing.
+    ``events`` describe it. They follow as ``RecordEvent`` once it is committed. They are stored with the batch, so
+    that the next process can record them if this one is killed first.
     """
 
     batch: records.MetadataBatch
@@ -89,10 +89,10 @@ class DrawNumber(Effect, frozen=True, kw_only=True):
 
 
 class OpenMetadataStream(Effect, frozen=True, kw_only=True):
-    """Subscribe to the metadata log from an offset on; ends as ``MetadataStreamOpened`` or ``MetadataStreamLost``.
+    """Subscribe to the metadata log from an offset on; completes as ``MetadataStreamOpened`` or ``MetadataStreamLost``.
 
-    Takes the place of the stream before, of which nothing is heard any more. A controller of a lower epoch than
-    ``controller_epoch`` refuses it.
+    Replaces the previous stream, which delivers no more inputs. A controller whose epoch is lower than
+    ``controller_epoch`` refuses the subscription.
     """
 
     from_offset: MetadataOffset
@@ -131,10 +131,10 @@ class DeleteStrayLog(Effect, frozen=True, kw_only=True):
 
 
 class RecoverLog(Effect, frozen=True, kw_only=True):
-    """Read the log from its recovery point on, CRCs checked, changing nothing; completes as ``LogRecovered``.
+    """Read the log from its recovery point on and check CRCs, without changes; completes as ``LogRecovered``.
 
-    Begins at the base of the segment that holds the recovery point, as recovery at start does. Other effects go on
-    meanwhile; ``leader_epoch`` comes back with what was found.
+    Starts at the base of the segment that holds the recovery point, like recovery at start. Other effects continue
+    meanwhile; ``leader_epoch`` is returned with the result.
     """
 
     partition: TopicPartition
@@ -142,9 +142,9 @@ class RecoverLog(Effect, frozen=True, kw_only=True):
 
 
 class ReadRecords(Effect, frozen=True, kw_only=True):
-    """Read a coordinator's records back, as the log is now; completes as ``RecordsRead`` with the leader epoch.
+    """Read and decode a coordinator's records in the log; completes as ``RecordsRead`` with the leader epoch.
 
-    ``span`` is ``None`` where there is nothing to read.
+    ``span`` is ``None`` if the log is empty.
     """
 
     partition: TopicPartition
@@ -156,8 +156,8 @@ class AppendToLog(Effect, frozen=True, kw_only=True):
     """Append batches of the input being stepped, stamped with the base offset and leader epoch given here.
 
     The bytes of the n-th batch are those of the n-th batch that the input carried for this partition, or ``contents``
-    where the broker made the batches itself. Those of a transaction that was verified first came with the request
-    ``request_id``, in an earlier step; the driver keeps what such requests brought until they are answered.
+    where the broker made the batches itself. If a transaction was verified first, the batches came with the request
+    ``request_id`` in an earlier step; the driver keeps the bytes of such requests until they are answered.
     """
 
     partition: TopicPartition
@@ -184,7 +184,7 @@ class RestartLog(Effect, frozen=True, kw_only=True):
 
 
 class SyncLog(Effect, frozen=True, kw_only=True):
-    """Make the log durable as it is now: what was cut off stays off, whatever happens to the machine."""
+    """Make the log's present state durable, truncations included, so that it survives a power loss."""
 
     partition: TopicPartition
 
@@ -197,7 +197,7 @@ class WriteEpochCheckpoint(Effect, frozen=True, kw_only=True):
 
 
 class RaiseLogStart(Effect, frozen=True, kw_only=True):
-    """Records below ``offset`` are deleted; whole segments below it may go."""
+    """Raise the log start: records below ``offset`` are deleted; whole segments below may be removed."""
 
     partition: TopicPartition
     offset: Offset
@@ -216,7 +216,7 @@ class WriteLogCheckpoints(Effect, frozen=True, kw_only=True):
 class CloseLogs(Effect, frozen=True, kw_only=True):
     """Flush and close every log, write the checkpoints and the clean-shutdown file with this epoch, and exit 0.
 
-    ``None`` where registration never succeeded; then the file holds -1 (KIP-966).
+    The epoch is ``None`` if registration never succeeded; the file then holds -1 (KIP-966).
     """
 
     broker_epoch: BrokerEpoch | None
@@ -225,7 +225,8 @@ class CloseLogs(Effect, frozen=True, kw_only=True):
 class StopNode(Effect, frozen=True, kw_only=True):
     """End the process in order, without touching logs (the controller, or a broker whose logs are not open).
 
-    With ``proven_epoch`` the clean-shutdown files that are there, or were when loading began, get this epoch first.
+    With ``proven_epoch``, that epoch is first written to the clean-shutdown files that exist, or existed when loading
+    began.
     """
 
     proven_epoch: BrokerEpoch | None = None

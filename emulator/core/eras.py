@@ -1,7 +1,7 @@
 """All eras, those of KRaft clusters and those of ZooKeeper clusters, and their rules by name.
 
-``switches`` has the rules that every cluster has; a ZooKeeper cluster has more (``zookeeper.rules``) and a protocol
-version. Who reads only the former takes a ``ZooKeeperSwitches`` for what it is: switches.
+``switches`` has the rules of every cluster; a ZooKeeper cluster has additional rules (``zookeeper.rules``) and a
+protocol version. ``ZooKeeperSwitches`` is a ``Switches``, so code that reads only the common rules accepts it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,12 +37,12 @@ from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, AlterIsrChec
 
 
 class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
-    """The rules of a ZooKeeper cluster: beside the switches, its own rules and the protocol version of its brokers.
+    """The rules of a ZooKeeper cluster: the switches, ZooKeeper's own rules, and the brokers' protocol version.
 
     Attributes:
-        zookeeper: its own rules.
-        ibp: the protocol version of every broker but the following.
-        other_ibps: that of single brokers, ascending: a rolling upgrade that is under way.
+        zookeeper: the rules of ZooKeeper clusters only.
+        ibp: the protocol version of every broker that is not in ``other_ibps``.
+        other_ibps: protocol versions of single brokers, ascending by id, as during a rolling upgrade.
     """
 
     zookeeper: ZooKeeperRules = ZooKeeperRules()
@@ -74,7 +74,7 @@ ZOOKEEPER_RULES: Final = tuple(ZooKeeperRules.__struct_fields__)
 
 
 def era_rules(era: str) -> Switches:
-    """Returns the rules of an era; of a ZooKeeper era ``ZooKeeperSwitches``.
+    """Returns the rules of an era; for a ZooKeeper era, a ``ZooKeeperSwitches``.
 
     Raises:
         ConfigError: no such era.
@@ -95,7 +95,7 @@ def node_rules(text: str) -> Switches:
         text: an era, and what the node changes of it: ``kip-966``, or ``kip-966,truncation=kip101,elr=off``.
 
     Raises:
-        ConfigError: no such era, no such rule, or a text that is none of its values.
+        ConfigError: unknown era, unknown rule, or not a value of the rule.
     """
     era, *changed = text.split(",")
     rules = era_rules(era)
@@ -129,7 +129,7 @@ def with_rule(switches: Switches, name: str, text: str) -> Switches:
     """Returns the rules with one changed, as ``--set name=text`` asks.
 
     Raises:
-        ConfigError: no such rule, one that a KRaft cluster does not have, or a text that is none of its values.
+        ConfigError: unknown rule, a rule that KRaft clusters do not have, or not a value of the rule.
     """
     if name in _QUORUM_RULES and isinstance(switches, ZooKeeperSwitches):
         raise ConfigError(key=name, value=text, expected="an era without ZooKeeper, whose controllers are a quorum")
@@ -180,18 +180,18 @@ def changes(
 
 
 def era_label(era: str | None, changed: Sequence[str]) -> str:
-    """Returns the label of a run wherever an era stands: ``kip-966``, or ``kip-966 with elr=off``.
+    """Returns a run's label, as shown in place of an era: ``kip-966``, or ``kip-966 with elr=off``.
 
     Args:
-        era: its name; ``None`` where the run names none.
-        changed: what the run changes, as ``name=value``.
+        era: name of the era; ``None`` if the run names none.
+        changed: rules and properties that differ from the era's, as ``name=value``.
     """
     name = era or "unnamed era"
     return f"{name} with {', '.join(changed)}" if changed else name
 
 
 def strange_protocol(switches: Switches, *, brokers: int) -> str | None:
-    """Returns the protocol versions of a cluster that name a broker which it does not have; ``None`` if they do not."""
+    """Returns a cluster's protocol versions if they name a broker that does not exist, else ``None``."""
     others = switches.other_ibps if isinstance(switches, ZooKeeperSwitches) else ()
     return rule_texts(switches)[PROPERTY] if any(broker_id >= brokers for broker_id, _ in others) else None
 
@@ -199,12 +199,12 @@ def strange_protocol(switches: Switches, *, brokers: int) -> str | None:
 def unanswered_protocol(switches: Switches, *, started_with: Iterable[str] = ()) -> str | None:
     """Returns a protocol version that is too new for the release; ``None`` if there is none.
 
-    With it a leader asks the controller for its ISR (KIP-497), which releases before 2.7 know nothing of. Kafka's
-    ``KafkaConfig`` takes no version but those that its release knows.
+    With such a version, a leader sends AlterIsr (KIP-497), which releases before 2.7 do not support. Kafka's
+    ``KafkaConfig`` accepts only versions that its release knows.
 
     Args:
-        switches: the release's rules, and what brokers speak at first.
-        started_with: versions that brokers are given later.
+        switches: the release's rules, with the brokers' first protocol versions.
+        started_with: protocol versions with which brokers are started later.
     """
     if not isinstance(switches, ZooKeeperSwitches) or switches.zookeeper.alter_isr_checks is not AlterIsrChecks.NONE:
         return None

@@ -132,7 +132,7 @@ _MEMBER: Final = re.compile(r"([\w./-]+)(?=,)|(?<=, )([\w./-]+)")
 
 
 def shown(text: str) -> str:
-    """Returns a text of a user's file as a message may quote it: the beginning of a long one, and how long it is."""
+    """Returns a text from a user's file for use in a message; a long text is shortened, and its length added."""
     if len(text) <= _SHOWN_CHARACTERS:
         return text
     return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
@@ -159,7 +159,7 @@ def suggestion(word: str, allowed: Iterable[str]) -> str:
 
 
 def _members(text: str) -> list[str]:
-    """Returns the words of the lists, separated by commas, that a text has."""
+    """Returns the words of the comma-separated lists in a text."""
     return [first or second for first, second in _MEMBER.findall(text)]
 
 
@@ -188,7 +188,7 @@ class MissingToolError(ConfigError):
 
     Attributes:
         key: the program's name.
-        expected: what would have been accepted and where it was looked for, in words.
+        expected: what would have been accepted, and the places searched, in words.
     """
 
     def __init__(self, *, tool: str, expected: str) -> None:
@@ -199,11 +199,11 @@ class MissingToolError(ConfigError):
 
 
 class FailingToolError(MissingToolError):
-    """A program that Laststand needs is there and does not run.
+    """A program that Laststand needs is installed but does not run.
 
     Attributes:
         key: the program's name.
-        expected: what keeps it from running, in words.
+        expected: why it does not run, in words.
     """
 
     def __init__(self, *, tool: str, program: str, reason: str) -> None:
@@ -248,11 +248,11 @@ class TransportError(EmulatorError):
 
 
 class InvariantError(AssertionError):
-    """The program broke its own rule. Never caught; the process stops."""
+    """An invariant of the program is violated. Never caught; the process stops."""
 
 
 def causes_of(error: BaseException) -> list[BaseException]:
-    """Returns the errors of several tasks, in order; the error itself where it is no group."""
+    """Returns the errors in an exception group, in order; for any other error, the error itself."""
     if isinstance(error, BaseExceptionGroup):
         return [cause for each in error.exceptions for cause in causes_of(each)]
     return [error]

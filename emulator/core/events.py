@@ -1,4 +1,4 @@
-"""The event log's vocabulary: what nodes and the harness write down, and what the oracle shares with them.
+"""The events that nodes and the harness record, and that the oracle reads.
 
 One struct per event, named in the past tense. A line of ``events/<node>-<incarnation>.jsonl`` is the event's fields
 plus the envelope that the writer adds (``laststand.emulator.core.packed`` has the other form of the same)::
@@ -6,8 +6,8 @@ plus the envelope that the writer adds (``laststand.emulator.core.packed`` has t
     {"run": "...", "node": 1, "incarnation": 2, "sequence": 7, "time_ns": 81, "type": "BatchAppended", "cause_id": ...}
 
 ``sequence`` starts at 0 in each file and has no gaps. ``time_ns`` is the machine's monotonic clock (virtual in the
-simulator) when the turn began that decided what the event records; it orders the lines of one machine for people, never
-for a check. Adding a field is compatible; renaming one
+simulator) at the start of the turn that led to the event; it orders the lines of one machine for human readers, but no
+check uses it. Adding a field is compatible; renaming one
 is a breaking change with a changelog line.
 """
 
@@ -98,11 +98,11 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     """First line of every file. ``wall_time_ns`` anchors the monotonic clock to the calendar.
 
     Attributes:
-        driver: of a harness: what plays the run, as in ``cluster.yaml``; else ``None``.
-        ending: of the harness of a scenario: ``restore`` if it mends everything at the end, ``as_is`` if not.
+        driver: of a harness: the kind of run, as in ``cluster.yaml``; else ``None``.
+        ending: of the harness of a scenario: ``restore`` if it heals all faults at the end, else ``as_is``.
         evidence_format: of a harness: ``EVIDENCE_FORMAT`` of its version; ``None`` before there was one.
-        kafka_clients: of a harness: ids of the clients of Kafka that have links of their own, by their names.
-        standby_controllers: of a harness: the controllers that were no voters when the cluster was formatted.
+        kafka_clients: of a harness: ids of Kafka clients with links of their own, by client name.
+        standby_controllers: of a harness: the controllers that were not voters when the cluster was formatted.
     """
 
     role: NodeRole
@@ -130,7 +130,7 @@ class FileSealed(Event, frozen=True, kw_only=True):
     """Last line of a file that its writer closed.
 
     Attributes:
-        lines: how many stand before it.
+        lines: number of lines before it.
         digest: of those lines, line ends included: SHA-256, in hexadecimal digits, over the SHA-256 of each MiB.
     """
 
@@ -150,7 +150,7 @@ class BrokerStateChanged(Event, frozen=True, kw_only=True):
 
 
 class MetadataApplied(Event, frozen=True, kw_only=True):
-    """A broker acts on the image up to ``end_offset`` (exclusive); of many partitions, on some already before that."""
+    """A broker has applied metadata up to ``end_offset`` (exclusive), perhaps in several steps."""
 
     start_offset: MetadataOffset
     end_offset: MetadataOffset
@@ -168,10 +168,10 @@ class LogOpened(PartitionEvent, frozen=True, kw_only=True):
 
 
 class LogFlushed(PartitionEvent, frozen=True, kw_only=True):
-    """The recovery point of a log rose: everything below it is on the disk, and a power loss leaves it.
+    """The recovery point of a log rose: all records below it are on disk, and survive a power loss.
 
-    A broker's process records it within a quarter of a second. With Kafka's defaults few do: acknowledged records are
-    in page caches.
+    A broker process records this within a quarter of a second. With Kafka's defaults this is rare: acknowledged
+    records are only in page caches.
     """
 
     recovery_point: Offset
@@ -199,7 +199,7 @@ class StrayDeleted(PartitionEvent, frozen=True, kw_only=True):
 class RecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
     """A leader that was elected uncleanly recovers the partition; until then it serves no requests (KIP-704).
 
-    ``partition_epoch`` is that of the metadata that said RECOVERING.
+    ``partition_epoch`` is that of the metadata with state RECOVERING.
     """
 
     leader_epoch: LeaderEpoch
@@ -209,16 +209,16 @@ class RecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
 
 
 class RecoveryFinished(PartitionEvent, frozen=True, kw_only=True):
-    """A leader has finished its recovery step and proposes RECOVERED; what the step found.
+    """A leader has finished its recovery step and proposes RECOVERED; with the results of the step.
 
     Attributes:
-        leader_epoch: under which it recovered.
-        scanned_from: where the scan began: the base of the segment that holds the recovery point.
+        leader_epoch: leader epoch of the recovery.
+        scanned_from: start of the scan: the base of the segment that holds the recovery point.
         batch_count: valid batches from there on.
         producer_count: idempotent producers whose state was rebuilt.
-        old_end_offset: where the log ended before.
-        log_end_offset: where it ends now; lower where the scan met a bad batch.
-        duration_ms: since ``RecoveryStarted``.
+        old_end_offset: log end offset before.
+        log_end_offset: log end offset now; lower if the scan found a bad batch.
+        duration_ms: time since ``RecoveryStarted``.
     """
 
     leader_epoch: LeaderEpoch
@@ -253,7 +253,7 @@ class BatchAppended(PartitionEvent, frozen=True, kw_only=True):
 
     @property
     def ends_transaction(self) -> bool:
-        """It is a control batch: it has a producer id, and no sequence number."""
+        """The batch is a transaction marker: it has a producer id, but no sequence number."""
         return self.producer_id is not None and self.base_sequence < 0
 
 
@@ -277,7 +277,7 @@ class ReplicaProgress(msgspec.Struct, frozen=True):
 
 
 class HighWatermarkAdvanced(PartitionEvent, frozen=True, kw_only=True):
-    """A leader's high watermark rose, and everything that the rule looked at."""
+    """A leader's high watermark rose; with all inputs of the high watermark rule."""
 
     old: Offset
     new: Offset
@@ -300,14 +300,14 @@ class FollowerHighWatermarkUpdated(PartitionEvent, frozen=True, kw_only=True):
 
 
 class LogStartOffsetRaised(PartitionEvent, frozen=True, kw_only=True):
-    """Records below ``new`` are gone on purpose."""
+    """The log start rose to ``new``: the records below were deleted deliberately."""
 
     old: Offset
     new: Offset
 
 
 class BecameLeader(PartitionEvent, frozen=True, kw_only=True):
-    """A broker leads from now on, or leads on under a newer epoch."""
+    """A broker became leader, or stays leader in a newer epoch."""
 
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
@@ -317,7 +317,7 @@ class BecameLeader(PartitionEvent, frozen=True, kw_only=True):
 
 
 class BecameFollower(PartitionEvent, frozen=True, kw_only=True):
-    """A broker is a follower from now on; ``leader`` is ``None`` where the partition has none."""
+    """A broker became follower; ``leader`` is ``None`` if the partition has no leader."""
 
     leader: BrokerId | None
     leader_epoch: LeaderEpoch
@@ -327,7 +327,7 @@ class BecameFollower(PartitionEvent, frozen=True, kw_only=True):
 
 
 class AlterPartitionProposed(PartitionEvent, frozen=True, kw_only=True):
-    """A leader asks for another ISR. ``broker_epochs`` are those sent beside the members."""
+    """A leader proposes an ISR change. ``broker_epochs`` are the members' epochs in the request."""
 
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
@@ -375,14 +375,14 @@ class PeerReachable(Event, frozen=True, kw_only=True):
 
 
 class AuthorizationDenied(Event, frozen=True, kw_only=True):
-    """Somebody asked for what it may not do; the first time since the node's access control lists have changed.
+    """A request was not authorized; recorded the first time since the node's access control lists changed.
 
     Attributes:
-        api: Kafka's name of what was asked; ``Stream`` is the metadata stream.
+        api: Kafka's name of the request; ``Stream`` is the metadata stream.
         principal: of the sender, such as ``User:broker-1``.
         host: of the sender.
-        operation: that is not allowed.
-        resource: to what, such as ``CLUSTER:kafka-cluster``.
+        operation: the operation that is not allowed.
+        resource: the resource of the operation, such as ``CLUSTER:kafka-cluster``.
     """
 
     api: str
@@ -393,9 +393,9 @@ class AuthorizationDenied(Event, frozen=True, kw_only=True):
 
 
 class AuthenticationFailed(Event, frozen=True, kw_only=True):
-    """A client of Kafka did not prove who it says it is, or a caller of gRPC; it is refused, and told less.
+    """A Kafka client or gRPC caller failed to authenticate; the answer that it gets has fewer details.
 
-    Written the first time that a host fails by a mechanism for a reason; metrics count every time.
+    Recorded once per host, mechanism and reason; metrics count every failure.
 
     Attributes:
         address: of the client or of its proxy; empty where gRPC does not say.
@@ -412,11 +412,11 @@ class MessageIntercepted(Event, frozen=True, kw_only=True):
     """A fault did something to a single message; ``cause_id`` is the message's.
 
     Attributes:
-        source: who dialled.
-        target: who was dialled.
+        source: the node that opened the connection.
+        target: the node that it was opened to.
         api: Kafka's name; ``Stream`` is the metadata stream.
-        way: whether it is what ``source`` sent, or what came back.
-        fate: what the fault did.
+        way: whether the message went from ``source`` to ``target`` or back.
+        fate: the effect of the fault.
     """
 
     source: NodeId
@@ -427,12 +427,12 @@ class MessageIntercepted(Event, frozen=True, kw_only=True):
 
     @property
     def channel(self) -> str:
-        """All messages of its kind, as plans write it."""
+        """The name, as in plans, of all messages of this kind."""
         return f"{self.source}->{self.target} {self.api} {self.way}"
 
 
 class ClientConnected(Event, frozen=True, kw_only=True):
-    """A client of Kafka asked for something on a new connection; ApiVersions alone does not count.
+    """A Kafka client sent the first request on a new connection; ApiVersions alone does not count.
 
     Attributes:
         process: the connection as a process of the history (``ForeignProcess``).
@@ -446,18 +446,18 @@ class ClientConnected(Event, frozen=True, kw_only=True):
 
 
 class ClientDisconnected(Event, frozen=True, kw_only=True):
-    """The connection of such a client is over."""
+    """The connection of a Kafka client was closed."""
 
     process: str
 
 
 class OrderReceived(Event, frozen=True, kw_only=True):
-    """A node was ordered to do something; this is written before it obeys. Questions are no orders.
+    """A node received an order; recorded before it performs the order. Read-only requests are not orders.
 
     Attributes:
         api: Kafka's name of an administrator's request; ``Intercept`` and ``Change`` are about messages and the clock.
-        order: all that was asked for, as JSON.
-        giver: address of the connection that it came over.
+        order: the full order, as JSON.
+        giver: peer address of the connection that the order came over.
     """
 
     api: str
@@ -469,17 +469,17 @@ class OrderReceived(Event, frozen=True, kw_only=True):
 
 
 class TransitionBegun(PartitionEvent, frozen=True, kw_only=True):
-    """A coordinator decided that a transactional id goes to another state; it appends that, and awaits the commit.
+    """A coordinator began a transactional id's transition to another state: it appends the record of it.
 
     Attributes:
         leader_epoch: of the partition, which is the coordinator's epoch.
         transactional_id: of the producer.
-        producer_id: that the producer has then.
-        producer_epoch: of the producer then; with a decided transaction that of its markers.
+        producer_id: the producer's id after the transition.
+        producer_epoch: the producer's epoch after the transition; for a decided transaction, that of its markers.
         old: the state before, by Kafka's name (``Ongoing``).
         new: the state that is written, likewise (``PrepareCommit``).
-        partitions: that take part in the transaction.
-        offset: of the record, if the log takes it.
+        partitions: the partitions of the transaction.
+        offset: of the record, if the log accepts the record.
     """
 
     leader_epoch: LeaderEpoch
@@ -493,12 +493,12 @@ class TransitionBegun(PartitionEvent, frozen=True, kw_only=True):
 
 
 class TransitionEnded(PartitionEvent, frozen=True, kw_only=True):
-    """A transition of a transactional id took effect, as its record is committed, or was given up.
+    """A transactional id's transition took effect, as its record was committed, or failed.
 
     Attributes:
         leader_epoch: of the partition, which is the coordinator's epoch.
         transactional_id: of the producer.
-        error: for which it was given up; NONE if it took effect.
+        error: why it failed; NONE if it took effect.
     """
 
     leader_epoch: LeaderEpoch
@@ -507,7 +507,7 @@ class TransitionEnded(PartitionEvent, frozen=True, kw_only=True):
 
 
 class MarkersSent(PartitionEvent, frozen=True, kw_only=True):
-    """A coordinator begins to have the markers of a decided transaction written.
+    """A coordinator starts to send the markers of a decided transaction.
 
     Attributes:
         leader_epoch: of the partition, which is the coordinator's epoch.
@@ -515,7 +515,7 @@ class MarkersSent(PartitionEvent, frozen=True, kw_only=True):
         producer_id: in the markers.
         producer_epoch: in the markers.
         result: ``commit`` or ``abort``.
-        partitions: that are to have one.
+        partitions: the partitions that need a marker.
         decided_at: offset of the record with the decision.
     """
 
@@ -529,14 +529,15 @@ class MarkersSent(PartitionEvent, frozen=True, kw_only=True):
 
 
 class PositionTold(PartitionEvent, frozen=True, kw_only=True):
-    """A coordinator answers whoever fetches the position of a group.
+    """A coordinator answered an OffsetFetch with a group's position.
 
     Attributes:
         leader_epoch: of the partition, which is the coordinator's epoch.
         group_id: of the group.
         source: the partition that the group reads.
-        position: where it goes on.
-        counts_from: offset of the record by which the position counts: its own, or the marker of its transaction.
+        position: the offset of the next record to read.
+        counts_from: offset of the record that put the position into effect: its own record, or its transaction's
+            marker.
     """
 
     leader_epoch: LeaderEpoch
@@ -550,7 +551,7 @@ class PositionTold(PartitionEvent, frozen=True, kw_only=True):
 
 
 class BrokerRegistered(Event, frozen=True, kw_only=True):
-    """A registration was committed. ``is_clean`` is how the controller judged the incarnation before this one."""
+    """A registration was committed. ``is_clean``: the controller considers the previous shutdown clean."""
 
     metadata_offset: MetadataOffset
     broker_id: BrokerId
@@ -571,7 +572,7 @@ class BrokerFenced(Event, frozen=True, kw_only=True):
 
 
 class BrokerUnfenced(Event, frozen=True, kw_only=True):
-    """A broker may lead from now on."""
+    """A broker was unfenced, and may become leader."""
 
     metadata_offset: MetadataOffset
     broker_id: BrokerId
@@ -630,9 +631,9 @@ class LogDirectoriesChanged(Event, frozen=True, kw_only=True):
 
 
 class ElrCleared(Event, frozen=True, kw_only=True):
-    """ELR and what is remembered beside it are empty, of one topic or (``None``) of all.
+    """ELR and last known ELR were cleared, for one topic or (``None``) for all.
 
-    Each partition of which that changed something has a ``PartitionChanged`` with the same offset.
+    Each partition that this changed has a ``PartitionChanged`` with the same offset.
     """
 
     metadata_offset: MetadataOffset
@@ -640,7 +641,7 @@ class ElrCleared(Event, frozen=True, kw_only=True):
 
 
 class ProducerIdsAllocated(Event, frozen=True, kw_only=True):
-    """A broker got a block of producer ids; ``next_producer_id`` is the first that nobody has."""
+    """A broker got a block of producer ids; ``next_producer_id`` is the first unallocated id."""
 
     metadata_offset: MetadataOffset
     broker_id: BrokerId
@@ -649,13 +650,13 @@ class ProducerIdsAllocated(Event, frozen=True, kw_only=True):
 
 
 class ZnodeWritten(Event, frozen=True, kw_only=True):
-    """A write of ZooKeeper changed a node; what it means to Kafka is told by the events after it.
+    """A ZooKeeper write changed a node; the events after it describe its meaning for Kafka.
 
     Attributes:
         metadata_offset: the zxid; the changes of one transaction share it.
         path: of the node.
-        write: what was done to it.
-        session_id: of the client that wrote, or whose end removed the node.
+        write: the kind of change.
+        session_id: session of the client that wrote, or whose end removed the node.
     """
 
     metadata_offset: MetadataOffset
@@ -665,14 +666,14 @@ class ZnodeWritten(Event, frozen=True, kw_only=True):
 
 
 class OtherRecordCommitted(Event, frozen=True, kw_only=True):
-    """A record of the metadata log that changes nothing which is judged; ``record`` is its name."""
+    """A metadata record that no check depends on was committed; ``record`` is its name."""
 
     metadata_offset: MetadataOffset
     record: str
 
 
 class ControllerActivated(Event, frozen=True, kw_only=True):
-    """One of several controllers is the active one from now on.
+    """One of several controllers became the active one.
 
     Attributes:
         controller_epoch: of its claim.
@@ -684,7 +685,7 @@ class ControllerActivated(Event, frozen=True, kw_only=True):
 
 
 class ControllerDeposed(Event, frozen=True, kw_only=True):
-    """A controller is active no longer; what it had appended and not committed is open.
+    """A controller is no longer active; its uncommitted records may or may not be committed.
 
     Attributes:
         controller_epoch: of its claim.
@@ -694,12 +695,12 @@ class ControllerDeposed(Event, frozen=True, kw_only=True):
 
 
 class QuorumVoteGranted(Event, frozen=True, kw_only=True):
-    """One of several controllers voted; pre-votes are none.
+    """One of several controllers granted its vote; pre-votes are not recorded.
 
     Attributes:
         directory_id: of its disk.
         quorum_epoch: of the election.
-        candidate: for whom, maybe for itself.
+        candidate: the controller voted for, maybe itself.
         candidate_directory_id: of the candidate's disk; ``None`` where voters have none.
     """
 
@@ -714,7 +715,7 @@ class QuorumLeaderElected(Event, frozen=True, kw_only=True):
 
     Attributes:
         directory_id: of its disk.
-        quorum_epoch: which it leads.
+        quorum_epoch: the epoch that it leads.
         log_end_offset: end of its metadata log, exclusive, where its own epoch begins.
     """
 
@@ -729,7 +730,7 @@ class QuorumLeaderFollowed(Event, frozen=True, kw_only=True):
     Attributes:
         directory_id: of its disk.
         quorum_epoch: of the leader.
-        leader: whom it follows.
+        leader: the leader that it follows.
     """
 
     directory_id: str | None
@@ -738,13 +739,13 @@ class QuorumLeaderFollowed(Event, frozen=True, kw_only=True):
 
 
 class MetadataCommittedUpTo(Event, frozen=True, kw_only=True):
-    """The high watermark of one of several controllers moved: it knows that records below it are committed.
+    """The high watermark of one of several controllers moved: it knows the records below to be committed.
 
     Attributes:
         directory_id: of its disk.
-        quorum_epoch: in which it heard so.
-        high_watermark: end of what is committed, exclusive.
-        is_leader: whether it leads the quorum, and so counted the copies.
+        quorum_epoch: the controller's epoch at that time.
+        high_watermark: end of the committed records, exclusive.
+        is_leader: whether it is the quorum leader, which counts the replicas that have each record.
     """
 
     directory_id: str | None
@@ -754,13 +755,13 @@ class MetadataCommittedUpTo(Event, frozen=True, kw_only=True):
 
 
 class MetadataTruncated(Event, frozen=True, kw_only=True):
-    """One of several controllers cut the end of its metadata log, which its leader does not have.
+    """One of several controllers truncated records of its metadata log that its leader does not have.
 
     Attributes:
         directory_id: of its disk.
         quorum_epoch: of the leader.
-        old_end_offset: end of its log before.
-        new_end_offset: end of its log since.
+        old_end_offset: its log end offset before.
+        new_end_offset: its log end offset afterwards.
     """
 
     directory_id: str | None
@@ -784,14 +785,14 @@ class Election(Enum):
 
 
 class PartitionChanged(PartitionEvent, frozen=True, kw_only=True):
-    """A partition record or change was committed: the whole state after it, and why.
+    """A partition record or change was committed; with the partition's whole new state, and the reason.
 
     Attributes:
         metadata_offset: of the record.
-        reason: what set it off.
-        election: how the leader was chosen, if it was.
+        reason: the trigger of the change.
+        election: how a leader was elected, if one was.
         broker_id: the broker that the reason is about, or the sender of the AlterPartition.
-        effective_min_isr: min ISR that the decision was made with.
+        effective_min_isr: the min ISR that the controller used for the decision.
     """
 
     metadata_offset: MetadataOffset
@@ -841,20 +842,20 @@ class ReplicaAnswer(msgspec.Struct, frozen=True):
 
 
 class UncleanLeaderElected(PartitionEvent, frozen=True, kw_only=True):
-    """An unclean election was committed, with all that it was decided on; follows its ``PartitionChanged``.
+    """An unclean election was committed; with all inputs of the decision. Follows its ``PartitionChanged``.
 
     Attributes:
         metadata_offset: of the record.
-        leader: who won.
-        leader_epoch: that the election began.
-        method: how it was found.
-        strategy: in effect for the topic, or asked for.
-        candidates: whom the method could have chosen, in assignment order.
-        draw: the number that picked among them, where one did.
-        must_hear_from: replicas without whose answers a recovery would not have chosen.
-        answers: what replicas said that counted, in assignment order.
-        discarded: replicas an answer of which was dropped: of an earlier incarnation, or an older leader epoch.
-        why: in words.
+        leader: the elected leader.
+        leader_epoch: the new leader epoch.
+        method: how the leader was chosen.
+        strategy: the strategy in effect for the topic, or requested.
+        candidates: the replicas that the method could have chosen, in assignment order.
+        draw: the random number that chose among them, if any.
+        must_hear_from: the replicas whose answers a recovery had to wait for.
+        answers: the replicas' answers that were used, in assignment order.
+        discarded: replicas with a discarded answer: from an earlier incarnation, or for an older leader epoch.
+        why: the reason of the choice, in words.
     """
 
     metadata_offset: MetadataOffset
@@ -871,9 +872,9 @@ class UncleanLeaderElected(PartitionEvent, frozen=True, kw_only=True):
 
 
 class UncleanRecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
-    """The controller begins to ask the replicas of a leaderless partition what they hold (KIP-966).
+    """The controller starts to ask the replicas of a leaderless partition for their log ends (KIP-966).
 
-    What is asked of whom is not durable: another controller process starts again.
+    The state of a recovery is not durable: another controller process starts again.
     """
 
     leader_epoch: LeaderEpoch
@@ -883,20 +884,20 @@ class UncleanRecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
 
 
 class UncleanRecoveryDropped(PartitionEvent, frozen=True, kw_only=True):
-    """A recovery ended without choosing."""
+    """An unclean recovery ended without choosing a leader."""
 
     leader_epoch: LeaderEpoch
     reason: RecoveryDropReason
 
 
 class DrawReceived(Event, frozen=True, kw_only=True):
-    """The driver drew the number that picks the leaders of unclean elections from now on."""
+    """The driver drew the random number that chooses the leaders of later unclean elections."""
 
     number: int
 
 
 class AlterPartitionDecided(PartitionEvent, frozen=True, kw_only=True):
-    """The controller judged a proposal; written when it answers, accepted or not."""
+    """The controller accepted or refused a proposed ISR; recorded when it answers."""
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
@@ -914,7 +915,7 @@ class IncarnationStarted(Event, frozen=True, kw_only=True):
     """The harness started a process; its event file must exist.
 
     Attributes:
-        switches: the rules that it was given, where they are others than the run's (``cluster.yaml``); else empty.
+        switches: the rules that it was started with, if they differ from the run's (``cluster.yaml``); else empty.
     """
 
     started_node: NodeId
@@ -924,7 +925,7 @@ class IncarnationStarted(Event, frozen=True, kw_only=True):
 
 
 class ClientStarted(Event, frozen=True, kw_only=True):
-    """A client that came by itself was let in; its history file must exist.
+    """A client that the harness did not start was accepted; its history file must exist.
 
     Attributes:
         process: its name in the history.
@@ -952,7 +953,7 @@ class IncarnationEnd(Enum):
 
 
 class IncarnationEnded(Event, frozen=True, kw_only=True):
-    """A process ended. ``metadata_offset`` is what the controller had committed by then (exclusive)."""
+    """A process ended. ``metadata_offset`` is the end (exclusive) of the metadata committed by then."""
 
     ended_node: NodeId
     ended_incarnation: int
@@ -962,7 +963,7 @@ class IncarnationEnded(Event, frozen=True, kw_only=True):
 
 
 class PowerLost(PartitionEvent, frozen=True, kw_only=True):
-    """Records that a power loss took from one log, by a scan of its files before and after."""
+    """Records that a power loss removed from one log, found by scans of its files before and after."""
 
     lost_node: NodeId
     lost_incarnation: int
@@ -972,11 +973,11 @@ class PowerLost(PartitionEvent, frozen=True, kw_only=True):
 
 
 class BitFlipped(PartitionEvent, frozen=True, kw_only=True):
-    """A bit of a stored batch was flipped on a node's disk, whether a process ran there or not.
+    """A bit of a stored batch was flipped on a node's disk, whether or not its process was running.
 
     Attributes:
-        crc: that its header has, and its content had.
-        damaged_crc: that its content comes to now; whoever computes this one was given damaged bytes.
+        crc: CRC in the header, which was right before.
+        damaged_crc: CRC of the damaged content; a reader that computes it has received damaged bytes.
     """
 
     flipped_node: NodeId
@@ -988,25 +989,25 @@ class BitFlipped(PartitionEvent, frozen=True, kw_only=True):
 
 
 class FaultLink(msgspec.Struct, frozen=True):
-    """Connections that ``source`` dials to ``target``; 1000 are the clients, 1001 and up clients of Kafka."""
+    """Connections that ``source`` opens to ``target``; 1000 stands for the clients, 1001 and up for Kafka clients."""
 
     source: NodeId
     target: NodeId
 
 
 class FaultInjected(Event, frozen=True, kw_only=True):
-    """The plan broke something, and it was seen to take effect.
+    """The plan injected a fault, and the fault was observed to take effect.
 
     Attributes:
         fault: name of the fault.
         target: a node, or a link such as ``0->100``, in words.
-        nodes: the same, where it is a node.
-        links: the same, where it is a link.
-        effect: how it was seen to take effect; ``None`` where nobody was affected.
-        metadata_offset: what the controller had committed before (exclusive), where the harness knows it.
-        begun_ns: when it was done, by the clock of ``time_ns``.
-        proved_ns: when it was seen to take effect, by the same clock; ``None`` where it had none.
-        silenced: links of clients of Kafka on which answers may be swallowed while it lasts.
+        nodes: the target, if it is a node.
+        links: the target, if it is a link.
+        effect: the observed effect; ``None`` if no process was affected.
+        metadata_offset: end (exclusive) of the metadata committed before, if the harness knows it.
+        begun_ns: when the fault was injected, by the clock of ``time_ns``.
+        proved_ns: when the effect was observed, by the same clock; ``None`` without an effect.
+        silenced: links of Kafka clients on which responses may be dropped while the fault lasts.
     """
 
     fault: str
@@ -1021,22 +1022,22 @@ class FaultInjected(Event, frozen=True, kw_only=True):
 
     @property
     def is_of_links(self) -> bool:
-        """True for what is done to links, of which an isolation names its node alone."""
+        """The fault concerns links; an isolation does, too, although it names only its node."""
         return bool(self.links) or self.fault == "isolate"
 
 
 class FaultHealed(Event, frozen=True, kw_only=True):
-    """The plan mended something.
+    """The plan healed a fault.
 
     Attributes:
         fault: name of the fault; ``heal`` is every fault of a link, ``all`` every fault there is.
         target: a node, a link such as ``0->100``, or ``all``, in words.
-        nodes: the same, where it is a node.
-        links: the same, where it is a link; for the target ``all`` those that were broken.
-        seen: how that showed; ``None`` if it did not.
-        metadata_offset: what the controller had committed once it was seen (exclusive), where the harness knows it.
-        begun_ns: when it was done, by the clock of ``time_ns``.
-        proved_ns: when it was seen, by the same clock; ``None`` if it was not.
+        nodes: the target, if it is a node.
+        links: the target, if it is a link; for ``all``, the links that had a fault.
+        seen: the observed sign of the healing; ``None`` if there was none.
+        metadata_offset: end (exclusive) of the metadata committed at that observation, if the harness knows it.
+        begun_ns: when the fault was healed, by the clock of ``time_ns``.
+        proved_ns: when the healing was observed, by the same clock; ``None`` if it was not.
     """
 
     fault: str
@@ -1049,7 +1050,7 @@ class FaultHealed(Event, frozen=True, kw_only=True):
     proved_ns: int | None = None
 
     def mends(self, injected: FaultInjected) -> bool:
-        """Returns whether a fault is over. ``heal`` leaves what was done to a node itself, such as its clock."""
+        """Returns whether this ends a fault. ``heal`` does not end faults of a node itself, such as of its clock."""
         is_among = self.fault in ("all", injected.fault) or (self.fault == "heal" and injected.is_of_links)
         return is_among and self.target in ("all", injected.target)
 
@@ -1057,7 +1058,7 @@ class FaultHealed(Event, frozen=True, kw_only=True):
 class RequestedDeletion(msgspec.Struct, frozen=True):
     """An administrator asked for the records of a partition (``orders-0``) below an offset to be deleted.
 
-    Without an offset it is the high watermark.
+    Without an offset, the high watermark is meant.
     """
 
     partition: str
@@ -1065,12 +1066,11 @@ class RequestedDeletion(msgspec.Struct, frozen=True):
 
 
 class StepReached(Event, frozen=True, kw_only=True):
-    """A step of the plan is done: its position, its text, and what it saw.
+    """A step of the plan is done: its position, its text, and its observations.
 
     Attributes:
-        unclean_elections: partitions (``orders-0``) for which it asked the controller for a leader, an unclean one if
-            need be.
-        deletions: what it asked leaders to delete.
+        unclean_elections: partitions (``orders-0``) for which the step requested a leader election, unclean if need be.
+        deletions: deletions of records that the step requested from leaders.
     """
 
     step: int
@@ -1081,16 +1081,16 @@ class StepReached(Event, frozen=True, kw_only=True):
 
 
 class ClusterSettled(Event, frozen=True, kw_only=True):
-    """Everything was mended, and then every partition had its leader and its full ISR, or an excuse.
+    """All faults were healed, and then every partition got a leader and its full ISR, or has a known reason not to.
 
-    ``metadata_offset`` is what the controller had committed by then (exclusive).
+    ``metadata_offset`` is the end (exclusive) of the metadata committed by then.
     """
 
     metadata_offset: MetadataOffset
 
 
 class OrderGiven(Event, frozen=True, kw_only=True):
-    """The harness orders a node to do something, or somebody whom it knows does; this is written before.
+    """The harness, or a requester known to it, gives a node an order; recorded before it is sent.
 
     Attributes:
         given_to: the node.
@@ -1104,14 +1104,14 @@ class OrderGiven(Event, frozen=True, kw_only=True):
 
 
 class OrderRelayed(Event, frozen=True, kw_only=True):
-    """A broker passes on what a client of Kafka orders, or is ordered itself; this is written before.
+    """A broker relays, or itself performs, an order of a Kafka client; recorded before.
 
     Attributes:
         client: its name in the history.
         given_to: the node.
         api: as in ``OrderReceived``.
         order: likewise.
-        metadata_offset: end of the metadata that the broker had applied; what the order led to was committed later.
+        metadata_offset: end of the metadata that the broker had applied; the order's effects were committed later.
         unclean_elections: as in ``StepReached``.
         deletions: likewise.
     """
@@ -1126,11 +1126,11 @@ class OrderRelayed(Event, frozen=True, kw_only=True):
 
 
 class FileVouched(Event, frozen=True, kw_only=True):
-    """The content of an evidence file as the harness found it after its writer had ended.
+    """The state of an evidence file, which the harness read after the file's writer had ended.
 
     Attributes:
         file: relative to the run's directory.
-        lines: of events or of a history: how many are whole, without the seal; ``None`` of any other file.
+        lines: number of complete lines in an event or history file, without the seal; ``None`` for other files.
         digest: of those lines, or of all bytes, as in ``FileSealed``.
     """
 
@@ -1140,7 +1140,7 @@ class FileVouched(Event, frozen=True, kw_only=True):
 
 
 class ShutdownBegan(Event, frozen=True, kw_only=True):
-    """All is played and read; the nodes are stopped from now on, which is no part of what is recorded of a run."""
+    """The plan and the final reads are over, and the nodes are being stopped, which is not part of the recorded run."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
 """Requests to the coordinator of a group, with Kafka's names; part of ``messages.Request`` and ``messages.Response``.
 
-Clients of Kafka ask them in the process of the broker; what this project's own clients ask has a form on the wire, too:
-JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit and OffsetFetch. Group ids, member ids and instance ids are
-the client's text; ``""`` is the member id of a client that has none yet.
+For Kafka's clients, the broker's own process makes these requests. Those of this project's own clients also have a wire
+format: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit and OffsetFetch. Group ids, member ids and instance
+ids are the client's text; ``""`` is the member id of a client that has none yet.
 """
 
 from typing import TypeAlias
@@ -19,7 +19,7 @@ class CoordinatorMessage(Message, frozen=True, kw_only=True):
 
 
 class GroupProtocol(msgspec.Struct, frozen=True, kw_only=True):
-    """An assignor that a member supports; ``topics`` as of ``group_records.MemberMetadata``."""
+    """An assignor that a member supports; ``topics`` is as in ``group_records.MemberMetadata``."""
 
     name: str
     metadata: bytes
@@ -30,8 +30,8 @@ class JoinGroupRequest(CoordinatorMessage, frozen=True, kw_only=True):
     """Joins a group, or joins it again.
 
     Attributes:
-        api_version: decides whether a new member is given an id first (KIP-394), and whether a leader may be told that
-            nothing is to be assigned (KIP-814).
+        api_version: decides whether a new member first gets an id (KIP-394), and whether a leader may be asked to skip
+            the assignment (KIP-814).
         group_id: of the group.
         member_id: as given by the coordinator.
         drawn_member_id: a fresh id, used if the member needs one.
@@ -58,7 +58,7 @@ class JoinGroupRequest(CoordinatorMessage, frozen=True, kw_only=True):
 
 
 class JoinedMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as the leader gets it."""
+    """A member in the list that JoinGroup returns to the leader."""
 
     member_id: str
     instance_id: str | None
@@ -79,7 +79,7 @@ class JoinGroupResponse(Message, frozen=True, kw_only=True):
 
 
 class SyncGroupRequest(CoordinatorMessage, frozen=True, kw_only=True):
-    """Asks for the own assignment; the leader brings everybody's, by member id."""
+    """Requests the member's assignment; the leader's request carries all assignments, by member id."""
 
     group_id: str
     member_id: str
@@ -129,14 +129,14 @@ class LeaveGroupRequest(CoordinatorMessage, frozen=True, kw_only=True):
 
 
 class LeaveGroupResponse(Message, frozen=True, kw_only=True):
-    """The outcome, and beside NONE that of each member in request order."""
+    """The outcome; with NONE, also the outcome of each member in request order."""
 
     error: ErrorCode
     members: tuple[ErrorCode, ...] = ()
 
 
 class CommittedOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """A position to be committed; fields as of ``group_records.OffsetCommitted``."""
+    """A position to be committed; fields as in ``group_records.OffsetCommitted``."""
 
     partition: TopicPartition
     offset: int
@@ -146,7 +146,7 @@ class CommittedOffset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OffsetCommitRequest(CoordinatorMessage, frozen=True, kw_only=True):
-    """Commits positions, as a member of a generation or, with generation -1, as whoever has an empty group.
+    """Commits positions, as a member of a generation or, with generation -1, for a group without members.
 
     ``api_version`` decides the answer for an unknown group; ``retention_ms`` and ``producer`` are as of
     ``group_records.OffsetCommitted``. A producer's transaction (TxnOffsetCommit) is verified first: ``adds_partition``
@@ -172,7 +172,7 @@ class OffsetCommitResponse(Message, frozen=True, kw_only=True):
 
 
 class OffsetFetchRequest(CoordinatorMessage, frozen=True, kw_only=True):
-    """Asks for a group's positions; ``partitions`` is ``None`` for all that it has.
+    """Requests a group's positions; ``partitions`` is ``None`` for all of them.
 
     With ``require_stable`` the answer has what is written, and waits until that is committed (KIP-447).
     """
@@ -183,7 +183,7 @@ class OffsetFetchRequest(CoordinatorMessage, frozen=True, kw_only=True):
 
 
 class OffsetFetchResponse(Message, frozen=True, kw_only=True):
-    """The positions that there are; ``unstable`` are partitions in which a transaction may yet set another."""
+    """The committed positions; ``unstable`` are partitions whose position an open transaction may change."""
 
     error: ErrorCode
     offsets: tuple[CommittedOffset, ...] = ()
@@ -191,14 +191,14 @@ class OffsetFetchResponse(Message, frozen=True, kw_only=True):
 
 
 class OffsetDeleteRequest(CoordinatorMessage, frozen=True, kw_only=True):
-    """Forgets a group's positions."""
+    """Removes a group's positions."""
 
     group_id: str
     partitions: tuple[TopicPartition, ...]
 
 
 class OffsetDeleteResponse(Message, frozen=True, kw_only=True):
-    """The outcome, and beside NONE that of each partition in request order."""
+    """The outcome; with NONE, also the outcome of each partition in request order."""
 
     error: ErrorCode
     errors: tuple[ErrorCode, ...] = ()
@@ -223,7 +223,7 @@ class DescribeGroupRequest(CoordinatorMessage, frozen=True, kw_only=True):
 
 
 class DescribedMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of a group; ``metadata`` of the selected protocol in a stable group only."""
+    """A member of a group; ``metadata`` (for the selected protocol) is set only in a stable group."""
 
     member_id: str
     instance_id: str | None
@@ -234,7 +234,7 @@ class DescribedMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DescribeGroupResponse(Message, frozen=True, kw_only=True):
-    """A group; ``state`` is Kafka's word, and GROUP_ID_NOT_FOUND stands beside ``Dead``."""
+    """A group; ``state`` is Kafka's name, and ``Dead`` comes with GROUP_ID_NOT_FOUND."""
 
     error: ErrorCode
     state: str = ""

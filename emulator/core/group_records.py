@@ -15,15 +15,15 @@ class OffsetCommitted(msgspec.Struct, frozen=True, kw_only=True):
     """A group's position in a partition (Kafka's ``OffsetCommitKey`` and ``OffsetCommitValue``).
 
     Attributes:
-        group_id: whose.
-        partition: where in.
+        group_id: the group.
+        partition: the partition of the position.
         offset: of the next record to read.
         leader_epoch: of the last record that was read, if the client said so (KIP-320).
         metadata: the client's text.
         topic_id: of the topic, if the client named it by id.
         committed_ms: when, by the coordinator's clock.
         retention_ms: how long it is valid, if the client said so (OffsetCommit up to version 4).
-        producer: whose transaction it is part of, and counts with.
+        producer: the producer whose transaction it is part of; it takes effect when that commits.
     """
 
     group_id: str
@@ -54,9 +54,9 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True):
         client_host: its address.
         rebalance_timeout_ms: how long it may take to join again.
         session_timeout_ms: how long it lives without a heartbeat.
-        subscription: its metadata of the selected protocol, which only members understand.
-        topics: that it subscribes to, by ``subscription``; ``None`` where that does not say.
-        assignment: the leader's, which only members understand.
+        subscription: its metadata for the selected protocol, opaque to the coordinator.
+        topics: topics in ``subscription``; ``None`` if they cannot be read from it.
+        assignment: its assignment by the leader, opaque to the coordinator.
     """
 
     member_id: str
@@ -78,7 +78,7 @@ class GroupMetadata(msgspec.Struct, frozen=True, kw_only=True):
         protocol_type: such as ``consumer``; ``""`` for a group that never had a member.
         generation_id: of the generation.
         protocol_name: the selected assignor; ``None`` without members.
-        leader: the member that assigns; ``None`` without members.
+        leader: the member that computes the assignment; ``None`` without members.
         members: in the order in which they joined.
         state_ms: when it reached its state, by the coordinator's clock, if that is known.
     """
@@ -99,7 +99,7 @@ class GroupRemoved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PositionsHeld(msgspec.Struct, frozen=True, kw_only=True):
-    """Positions that were committed before this record are told to nobody: some may be lost (KIP-704); not Kafka's."""
+    """Positions committed before this record are not answered, as later ones may be lost (KIP-704); not in Kafka."""
 
 
 GroupRecord: TypeAlias = (

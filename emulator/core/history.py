@@ -1,7 +1,7 @@
-"""The clients' history: what producers and consumers write down of their operations, and the oracle reads.
+"""The clients' history: lines that producers and consumers record about operations, and the oracle reads.
 
 One struct per kind of line of a ``history.jsonl``; the field ``f`` names the kind. ``index`` is the line's position in
-its file. A send has one line for its invocation and one for its completion; what a consumer did has a single line.
+its file. A send has one line for its invocation and one for its completion; an operation of a consumer has one line.
 Adding a field is compatible; renaming one is a breaking change with a changelog line.
 """
 
@@ -27,14 +27,14 @@ _FOREIGN: Final = re.compile(r"(?P<link>\d+)->(?P<node>\d+)-(?P<incarnation>\d+)
 
 
 class ForeignProcess(NamedTuple):
-    """A connection of such a client, as a process of the history; prints as ``kafka:app@1001->0-2.7``.
+    """A Kafka client's connection, as a process of the history; prints as ``kafka:app@1001->0-2.7``.
 
     Attributes:
-        client_id: that the client gave; may be any text.
-        link: the client as an end of links.
-        node: the broker that wrote it down.
-        incarnation: of its process.
-        connection: its number there.
+        client_id: the client id that the client sent; may be any text.
+        link: the client's id as an end of links.
+        node: the broker that recorded the connection.
+        incarnation: of the broker's process.
+        connection: number of the connection in that process.
     """
 
     client_id: str
@@ -49,7 +49,7 @@ class ForeignProcess(NamedTuple):
 
     @classmethod
     def parse(cls, process: str) -> "ForeignProcess | None":
-        """Returns the connection that a process of the history is; ``None`` for one of this project's own clients."""
+        """Returns the connection that a process name stands for; ``None`` for this project's own clients."""
         client_id, _, place = process.removeprefix(FOREIGN_CLIENT).rpartition("@")
         match = _FOREIGN.fullmatch(place) if process.startswith(FOREIGN_CLIENT) else None
         if match is None:
@@ -68,7 +68,7 @@ class OperationType(Enum):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try of a send: to which node under which identity, and what came of it (an error's name)."""
+    """One try of a send: the node, the producer identity, and the outcome (an error's name)."""
 
     node: NodeId
     leader_epoch: LeaderEpoch | None
@@ -86,12 +86,12 @@ class SendOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", ta
         index: position in the history, from 0, without gaps.
         time_ns: the machine's monotonic clock.
         process: ``producer-0`` and so on.
-        operation_id: same in invocation and completion; the cause id of all that follows.
+        operation_id: same in invocation and completion; the cause id of all events that follow from it.
         first_record_id: records of a producer are numbered from 0; this batch has ``record_count`` from here on.
         acks: -1, 0 or 1.
-        base_offset: where it was acknowledged to be; only with ``ok`` and acks other than 0.
+        base_offset: the acknowledged base offset; only with ``ok`` and acks other than 0.
         attempts: all tries, in order; complete in the completion line.
-        error: the error's name of a ``fail`` or ``info``.
+        error: with ``fail`` or ``info``, the error's name.
     """
 
     index: int
@@ -115,9 +115,9 @@ class AckedKeys(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topic_id: of the topic, if it is known.
-        base_offset: that was acknowledged for the first of them.
-        crc: of their batch.
-        keys: of records that follow each other, as text; ``None`` for a record without.
+        base_offset: acknowledged offset of the first record.
+        crc: of the records' batch.
+        keys: keys of consecutive records, as text; ``None`` for a record without a key.
     """
 
     topic: str
@@ -143,9 +143,9 @@ class PolledBatch(msgspec.Struct, frozen=True, kw_only=True):
 class PollOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="poll"):
     """The records that one fetch returned to a consumer; one line, type ``ok``, or ``info`` with the error.
 
-    ``phase`` is ``live`` during the run and ``final`` for the fresh consumer that reads everything at the end. A
-    ``position`` is the offset asked for; ``seek`` says that the consumer jumped there (start, or out of range).
-    ``leader_epoch`` is the one that the fetch named and the answering leader had (KIP-320), if it is known.
+    ``phase`` is ``live`` during the run and ``final`` for the fresh consumer that reads all records at the end.
+    ``position`` is the fetch offset; ``seek`` says that the consumer jumped there (start, or out of range).
+    ``leader_epoch`` is the fetch's leader epoch, which the answering leader had too (KIP-320), if known.
     """
 
     index: int
@@ -170,8 +170,8 @@ class PollOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", ta
 class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="final_read"):
     """The fresh consumer finished a partition: it read ``start_offset`` up to ``end_offset``, the high watermark.
 
-    Type ``info`` with the error where it could not. ``begun`` is given if what was sent later, or read at the same time
-    by others, is in the history: the index from which on reads tell how the log ends. They are reads of all of it.
+    Type ``info`` with the error if it failed. ``begun`` is given if the history also has later sends or other
+    concurrent reads: the index from which on reads, which are of the whole log, show how the log ends.
     """
 
     index: int
@@ -189,7 +189,7 @@ class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
 
 
 class SessionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="session"):
-    """A coordinator gave a transactional producer an identity, which fences all that had the id before."""
+    """A coordinator gave a transactional producer an identity, which fences earlier producers of the same id."""
 
     index: int
     time_ns: int
@@ -202,15 +202,15 @@ class SessionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f",
 class TransactionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="transaction"):
     """A transaction. A line each for its beginning and its end.
 
-    ``ok`` says that a coordinator answered that it is committed, or aborted, as ``result`` says; ``info`` that it may
-    be committed, as a request to commit it had no answer; ``fail`` that it was not committed by this producer.
+    ``ok``: a coordinator answered that the transaction is committed or aborted, as in ``result``. ``info``: it may be
+    committed, as a request to commit it got no answer. ``fail``: this producer did not commit it.
 
     Attributes:
         process: the producer.
         operation_id: the same in both lines.
-        result: ``commit`` or ``abort``: which end was asked for last.
+        result: ``commit`` or ``abort``, as requested last.
         sends: operations that sent its batches, in order; complete in the last line.
-        error: why it is not what was wanted at first.
+        error: why it did not end as first intended.
     """
 
     index: int
@@ -228,14 +228,14 @@ class GroupReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
     """Records that an operation read for a group, from the position on that the group had committed.
 
     Attributes:
-        process: that read them.
-        operation_id: the transaction, or the operation that commits the position behind them by itself.
+        process: the reader.
+        operation_id: the transaction, or the operation that commits the position after them outside a transaction.
         committed: the position as the group's coordinator answered; ``None`` if there was none.
-        position: where it began: elsewhere by ``auto.offset.reset`` only.
+        position: start position; differs from ``committed`` only by ``auto.offset.reset``.
         next_position: the position to be committed.
-        batches: that it was given, without markers and without what it was told to be aborted.
-        member_id: of the member that read them; empty where the group has none.
-        generation_id: that the member was in.
+        batches: the batches that the reader got, without markers and without aborted ones.
+        member_id: of the member that read them; empty if the group has no members.
+        generation_id: the member's generation.
     """
 
     index: int
@@ -256,10 +256,11 @@ class GroupReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
 
 
 class GroupCommitOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_commit"):
-    """A position that a group was to commit, by itself or with the transaction of the same operation.
+    """An attempt to commit a group's position, alone or with the transaction of the same operation.
 
-    ``ok`` says that a coordinator took it: for good, or for the case that its transaction is committed. ``info`` says
-    that it may have. A line for its outcome only; ``member_id`` and ``generation_id`` as of ``GroupReadOperation``.
+    ``ok``: a coordinator accepted the position, finally or for when its transaction commits. ``info``: it may have
+    accepted. There is a line for the outcome only; ``member_id`` and ``generation_id`` are as in
+    ``GroupReadOperation``.
     """
 
     index: int
@@ -277,7 +278,7 @@ class GroupCommitOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field=
 
 
 class MemberStep(Enum):
-    """A step of a member of a group, by its own word."""
+    """A step of a group member, as the member itself records it."""
 
     JOINING = "joining"
     """It asks to join, and gives up what it had."""
@@ -302,9 +303,9 @@ class GroupMemberOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field=
         process: the member.
         member_id: as its coordinator gave it; empty for one that has none yet.
         instance_id: of a static member.
-        generation_id: that it is in, or was last; -1 before the first.
-        partitions: that it was assigned.
-        overdue_ms: how long ago that was, where it notices late.
+        generation_id: its current or last generation; -1 before the first.
+        partitions: its assigned partitions.
+        overdue_ms: time since the step happened, if the member noticed it late.
     """
 
     index: int
@@ -322,9 +323,9 @@ class GroupMemberOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field=
 class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="committed_read"):
     """The records that one fetch returned to a reader of committed records (``isolation.level=read_committed``).
 
-    ``batches`` are those that it was given, without markers and without what it was told to be aborted; it goes on at
-    ``next_position``. It hears of a ``last_stable_offset`` where that is not the high watermark. Other fields are as
-    of ``PollOperation``.
+    ``batches`` are those that the consumer got, without markers and without aborted ones; it continues at
+    ``next_position``. ``last_stable_offset`` is given if it differs from the high watermark. Other fields are as in
+    ``PollOperation``.
     """
 
     index: int
@@ -345,18 +346,18 @@ class CommittedReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_fiel
 
 
 class GroupPositionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_position"):
-    """A position of a consumer group of clients of Kafka: a coordinator was asked to commit it, or gave it.
+    """A position of a group of Kafka clients: a client asked a coordinator to commit it, or fetched it.
 
-    ``ok`` says that it was answered without an error; ``fail`` with one that says that it is not in force; ``info``
-    that it may be: it was not answered, or by another error, or belongs to a transaction, which may be aborted. Our own
-    brokers, which may not live to answer, write ``invoke`` first.
+    ``ok``: the answer had no error. ``fail``: the error shows that the position is not in effect. ``info``: it may be
+    in effect: there was no answer or another error, or the position belongs to a transaction, which may be aborted. Our
+    own brokers, which may crash before the answer, record ``invoke`` first.
 
     Attributes:
         process: the client.
-        kind: ``commit``, or ``fetch`` of what is committed.
-        topic: empty for all partitions of a group, which is deleted.
+        kind: ``commit``, or ``fetch`` of the committed position.
+        topic: empty for all partitions of a deleted group.
         node: the coordinator.
-        offset: the next one to be read; ``None`` where none is committed, or it is deleted.
+        offset: offset of the next record to read; ``None`` if no position is committed, or it is deleted.
         begun_ns: when the client asked.
         error: the error's name.
     """
@@ -393,7 +394,7 @@ Operation: TypeAlias = (
 
 
 class HistorySealed(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="sealed"):
-    """Last line of a history that its writer closed: how many lines stand before it, and their digest.
+    """Last line of a history that its writer closed: the number of lines before it, and their digest.
 
     ``digest`` as in ``laststand.emulator.core.events.FileSealed``.
     """

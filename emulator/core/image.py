@@ -1,6 +1,6 @@
-"""The metadata image: the fold of the metadata log, in the controller, in brokers and in observers.
+"""The metadata image: the state after replaying the metadata log, in controllers, brokers and observers.
 
-``replay`` is the only code that changes it. A broker acts on the difference of two images: ``pop_delta`` returns what
+Only ``replay`` changes the image. A broker acts on the difference of two images: ``pop_delta`` returns what
 changed since it was last called, however many records that were (Kafka's ``PartitionRegistration.merge``).
 """
 
@@ -31,7 +31,7 @@ from laststand.emulator.core.types import (
 
 
 class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered broker process (Kafka's ``BrokerRegistration``); ``features`` as its record has them."""
+    """A registered broker process (Kafka's ``BrokerRegistration``); ``features`` is as in its record."""
 
     broker_id: BrokerId
     incarnation_id: IncarnationId
@@ -102,7 +102,7 @@ _CHANGEABLE = (
 
 
 class PartitionDelta(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition before and after; ``None`` where it did not or does not exist.
+    """A partition's state before and after; ``None`` if it did not or does not exist.
 
     Topic ids differ where the topic was deleted and created again between the two images.
     """
@@ -121,12 +121,12 @@ class ImageDelta(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """The change concerns the offset only."""
+        """Only the end offset changed."""
         return not (self.partitions or self.brokers or self.configs)
 
     @property
     def deleted(self) -> list[TopicPartition]:
-        """Partitions that are gone, or now belong to another topic of the same name."""
+        """Partitions that were deleted, or now belong to another topic of the same name."""
         return [
             name
             for name, change in self.partitions.items()
@@ -135,7 +135,7 @@ class ImageDelta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a metadata transaction may change, as it was before."""
+    """The image's contents from before a metadata transaction, to undo it."""
 
     brokers: dict[BrokerId, BrokerRegistration]
     topics: dict[str, TopicId]
@@ -153,13 +153,13 @@ class _Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetadataImage:
-    """The fold of a prefix of the metadata log.
+    """The state after replaying a prefix of the metadata log.
 
-    Readers may look at every mapping; only ``replay`` changes them. ``skip`` moves ``next_offset`` alone.
+    Readers may use every mapping; only ``replay`` changes them. ``skip`` only advances ``next_offset``.
 
-    Records of a metadata transaction are applied at once, and undone if it is aborted. A difference that was returned
-    while it was open has them, the next one does not undo them: nobody but the active controller, which alone writes
-    them, may look at an image in between.
+    Records of a metadata transaction are applied at once, and undone if the transaction is aborted. A difference
+    returned while it is open includes them, and the next difference does not revert them: only the active controller,
+    which writes the transactions, may read an image during one.
 
     Attributes:
         next_offset: end of the prefix; the offset that the next record must have.
@@ -168,11 +168,11 @@ class MetadataImage:
         topic_names: names by topic id.
         partitions: committed state by partition.
         features: finalized feature levels by name; absent means 0.
-        next_producer_id: first id that was not given away.
+        next_producer_id: first unallocated producer id.
         acls: access control entries.
         client_quotas: quotas of clients.
-        controller_id: the active one of several controllers, by the last election of theirs that is committed.
-        voters: those of several controllers that are voters, ascending; empty until a record names them.
+        controller_id: the active one of several controllers, by the last committed election.
+        voters: the controllers that are voters, ascending; empty until a record names them.
         transaction_start: where the open metadata transaction began; ``None`` if none is open.
     """
 
@@ -211,7 +211,7 @@ class MetadataImage:
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Returns the topic's partitions in ascending order; none if there is no such topic.
 
-        Of a ZooKeeper cluster only those that somebody recorded: UpdateMetadata may name some of a topic's partitions.
+        In a ZooKeeper cluster, these are the partitions received so far: UpdateMetadata may name only some.
         """
         names = (TopicPartition(topic, index) for index in range(self.partition_counts.get(topic, 0)))
         return [name for name in names if name in self.partitions]
@@ -222,18 +222,18 @@ class MetadataImage:
 
     @property
     def has_changes(self) -> bool:
-        """Something changed that was not yet returned by ``pop_delta``."""
+        """There are changes that ``pop_delta`` has not returned yet."""
         return bool(self._touched_partitions or self._touched_brokers or self._touched_configs)
 
     def has_change_of(self, partition: TopicPartition) -> bool:
-        """Returns whether a partition has a change that was not yet returned by ``pop_delta``."""
+        """Returns whether a partition has a change that ``pop_delta`` has not returned yet."""
         return partition in self._touched_partitions
 
     def pop_delta(self, *, partitions_max: int | None = None) -> ImageDelta:
         """Returns the changes since the last call, and starts the next difference.
 
-        Of more changed partitions than ``partitions_max`` it has the first; the others, and what became of brokers, are
-        left to the next call.
+        If more than ``partitions_max`` partitions changed, it has the first ones; the others, and changes of brokers,
+        are left to the next call.
         """
         touched = sorted(self._touched_partitions.items())[:partitions_max]
         for partition, _ in touched:
@@ -258,7 +258,7 @@ class MetadataImage:
         """Applies one record.
 
         Raises:
-            InvariantError: the offset is not the next one, or the record changes what does not exist.
+            InvariantError: the offset is not the next one, or the record changes an object that does not exist.
         """
         if offset != self.next_offset:
             raise InvariantError(f"record at {offset} replayed on an image that ends at {self.next_offset}")
@@ -304,7 +304,7 @@ class MetadataImage:
         self.next_offset = MetadataOffset(offset + 1)
 
     def skip(self, *, offset: MetadataOffset) -> None:
-        """Passes a record that changes nothing here: Kafka's log has some about what is not emulated.
+        """Skips a record about a feature of Kafka that is not emulated.
 
         Raises:
             InvariantError: the offset is not the next one.

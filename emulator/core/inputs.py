@@ -1,7 +1,7 @@
 """Inputs: everything that can happen to a node.
 
-A driver turns what it sees (a message, a file that was read, a timer) into one of these and passes it to ``step``. Each
-has a ``cause_id``, which the effects and events that follow copy.
+A driver turns each occurrence (a message, a file read, a timer) into an input and passes it to ``step``. Each input has
+a ``cause_id``, which the resulting effects and events copy.
 """
 
 from typing import TypeAlias
@@ -34,7 +34,7 @@ class NodeInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Started(NodeInput, frozen=True, kw_only=True):
-    """The process is up; the first input of every incarnation."""
+    """The process has started; the first input of every incarnation."""
 
 
 class TimerFired(NodeInput, frozen=True, kw_only=True):
@@ -42,9 +42,10 @@ class TimerFired(NodeInput, frozen=True, kw_only=True):
 
 
 class RequestReceived(NodeInput, frozen=True, kw_only=True):
-    """Somebody asks; answered by ``SendResponse`` with the same ``request_id``, at once or later.
+    """A request arrived; it is answered by ``SendResponse`` with the same ``request_id``, at once or later.
 
-    ``requester`` is ``None`` for what needs no permission: the harness, and a broker's own listener, which has checked.
+    ``requester`` is ``None`` for requests that need no permission: of the harness, and of a broker's own listener,
+    which has checked the permission.
     """
 
     request_id: RequestId
@@ -80,7 +81,7 @@ class MetadataCommitted(NodeInput, frozen=True, kw_only=True):
 
 
 class NumberDrawn(NodeInput, frozen=True, kw_only=True):
-    """A random number from 0 on, as wide as the driver likes: completes ``DrawNumber``."""
+    """A random number, at least 0, of any size: completes ``DrawNumber``."""
 
     number: int
 
@@ -111,8 +112,8 @@ class MetadataStreamLost(NodeInput, frozen=True, kw_only=True):
 class ProducerSnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The entry of one producer in a producer snapshot file: its last batch only.
 
-    ``last_sequence`` and ``last_offset`` are -1 where only a marker is known of its epoch; the last two fields are as
-    of ``producer_state.ProducerEntry``.
+    ``last_sequence`` and ``last_offset`` are -1 if only a marker is known of the producer's epoch; the last two fields
+    are as in ``producer_state.ProducerEntry``.
     """
 
     producer_id: ProducerId
@@ -138,7 +139,7 @@ class LoadedLog(msgspec.Struct, frozen=True, kw_only=True):
         epochs: ``leader-epoch-checkpoint`` with the entries that recovery added, not yet trimmed.
         log_start_checkpoint: as read, 0 if absent.
         high_watermark_checkpoint: as read, 0 if absent; not yet clamped.
-        recovery_point: everything below is known to be synced.
+        recovery_point: all records below are known to be synced.
         producers: newest usable producer snapshot.
         producers_offset: offset that the snapshot covers up to (exclusive).
     """
@@ -158,16 +159,16 @@ class LoadedLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StrayLog(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory that was put aside as a stray: the partition that it was, and its topic's id if it had one."""
+    """A directory that was put aside as a stray: its partition, and the topic id if it has one."""
 
     partition: TopicPartition
     topic_id: TopicId | None
 
 
 class LogsLoaded(NodeInput, frozen=True, kw_only=True):
-    """All logs of all directories, and what earlier processes put aside: completes ``LoadLogs``.
+    """All logs of all directories, and strays of earlier processes: completes ``LoadLogs``.
 
-    ``failed_log_dirs`` are directories that could not be loaded, by id; what they hold is out of reach.
+    ``failed_log_dirs`` are the ids of directories that could not be loaded; their logs are out of reach.
     """
 
     logs: tuple[LoadedLog, ...]
@@ -179,11 +180,11 @@ class LogRecovered(NodeInput, frozen=True, kw_only=True):
     """A leader's log was read through: completes ``RecoverLog``.
 
     Attributes:
-        partition: whose log.
-        leader_epoch: that of the effect.
-        scanned_from: where reading began.
+        partition: the partition of the log.
+        leader_epoch: as in the effect.
+        scanned_from: start offset of the scan.
         batch_count: intact batches from there on.
-        bad_offset: where the first bad batch is; ``None`` if there is none.
+        bad_offset: offset of the first bad batch; ``None`` if there is none.
     """
 
     partition: TopicPartition

@@ -62,7 +62,7 @@ class BrokerRegistrationRequest(Message, frozen=True, kw_only=True):
 
 
 class BrokerRegistrationResponse(Message, frozen=True, kw_only=True):
-    """The broker epoch granted, or why not."""
+    """The granted broker epoch, or the error."""
 
     error: ErrorCode
     broker_epoch: BrokerEpoch | None = None
@@ -70,7 +70,7 @@ class BrokerRegistrationResponse(Message, frozen=True, kw_only=True):
 
 
 class BrokerHeartbeatRequest(Message, frozen=True, kw_only=True):
-    """Keeps a broker's session alive and states what it wants to be."""
+    """Keeps a broker's session alive, and states whether it wants to be unfenced or to shut down."""
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
@@ -121,7 +121,7 @@ class AlterPartitionRequest(Message, frozen=True, kw_only=True):
 
 
 class AlterPartitionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The partition after the change; the state fields mean nothing beside an error."""
+    """The partition after the change; with an error, the state fields are unused."""
 
     topic: str
     topic_id: TopicId | None
@@ -137,8 +137,8 @@ class AlterPartitionResult(msgspec.Struct, frozen=True, kw_only=True):
 class AlterPartitionResponse(Message, frozen=True, kw_only=True):
     """A top-level error means that no partition was looked at.
 
-    ``metadata_end_offset`` is where the metadata ended that the controller had decided by, the changes made here
-    included. Kafka's answer does not say.
+    ``metadata_end_offset`` is the end of the metadata that the controller decided on, including the changes made here.
+    Kafka's response does not have it.
     """
 
     error: ErrorCode
@@ -191,7 +191,7 @@ class DescribeTopicPartitionsRequest(Message, frozen=True, kw_only=True):
 
 
 class DescribedPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition as its describer's metadata has it."""
+    """A partition by the describing node's metadata."""
 
     partition: int
     error: ErrorCode
@@ -254,7 +254,7 @@ class MetadataTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetadataResponse(Message, frozen=True, kw_only=True):
-    """Live brokers and topics by the answering broker's cache: stale by nature."""
+    """Live brokers and topics by the answering broker's cache, which may be stale."""
 
     brokers: tuple[BrokerId, ...]
     controller_id: NodeId | None
@@ -277,9 +277,9 @@ class InitProducerIdResponse(Message, frozen=True, kw_only=True):
 
 
 class ProducePartition(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch for one partition; ``topic_id`` says of which topic of that name, if it is there (KIP-516).
+    """One batch for one partition; ``topic_id``, if given, says which topic of that name is meant (KIP-516).
 
-    What follows of the batch has the request's cause, or ``cause_id`` if it is there.
+    Effects and events about the batch have its ``cause_id``, or else the request's.
     """
 
     topic: str
@@ -297,8 +297,8 @@ class ProducePartition(msgspec.Struct, frozen=True, kw_only=True):
 class ProduceRequest(Message, frozen=True, kw_only=True):
     """Appends batches, one per partition at most.
 
-    Those of a transaction come with its producer's ``transactional_id``. ``transaction_version`` 2 has partitions added
-    to the transaction by their leaders; ``knows_abortable`` is as of ``transactions.verifier`` (KIP-890).
+    Batches of a transaction come with the producer's ``transactional_id``. With ``transaction_version`` 2, leaders add
+    their partitions to the transaction; ``knows_abortable`` is as in ``transactions.verifier`` (KIP-890).
     """
 
     acks: int
@@ -317,7 +317,7 @@ class ProduceRequest(Message, frozen=True, kw_only=True):
 class ProducePartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A batch's outcome; ``current_leader`` is a hint beside NOT_LEADER_OR_FOLLOWER (KIP-951).
 
-    ``duplicate_timestamp_ms`` is the largest timestamp of the batch in the log that this one repeats.
+    ``duplicate_timestamp_ms`` is, for a duplicate, the largest timestamp of the original batch in the log.
     """
 
     topic: str
@@ -336,7 +336,7 @@ class ProducePartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProduceResponse(Message, frozen=True, kw_only=True):
-    """Outcomes in request order. With acks=0 there is none, and a failure closes the connection."""
+    """Outcomes in request order. With acks=0 no response is sent, and a failure closes the connection."""
 
     partitions: tuple[ProducePartitionResponse, ...]
 
@@ -365,9 +365,9 @@ class FetchPartition(msgspec.Struct, frozen=True, kw_only=True):
 class FetchRequest(Message, frozen=True, kw_only=True):
     """Reads partitions, as a follower (``replica_id`` given) or as a consumer.
 
-    Parked until ``min_bytes`` are there or ``max_wait_ms`` have passed. A consumer that names its rack, be it ``""``,
-    may be served by a follower (KIP-392); ``None`` is a client from before that. ``is_cut_allowed`` says that a
-    limit may cut a partition's last batch, as it does in answers to Kafka's own clients.
+    The broker parks it until ``min_bytes`` are available or ``max_wait_ms`` have passed. A consumer that names its
+    rack, even as ``""``, may be served by a follower (KIP-392); ``None`` is an older client. ``is_cut_allowed`` says
+    that a limit may cut a partition's last batch, as it does in answers to Kafka's own clients.
     """
 
     partitions: tuple[FetchPartition, ...]
@@ -385,10 +385,10 @@ class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """One partition's answer, as the answering core gives it (``span``) or as the asking core gets it (``batches``).
 
     The driver of the answering node turns the span into bytes; the driver of the asking node turns bytes into
-    descriptors. ``diverging_epoch`` and ``diverging_end_offset`` go together and exclude records, as does
-    ``preferred_read_replica``, where the leader would have the consumer read (KIP-392). Consumers hear of the last
-    stable offset, if that is not the high watermark, and those that read committed records of the aborted transactions
-    among what they get (KIP-98).
+    descriptors. ``diverging_epoch`` and ``diverging_end_offset`` are given together and exclude records, as does
+    ``preferred_read_replica``, the replica that the consumer should read from (KIP-392). Consumers get the last stable
+    offset if it differs from the high watermark; read_committed consumers also get the aborted transactions among the
+    returned batches (KIP-98).
     """
 
     topic: str

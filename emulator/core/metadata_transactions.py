@@ -1,4 +1,4 @@
-"""Metadata transactions (KIP-868): records of the metadata log that count together, or not at all.
+"""Metadata transactions (KIP-868): records of the metadata log that take effect together, or not at all.
 
 They lie between BeginTransactionRecord and EndTransactionRecord, in one batch or several. AbortTransactionRecord undoes
 them: a controller that is elected while one is open writes it before anything else.
@@ -15,12 +15,12 @@ def open_after(
     """Returns the offset of the transaction that is open after a record; ``None`` if none is.
 
     Args:
-        start: of the one that was open before.
-        record: the next one of the log.
-        offset: of that.
+        start: offset of the transaction that was open before.
+        record: the next record of the log.
+        offset: the record's offset.
 
     Raises:
-        InvariantError: it begins one in another, or ends or aborts none.
+        InvariantError: the record begins a transaction inside another, or ends or aborts none.
     """
     match record:
         case records.BeginTransactionRecord():

@@ -1,4 +1,4 @@
-"""A node's monotonic clock: it may run fast or slow, and may stand apart from the others.
+"""A node's monotonic clock: it may run fast or slow, and may differ from other nodes' clocks.
 
 Rates are in parts per million of the driver's time. The mapping is exact on integers in both directions: the time at
 which a deadline is due is the driver's first millisecond at which the node's own clock has reached it.
@@ -31,7 +31,7 @@ class NodeClock:
         return self._rate
 
     def local_ms(self, now_ms: int) -> int:
-        """Returns the node's time at one of the driver's."""
+        """Returns the node's time at a given time of the driver."""
         if self._rate == NORMAL_RATE_PPM:
             return now_ms - self._base_ms + self._base_local
         return (now_ms - self._base_ms) * self._rate // NORMAL_RATE_PPM + self._base_local
@@ -49,6 +49,6 @@ class NodeClock:
         self._rate = rate_ppm
 
     def jump(self, by_ms: int, *, now_ms: int) -> None:
-        """Lets so many milliseconds pass at once."""
+        """Moves the node's time forward at once."""
         self._base_local = self.local_ms(now_ms) + by_ms
         self._base_ms = now_ms

@@ -12,13 +12,13 @@ _GROUP: Final = re.compile(r"\$(\d)")
 
 
 class PrincipalRules:
-    """The rules of ``ssl.principal.mapping.rules``: the first that fits a subject makes the principal's name of it.
+    """The rules of ``ssl.principal.mapping.rules``: the first matching rule maps a subject to the principal's name.
 
     Args:
         text: of the property.
 
     Raises:
-        ConfigError: it has no such rules.
+        ConfigError: the text does not consist of such rules.
     """
 
     def __init__(self, text: str) -> None:

@@ -1,11 +1,11 @@
 """The promises that the emulator makes of every run: the one table of checks by id.
 
 Two oracles judge these promises independently of each other: the simulator's, which watches a cluster from outside
-while it runs, and ``laststand.emulator.verification``, which reads what a run left on disk. They share this table and
-nothing else of a check, so that a mistake in one is seen by the other.
+while it runs, and ``laststand.emulator.verification``, which reads what a run left on disk. Their checks share only
+this table, so that one oracle detects a mistake of the other.
 
-A promise is kept in every era unless it names switches: then it restates a rule of the protocol, and is judged only
-where each of them has one of the listed values, written as in ``NodeStarted`` and in ``cluster.yaml``.
+A promise holds in every era unless it names switches. A promise with switches restates a rule of the protocol, and is
+judged only if each switch has one of the listed values, written as in ``NodeStarted`` and ``cluster.yaml``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -102,16 +102,16 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     """One promise.
 
     Attributes:
-        kind: what it is about.
-        statement: what must hold.
-        switches: by name, the values under which it is promised; empty if it always is.
-        judged_by: which oracles look for violations.
-        only_of: the one kind of cluster of which it is made, ``None`` if of both. Those of KRaft restate what its
-            controller commits, or what follows from its log and heartbeats; those of ZooKeeper are about its nodes.
-        exempts: what it does not ask for, of both oracles or of the only one. Each of them asks this table first
-            (``leaves_out``), so that none leaves out what is not listed.
-        keeper: whose rules it rests on. Their switches alone are asked for, and a finding about a process counts where
-            those behind it had them, whatever others lacked.
+        kind: the subject.
+        statement: the condition that must hold.
+        switches: by name, the values under which the promise is made; empty if always.
+        judged_by: the oracles that look for violations.
+        only_of: the one kind of cluster that it is made for; ``None`` for both kinds. Promises of KRaft are about
+            commits of the controller, or follow from its log and heartbeats; those of ZooKeeper are about its nodes.
+        exempts: cases that are no violation, for every oracle that judges it. Each oracle looks an exemption up here
+            (``leaves_out``), so that it cannot use one that is not listed.
+        keeper: the processes whose rules it depends on. Only their switches matter: a finding about a process is
+            valid if those processes had the switches, whatever rules others lacked.
     """
 
     kind: PromiseKind
@@ -123,7 +123,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     keeper: Keeper = Keeper.CLUSTER
 
     def leaves_out(self, exemption: Exemption) -> bool:
-        """Returns whether it does not ask for what an exemption is about."""
+        """Returns whether the promise exempts a case."""
         return exemption in self.exempts
 
 
@@ -630,9 +630,9 @@ OUTCOME_CHECKS: Final = tuple(
 
 
 def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
-    """Returns whether a run with these switches, given as texts, promises what a check looks for.
+    """Returns whether a check's promise is made in a run with these switches, given as texts.
 
-    A switch that is not named is not known to have a value, so that nothing is promised that depends on it.
+    The value of a missing switch is unknown, so a promise that depends on it is not made.
     """
     if PROMISES[check_id].only_of not in (None, _kind_of(switches)):
         return False
@@ -640,13 +640,13 @@ def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
 
 
 def is_promised_by_all(check_id: str, members: Iterable[Member]) -> bool:
-    """Returns whether a cluster promises what a check looks for: every process does on whose rules it rests.
+    """Returns whether a check's promise is made in a cluster: each process that it depends on must have the rules.
 
-    One that lacks the rule leaves a log, or an answer, on which others go on, also after it has been replaced.
+    A process without the rules leaves a log or answers that others build on, even after the process was replaced.
 
     Args:
         check_id: of the check.
-        members: the processes; without any, nothing is promised that depends on their rules.
+        members: the processes; if empty, promises that depend on rules are not made.
     """
     keeper = PROMISES[check_id].keeper
     everyone = tuple(members)
@@ -666,7 +666,7 @@ def _matters(member: Member, keeper: Keeper) -> bool:
 
 
 def rules_named_beside(switches: Mapping[str, str]) -> frozenset[str]:
-    """Returns the rules that every node names which is of the same kind of cluster as one with these switches."""
+    """Returns the rules that promises name for this kind of cluster, which every node of that kind records."""
     kinds = (None, _kind_of(switches))
     return frozenset(name for each in PROMISES.values() if each.only_of in kinds for name in each.switches)
 

@@ -66,10 +66,10 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes.
 
     In ``broker.rack``, ``{node}`` stands for the broker's id, and of racks with commas between them brokers take one in
-    turn. Four are ours: ``leader.recovery.min.ms``, how long a
-    leader's recovery step takes at least (KIP-704), so that it is seen; ``stray.delete.delay.ms``, the grace of logs
-    that do not belong here any more (KIP-550); ``alter.partition.retry.backoff.ms``, a constant in Kafka; and
-    ``unclean.recovery.retry.backoff.ms``, until a replica that did not answer is asked again.
+    turn. Four are not Kafka's: ``leader.recovery.min.ms``, the
+    minimum duration of a leader's recovery step (KIP-704), so that the step can be observed; ``stray.delete.delay.ms``,
+    the grace period of stray logs (KIP-550); ``alter.partition.retry.backoff.ms``, a constant in Kafka; and
+    ``unclean.recovery.retry.backoff.ms``, the wait before a replica that did not answer is asked again.
     """
 
     broker_heartbeat_interval_ms: Positive = 2000
@@ -160,22 +160,22 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_sasl(self) -> bool:
-        """Clients of Kafka have to prove by SASL who they are."""
+        """Kafka clients have to authenticate by SASL."""
         return "SASL_" in self.listener_security_protocol_map
 
     @property
     def has_tls_between_nodes(self) -> bool:
-        """Nodes speak TLS to each other, and show certificates."""
+        """Nodes use TLS between each other, with certificates on both sides."""
         return self.security_inter_broker_protocol == "SSL"
 
     @property
     def has_tls(self) -> bool:
-        """Clients of Kafka speak TLS."""
+        """Kafka clients use TLS."""
         return self.listener_security_protocol_map.endswith("SSL")
 
     @property
     def sasl_mechanisms(self) -> tuple[str, ...]:
-        """The mechanisms by which they may."""
+        """The SASL mechanisms that are enabled."""
         return tuple(map(str.strip, self.sasl_enabled_mechanisms.split(",")))
 
     @property
@@ -210,7 +210,7 @@ class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredTopicProperties(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a topic that are stored and described with Kafka's defaults, and that nothing here acts on."""
+    """Topic properties that are stored, and described with Kafka's defaults, but have no effect here."""
 
     compression_gzip_level: _GzipLevel = -1
     compression_lz4_level: _Lz4Level = 9
@@ -266,7 +266,7 @@ def node_properties(given: Mapping[str, str]) -> NodeProperties:
 
 
 def property_texts(properties: NodeProperties | StoredTopicProperties) -> dict[str, str]:
-    """Returns properties by Kafka's names, as they would be written; those that are not set are left out.
+    """Returns properties as texts by Kafka's names; unset properties are left out.
 
     Passwords are hidden, as Kafka's ``Password`` is.
     """

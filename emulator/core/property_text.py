@@ -1,6 +1,7 @@
 """Properties given as text, read into the fields of a struct: msgspec converts and checks, by the field's type.
 
-The types below bound a number with ``msgspec.Meta``. What an error says of the expected value comes from the type, too.
+The types below bound a number with ``msgspec.Meta``. An error's description of the expected value comes from the type,
+too.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ class PropertyReader:
     """Reads the properties of one struct.
 
     Args:
-        struct: has the fields.
+        struct: the struct with the fields.
         fields: the field of each property, by Kafka's name.
     """
 
@@ -55,12 +56,12 @@ class PropertyReader:
 
 @cache
 def _settable_types(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """Returns the types of fields, without the ``None`` of those that may be left out: no text stands for it."""
+    """Returns the types of fields, without ``None`` for optional ones, as no text can express ``None``."""
     return {field: _without_none(hint) for field, hint in get_type_hints(struct, include_extras=True).items()}
 
 
 def allowed_values(struct: type[msgspec.Struct], field: str) -> str:
-    """Returns in words what the property that a field holds may be."""
+    """Describes in words the values allowed for a field's property."""
     return _expected(_settable_types(struct)[field])
 
 

@@ -6,7 +6,7 @@ import msgspec
 class QuorumRules(msgspec.Struct, frozen=True, kw_only=True):
     """One frozen set of rules. The defaults are Kafka's KIPs to the letter, and Laststand's repairs.
 
-    The second paragraph below each says whose it is, and its source.
+    The second paragraph of each rule's docstring names its origin and source.
     """
 
     pre_vote: bool = True

@@ -11,7 +11,7 @@ WINDOWS: Final = 11
 
 
 class Rate:
-    """A quantity per second. What came before the first window counts as nothing, so that a burst may pass."""
+    """A quantity per second. The time before the first window counts as idle, so that a burst may pass."""
 
     def __init__(self) -> None:
         self._windows: deque[tuple[int, float]] = deque()
@@ -31,7 +31,7 @@ class Rate:
         return 1000 * sum(total for _, total in self._windows) / span_ms
 
     def span_ms(self, *, now_ms: int) -> int:
-        """Returns the time that the rate is over."""
+        """Returns the length of the time that the rate covers."""
         elapsed_ms = self._elapsed_ms(now_ms)
         return elapsed_ms + max(0, WINDOWS - 1 - elapsed_ms // WINDOW_MS) * WINDOW_MS
 
@@ -48,5 +48,5 @@ class SimpleRate(Rate):
     """A rate since the oldest window began, over one window at least."""
 
     def span_ms(self, *, now_ms: int) -> int:
-        """Returns the time that the rate is over."""
+        """Returns the length of the time that the rate covers."""
         return max(self._elapsed_ms(now_ms), WINDOW_MS)

@@ -43,8 +43,8 @@ class RegisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
     """A broker process, fenced until it has caught up.
 
     Attributes:
-        rack: empty where it named none.
-        features: that it supports, where they are not all of this program; else empty.
+        rack: empty if the broker has none.
+        features: supported features, if they differ from this program's; else empty.
     """
 
     broker_id: BrokerId
@@ -131,13 +131,13 @@ class ConfigRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class ClearElrRecord(MetadataRecord, frozen=True, kw_only=True):
-    """Empties ELR and what is remembered beside it, of one topic or (``None``) of all (KAFKA-16540)."""
+    """Clears ELR and last known ELR, of one topic or (``None``) of all (KAFKA-16540)."""
 
     topic_id: TopicId | None
 
 
 class ProducerIdsRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A block of producer ids was given away; ``next_producer_id`` is the first free one."""
+    """A block of producer ids was allocated; ``next_producer_id`` is the first unallocated id."""
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
@@ -165,7 +165,7 @@ class ClientQuotaRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class ControlRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A record of the quorum itself, by its name: it takes an offset.
+    """A control record of the quorum, which takes an offset in the log.
 
     Attributes:
         name: its kind.
@@ -179,13 +179,13 @@ class ControlRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class BeginTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
-    """Begins a metadata transaction: what follows counts once it has ended, or never (KIP-868)."""
+    """Begins a metadata transaction: its records take effect when it ends, or never (KIP-868)."""
 
     name: str | None = None
 
 
 class EndTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
-    """Ends the open metadata transaction: its records count."""
+    """Ends the open metadata transaction: its records take effect."""
 
 
 class AbortTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -241,6 +241,6 @@ def decode_records(payload: bytes) -> tuple[Record, ...]:
     """Inverse of ``encode_records``.
 
     Raises:
-        msgspec.DecodeError: the payload is no sequence of known records.
+        msgspec.DecodeError: the payload is not a sequence of known records.
     """
     return _DECODER.decode(payload)

@@ -1,6 +1,6 @@
 """The protocol versions and features of the release behind a node's rules, for clusters with nodes of several eras.
 
-A node says what its release says, so that others answer it as they answer that release.
+A node announces the versions of its release, so that other nodes answer it as they answer that release.
 """
 
 from typing import Final
@@ -20,12 +20,12 @@ def supported_elr_level(switches: Switches) -> int:
 
 
 def latest_metadata_version(switches: Switches) -> int:
-    """Returns the highest ``metadata.version`` that a release has: rules without any that 4.0 brought are of 3.9."""
+    """Returns a release's highest ``metadata.version``; rules without those new in 4.0 count as release 3.9."""
     return _LATEST_OF_3_9 if is_of_3_9_or_before(switches) else LATEST
 
 
 def features_of(switches: Switches) -> tuple[messages.FeatureRange, ...]:
-    """Returns the features that a broker names when it registers; one that its release does not have is not named."""
+    """Returns the features that a broker registers, without those that its release does not have."""
     highest = {ELR_VERSION: supported_elr_level(switches), METADATA_VERSION: latest_metadata_version(switches)}
     return tuple(
         msgspec.structs.replace(feature, max_supported_version=highest[feature.name])

@@ -1,4 +1,4 @@
-"""Senders of requests: a principal, and the host that it asks from."""
+"""Senders of requests: a principal and its host."""
 
 from typing import Final
 
@@ -36,5 +36,5 @@ def node_name(node_id: NodeId) -> str:
 
 
 def node_principal(node_id: NodeId) -> str:
-    """Returns the principal of a node, or of clients, that proves no other: ``User:broker-1``, ``User:client``."""
+    """Returns the principal of a node or client that proves no other: ``User:broker-1``, ``User:client``."""
     return f"User:{node_name(node_id)}"

@@ -1,4 +1,4 @@
-"""Reads the docstrings of structs and of their fields, for schemas and pages that are made from them."""
+"""Reads the docstrings of structs and of their fields, for generated schemas and pages."""
 
 import inspect
 import re

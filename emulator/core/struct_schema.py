@@ -1,4 +1,4 @@
-"""JSON Schemas of published forms, made from their structs and from what the docstrings of those say."""
+"""JSON Schemas of published file formats, generated from their structs and docstrings."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -15,18 +15,18 @@ Document = dict[str, object]
 
 
 def struct_schema_text(root: type[msgspec.Struct], version: int, *, name: str) -> str:
-    """Returns the schema of a form, as ``struct_schema`` does, as text."""
+    """Returns the schema of ``struct_schema`` as text."""
     schema = struct_schema(root, version, name=name)
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
 
 
 def struct_schema(root: type[msgspec.Struct], version: int, *, name: str) -> Document:
-    """Returns the schema of a form.
+    """Returns the JSON Schema of a file format.
 
     Args:
-        root: its struct, which has a field ``version``.
-        version: of the form.
-        name: of a file of that form, without its suffix.
+        root: the format's struct, which has a field ``version``.
+        version: of the format.
+        name: of a file in that format, without its suffix.
     """
     (reference,), components = msgspec.json.schema_components((root,), ref_template="#/$defs/{name}")
     structs = {struct.__name__: struct for struct in structs_of(root)}
@@ -51,7 +51,7 @@ def struct_schema(root: type[msgspec.Struct], version: int, *, name: str) -> Doc
 
 
 def structs_of(struct: type[msgspec.Struct]) -> tuple[type[msgspec.Struct], ...]:
-    """Returns a struct and those that its fields hold, each once, in the order in which they are met."""
+    """Returns a struct and all structs in its fields, each once, in the order of their first occurrence."""
     found: dict[type[msgspec.Struct], None] = {struct: None}
     for hint in get_type_hints(struct).values():
         for kind in _types_in(hint):
@@ -61,7 +61,7 @@ def structs_of(struct: type[msgspec.Struct]) -> tuple[type[msgspec.Struct], ...]
 
 
 def enums_of(struct: type[msgspec.Struct]) -> tuple[type[Enum], ...]:
-    """Returns the enums that a struct and what it holds have values of, by name."""
+    """Returns the enums in the fields of a struct and its nested structs, by name."""
     hints = (hint for each in structs_of(struct) for hint in get_type_hints(each).values())
     found = {kind for hint in hints for kind in _types_in(hint) if issubclass(kind, Enum)}
     return tuple(sorted(found, key=lambda kind: kind.__name__))

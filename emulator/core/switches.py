@@ -1,8 +1,8 @@
-"""Switches: every rule whose absence once lost data, and the eras that are presets of them.
+"""Switches: every rule whose absence once lost data; and eras, which are presets of switches.
 
 A switch selects one of two or more named rules and is read in exactly one place of the core. An era names a real
-protocol. Eras are a chain: each says only where it differs from the next one, and ``kip-966``, the last, has the
-defaults. So a switch is a field here, and a line in the last era that has not its rule.
+protocol. Eras form a chain: each lists only its differences from the next era, and ``kip-966``, the last, has the
+defaults. So a switch needs a field here, and a line in the last era without its rule.
 """
 
 from enum import Enum
@@ -89,8 +89,8 @@ class UncleanPick(Enum):
 class Switches(QuorumRules, frozen=True, kw_only=True):
     """One frozen set of rules. The defaults are era ``kip-966``: the KIPs to the letter, and our repairs.
 
-    Beside what a rule says, its docstring names whose it is: of KIP-966, another KIP or a Kafka release, or Laststand's
-    own, where no KIP has it and Kafka does otherwise. ``docs/eras.md`` is made from that.
+    Each rule's docstring also names its origin: KIP-966, another KIP, a Kafka release, or Laststand itself, if no KIP
+    has the rule and Kafka behaves differently. ``docs/eras.md`` is generated from these docstrings.
     """
 
     @property
@@ -514,7 +514,7 @@ def era_switches(era: str) -> Switches:
 
 
 def is_of_3_9_or_before(switches: Switches) -> bool:
-    """Returns whether rules are those of a release before 4.0: none of them is one that Kafka has since then."""
+    """Returns whether rules are of a release before 4.0: none of the rules that Kafka has since 4.0 is on."""
     brought = (name for name in Switches.__struct_fields__ if getattr(_KAFKA_3_9, name) != getattr(_KAFKA_4_2, name))
     return not any(getattr(switches, name) == getattr(_KAFKA_4_2, name) for name in brought)
 
@@ -535,7 +535,7 @@ def with_switch(switches: Switches, name: str, text: str) -> Switches:
     """Returns the switches with one changed, as ``--set name=text`` asks.
 
     Raises:
-        ConfigError: the name is no switch, or the text none of its rules.
+        ConfigError: unknown switch, or not one of its rules.
     """
     if not is_switch(name):
         raise ConfigError(key=name, value=None, expected="a switch: " + ", ".join(Switches.__struct_fields__))

@@ -1,7 +1,7 @@
 """Deadlines that a state machine keeps itself.
 
-The core never sleeps: it names when it wants to be called again (``next_deadline_ms``), the driver sends ``TimerFired``
-at or after that time, and the state machine pops what is due.
+The core never sleeps: it returns when it has to be called again (``next_deadline_ms``), the driver sends ``TimerFired``
+at or after that time, and the state machine handles the deadlines that are due.
 """
 
 import heapq
@@ -15,15 +15,15 @@ _SLACK: Final = 256
 
 
 class Timed(Protocol):
-    """A set of deadlines, whatever their keys."""
+    """A set of deadlines, with keys of any type."""
 
     earliest_ms: int | None
 
 
 class TimerQueue(Generic[Key]):
-    """Named deadlines in order of time, and of setting among equals. Setting a name again moves it.
+    """Deadlines by key, ordered by time, and for equal times in the order of setting. Setting a key again moves it.
 
-    The head of the heap is always armed: the earliest deadline is asked for far more often than any is set.
+    The head of the heap is always armed, as the earliest deadline is read far more often than deadlines are set.
 
     Attributes:
         earliest_ms: the earliest deadline; ``None`` when nothing is armed.

@@ -1,7 +1,7 @@
-"""Requests to coordinators of transactions, and what these ask of leaders; part of ``messages.Request``.
+"""Requests to transaction coordinators, and their requests to leaders; part of ``messages.Request``.
 
-Producers and administrators ask the coordinator in the process of the broker. Brokers ask each other, too: a leader has
-a transaction verified before it appends the first batch of it (KIP-890), and a coordinator has markers written.
+Producers and administrators send requests to the coordinator. Brokers also send requests to each other: a leader has a
+transaction verified before it appends the transaction's first batch (KIP-890), and a coordinator has markers written.
 """
 
 from typing import TypeAlias
@@ -25,7 +25,7 @@ class TransactionMessage(Message, frozen=True, kw_only=True):
 class InitTransactionRequest(TransactionMessage, frozen=True, kw_only=True):
     """Begins a session of a transactional producer, and ends the one before (InitProducerId with a transactional id).
 
-    ``producer_id`` and ``producer_epoch`` go together: those that a producer goes on from (KIP-360).
+    ``producer_id`` and ``producer_epoch`` are given together: the identity that the producer continues (KIP-360).
     """
 
     transactional_id: str
@@ -35,15 +35,15 @@ class InitTransactionRequest(TransactionMessage, frozen=True, kw_only=True):
 
 
 class AddPartitions(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions that are to take part in the transaction of a producer, from its client or from one's leader.
+    """Partitions to be added to a producer's transaction; sent by the client or by a partition's leader.
 
     Attributes:
         transactional_id: of the producer.
         producer_id: likewise.
         producer_epoch: likewise.
-        partitions: that are to take part.
-        is_verify_only: only asks whether they do.
-        client_version: transaction version of who asks; below 2 it is the client that adds partitions.
+        partitions: the partitions to add or verify.
+        is_verify_only: only asks whether they are part of the transaction.
+        client_version: transaction version of the client; below 2 the client itself adds partitions.
     """
 
     transactional_id: str
@@ -92,7 +92,7 @@ class InitTransactionResponse(Message, frozen=True, kw_only=True):
 
 
 class EndTxnResponse(Message, frozen=True, kw_only=True):
-    """The outcome, and the identity to go on with, if that changes."""
+    """The outcome, and the producer's next identity, if it changes."""
 
     error: ErrorCode
     producer_id: ProducerId = NO_PRODUCER_ID
@@ -106,7 +106,7 @@ class DescribeTransactionRequest(TransactionMessage, frozen=True, kw_only=True):
 
 
 class DescribeTransactionResponse(Message, frozen=True, kw_only=True):
-    """A transactional id; ``state`` is its title, ``start_ms`` of a transaction that was begun."""
+    """A transactional id; ``state`` is Kafka's name, ``start_ms`` the start of a transaction that has begun."""
 
     error: ErrorCode
     state: str = ""
@@ -118,7 +118,7 @@ class DescribeTransactionResponse(Message, frozen=True, kw_only=True):
 
 
 class ListTransactionsRequest(TransactionMessage, frozen=True, kw_only=True):
-    """Asks for all transactional ids that a broker coordinates; who asks filters them."""
+    """Requests all transactional ids that a broker coordinates; the requester filters them."""
 
 
 class ListedTransaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,12 +141,12 @@ class TransactionMarkers(msgspec.Struct, frozen=True, kw_only=True):
     """The end of one transaction, for partitions that one broker leads.
 
     Attributes:
-        producer_id: whose transaction.
+        producer_id: of the transaction's producer.
         producer_epoch: of the marker.
         result: of the transaction.
         coordinator_epoch: leader epoch of the coordinator's partition.
-        raises_epoch: as of ``producer_state.ProducerStates.check_marker``.
-        partitions: that take part.
+        raises_epoch: as in ``producer_state.ProducerStates.check_marker``.
+        partitions: the partitions that get the marker.
     """
 
     producer_id: ProducerId
@@ -158,7 +158,7 @@ class TransactionMarkers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteTxnMarkersRequest(TransactionMessage, frozen=True, kw_only=True):
-    """Has the leaders of partitions write the ends of transactions (WriteTxnMarkers)."""
+    """Asks the leader of partitions to write transaction markers (WriteTxnMarkers)."""
 
     markers: tuple[TransactionMarkers, ...]
 
@@ -176,12 +176,12 @@ class WriteTxnMarkersResponse(Message, frozen=True, kw_only=True):
 
 
 class TransactionsOfProducersRequest(TransactionMessage, frozen=True, kw_only=True):
-    """A leader asks what a coordinator knows of producers whose transactions are open in a log; not Kafka's.
+    """A leader asks a coordinator about producers whose transactions are open in its log; not in Kafka.
 
     Attributes:
         partition: of ``__transaction_state``.
-        leader_epoch: of that partition, as the leader that asks knows it.
-        producer_ids: whose transactions are open.
+        leader_epoch: of that partition, as the requester knows it.
+        producer_ids: producers whose transactions are open.
     """
 
     partition: int
@@ -190,7 +190,7 @@ class TransactionsOfProducersRequest(TransactionMessage, frozen=True, kw_only=Tr
 
 
 class KnownTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """The last transaction of a producer, as of what is committed; fields as of ``TransactionMetadata``."""
+    """The last committed state of a producer's transaction; fields as in ``TransactionMetadata``."""
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
@@ -199,7 +199,7 @@ class KnownTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransactionsOfProducersResponse(Message, frozen=True, kw_only=True):
-    """Those of the producers that this partition of ``__transaction_state`` knows; none with an error."""
+    """The transactions of the producers that this partition of ``__transaction_state`` knows; empty with an error."""
 
     error: ErrorCode
     transactions: tuple[KnownTransaction, ...] = ()

@@ -34,17 +34,17 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         transactional_id: of the producer.
-        producer_id: that its producer has.
-        producer_epoch: that its producer has, or in PREPARE_* that of the markers; -1 before the first is written.
+        producer_id: the producer's id.
+        producer_epoch: the producer's epoch, or in PREPARE_* that of the markers; -1 before the first is written.
         timeout_ms: longest time of a transaction.
         state: of the transaction.
-        partitions: that take part, or that have not got their markers yet.
+        partitions: partitions of the transaction; once it is decided, those without their markers yet.
         start_ms: when the transaction began.
-        update_ms: of the last transition.
-        client_version: transaction version of the client's last request that changed it; 0 for all below 2.
+        update_ms: time of the last transition.
+        client_version: transaction version of the client's last request that changed the state; 0 for all below 2.
         previous_producer_id: the id before the last transition; not in the log.
-        next_producer_id: that the producer goes on with after this transaction; not in the log.
-        last_producer_epoch: the epoch before the last one was given out; not in the log.
+        next_producer_id: the producer's id after this transaction; not in the log.
+        last_producer_epoch: the producer's previous epoch; not in the log.
     """
 
     transactional_id: str
@@ -62,7 +62,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransactionEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """A marker, in whichever log; it is a batch of its own."""
+    """A transaction marker in any log; a batch of its own."""
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
@@ -70,9 +70,9 @@ class TransactionEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionsEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """Nobody who has this producer id of a transactional id is served any more; the next session gets another.
+    """A transactional id's producer id is retired: its producers are refused, and the next session gets a new id.
 
-    Kafka knows no such record (type 704), and passes over it.
+    Kafka does not know this record (type 704), and skips it.
     """
 
     transactional_id: str

@@ -1,6 +1,6 @@
 """The vocabulary of small values: identifiers, offsets and epochs.
 
-Each is a ``NewType`` so that mixing two of them fails the type check: that is the classic bug of this field. Absence is
+Each is a ``NewType``, so that the type check finds mixed-up values, the classic bug of replication code. Absence is
 ``None``, never -1; the codec and the file formats translate. Offsets named ``*_end_offset`` and ``high_watermark`` are
 exclusive: the next offset, not the last one.
 
@@ -124,7 +124,7 @@ class FeatureUpgradeType(Enum):
 
 
 class ClusterKind(Enum):
-    """The owner of a cluster's metadata."""
+    """The kind of cluster: whether KRaft or ZooKeeper holds the metadata."""
 
     KRAFT = "kraft"
     """A controller, in a log of its own."""
@@ -134,7 +134,7 @@ class ClusterKind(Enum):
 
     @property
     def metadata_role(self) -> "NodeRole":
-        """The role of the one node that is no broker."""
+        """The role of the node that is not a broker."""
         return NodeRole.CONTROLLER if self is ClusterKind.KRAFT else NodeRole.ZOOKEEPER
 
     @property
@@ -210,7 +210,7 @@ class StrayReason(StrEnum):
 
 
 class TxnRecovery(StrEnum):
-    """The treatment of what an uncleanly elected leader of ``__transaction_state`` reads there."""
+    """The treatment of ``__transaction_state`` records by an uncleanly elected leader."""
 
     ABORT_ONGOING = "abort_ongoing"
     """Transactions that look ongoing are aborted: their decisions may be what was lost."""
@@ -223,7 +223,7 @@ class TxnRecovery(StrEnum):
 
 
 class GroupRecovery(StrEnum):
-    """The treatment of what an uncleanly elected leader of ``__consumer_offsets`` reads there."""
+    """The treatment of ``__consumer_offsets`` records by an uncleanly elected leader."""
 
     REBALANCE = "rebalance"
     """Generations go on far behind all that can be lost, and members join again."""
@@ -343,7 +343,7 @@ class RecoveryOrigin(StrEnum):
 
 
 class RecoveryDropReason(StrEnum):
-    """Reason why an unclean recovery ended without choosing; ``wait_*`` is what the partition waits for now."""
+    """Why an unclean recovery ended without choosing a leader; ``wait_*`` names what the partition waits for."""
 
     ELECTED = "elected"
     """A leader was elected cleanly, or by request."""
@@ -359,7 +359,7 @@ class RecoveryDropReason(StrEnum):
 
 
 class Way(StrEnum):
-    """Direction of a message, as seen by who dialled."""
+    """Direction of a message, as seen by the node that opened the connection."""
 
     REQUEST = "request"
     RESPONSE = "response"

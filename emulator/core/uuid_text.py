@@ -1,6 +1,6 @@
 """UUIDs as Kafka prints them: 22 characters of URL-safe base64 without padding (Kafka's ``Uuid``).
 
-Nothing here draws a UUID; whoever wants a random one brings the sixteen bytes.
+This module does not draw UUIDs; the caller supplies the sixteen bytes.
 """
 
 import base64
@@ -21,7 +21,7 @@ def uuid_bytes(text: str) -> bytes:
 
 
 def uuid_for(text: str) -> tuple[bytes, bool]:
-    """Returns the bytes of a UUID, and whether the text is one; of another text, a UUID that is made of it."""
+    """Returns a UUID's bytes and true; for a text that is not a UUID, bytes derived from the text and false."""
     try:
         content = uuid_bytes(text)
     except ValueError:
