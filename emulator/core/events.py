@@ -98,7 +98,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     """First line of every file. ``wall_time_ns`` anchors the monotonic clock to the calendar.
 
     Attributes:
-        driver: of a harness: the kind of run, as in ``cluster.yaml``; else ``None``.
+        driver: of a harness: the driver of the run, as in ``cluster.yaml``; else ``None``.
         ending: of the harness of a scenario: ``restore`` if it heals all faults at the end, else ``as_is``.
         evidence_format: of a harness: ``EVIDENCE_FORMAT`` of its version; ``None`` before there was one.
         kafka_clients: of a harness: ids of Kafka clients with links of their own, by client name.

@@ -343,7 +343,7 @@ class RecoveryOrigin(StrEnum):
 
 
 class RecoveryDropReason(StrEnum):
-    """Why an unclean recovery ended without choosing a leader; ``wait_*`` names what the partition waits for."""
+    """Reason why an unclean recovery ended without a leader; ``wait_*`` names what the partition waits for."""
 
     ELECTED = "elected"
     """A leader was elected cleanly, or by request."""
