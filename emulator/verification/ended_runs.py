@@ -15,7 +15,7 @@ from laststand.emulator.verification.tables.vocabulary import tag
 from laststand.emulator.verification.verdict.forms import VERDICT_FILE
 
 _TAIL_BYTES: Final = 1 << 16
-"""Most bytes that a harness writes after the end of a run, and more."""
+"""More than the bytes that a harness writes after ``RunEnded``."""
 _END: Final = tag(events.RunEnded).encode()
 
 _Signature = tuple[tuple[str, int, int], ...]

@@ -68,7 +68,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge(plan: RunPlan) -> Judgement:
     """Judges a run whose files were listed before."""
-    # The facts of a run have no cycles worth looking for, and looking takes a third of the time.
+    # The facts of a run have hardly any reference cycles, and garbage collection takes a third of the time.
     gc.disable()
     try:
         evidence = read_run(plan.run)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from laststand.emulator.verification.spark.tasks import SparkTasks
 
 RUNS_PER_JOB: Final = 500
-"""Their judgements take 50 MB where each has a hundred kilobytes."""
+"""The judgements of one job take 50 MB if each has a hundred kilobytes."""
 
 _SLICES_PER_CORE: Final = 4
-"""Enough for the cores to end at about the same time."""
+"""Enough tasks for all cores to finish at about the same time."""
 
 OnReport = Callable[[int, VerdictReport], None]
-"""Told the number of a run among those that are verified, and its report."""
+"""Called with the number of a run among the verified ones, and its report."""
 
 
 def _nobody(_: int, __: VerdictReport) -> None:

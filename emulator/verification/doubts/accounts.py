@@ -65,17 +65,17 @@ _ALONE: Final[tuple[type[Event], ...]] = (
     ProducerIdsAllocated,
     PartitionChanged,
 )
-"""Events of which one record has one; a cleared ELR has several changes, and an event of its own beside them."""
+"""Events that exclude each other for one record. (A record that clears an ELR has several others beside its own.)"""
 
 _SEEN: Final[tuple[type[Event], ...]] = (IncarnationEnded, FaultInjected, FaultHealed, ClusterSettled)
 """Events of the harness with the metadata that was committed by then."""
 
 _RESTORE: Final = "restore"
-"""The name of the harness's repair of everything at the end."""
+"""The name of the ending in which the harness heals all faults."""
 _ISOLATION: Final = "isolate"
 _OF_PROCESSES: Final = ("pause", "disconnect")
 _LASTING_ON_NODES: Final = (_ISOLATION, *_OF_PROCESSES)
-"""Faults of nodes that last until they are mended."""
+"""Faults of nodes that last until they are healed."""
 
 
 def contradictions_of_cluster(cluster: ClusterFacts, timeline: Timeline) -> Iterator[str]:
@@ -272,7 +272,7 @@ def _of_records(cluster: ClusterFacts) -> Iterator[str]:
     if seen > end:
         yield f"the harness saw metadata up to {seen}, and the controller tells of no record from {end} on"
     if cluster.kind is ClusterKind.ZOOKEEPER:
-        return  # a transaction may be several things at once
+        return  # one transaction may have several events
     kinds: dict[int, type[Event]] = {}
     for kind in _ALONE:
         for offset in sorted(map(_offset_of, cluster.events.of(kind))):

@@ -131,7 +131,7 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
             yield Doubt(about=None, sentence=f"the plan did not reach its end: {end.problem}")
     idle = list(faults_without_message(timeline))
     for fault in timeline.of(events.FaultInjected):
-        may_be_idle = may_miss_steps and fault.fault == HOLD  # a drawn plan may hold what never comes
+        may_be_idle = may_miss_steps and fault.fault == HOLD  # a random plan may hold messages that are never sent
         if fault.effect is None or (fault in idle and not may_be_idle):
             yield Doubt(
                 about=None,
@@ -310,7 +310,7 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
 def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iterator[Doubt]:
     for sentence in contradictions_of_plan(evidence.run, evidence.timeline):
         yield Doubt(about=None, sentence=sentence)
-    if not evidence.facts.cluster.is_seen_from_outside:  # else the events were made of that very log
+    if not evidence.facts.cluster.is_seen_from_outside:  # else the events were made from the same log
         yield from _about_metadata_logs(evidence)
     for node, log_of_server in evidence.zookeeper_logs.items():
         written = (each.event for each in evidence.facts.cluster.events.of(events.ZnodeWritten))

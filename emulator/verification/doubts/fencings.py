@@ -61,7 +61,7 @@ def unexplained_fencings(timeline: Timeline) -> Iterator[Doubt]:
 def _faults(timeline: Timeline) -> list[_Fault]:
     faults: list[_Fault] = []
     known = 0
-    waiting: list[_Fault] = []  # healed, at an offset that the next known one bounds
+    waiting: list[_Fault] = []  # healed, at most at the next known offset
     for collected in timeline.events:
         match collected.event:
             case events.FaultInjected() as injected:

@@ -27,10 +27,10 @@ from laststand.emulator.verification.rules.check import Evidence
 from laststand.emulator.verification.tables.vocabulary import tag
 
 HISTORY_FILES: Final = ("history.packed", "history.jsonl")
-"""Histories of a run's own clients; those of others are in a folder."""
+"""Histories of a run's own clients; those of Kafka clients are in a folder."""
 
 _STORED: Final = "nodes"
-"""Folder of what nodes stored."""
+"""The folder of the nodes' directories."""
 
 _Process = tuple[int, int]
 """Node and incarnation."""

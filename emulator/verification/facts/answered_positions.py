@@ -84,7 +84,7 @@ def _after_commits(operations: Sequence[GroupPositionOperation]) -> Iterator[Pos
     unanswered = [each for each in commits if each.type is OperationType.INFO and each.error is None]
     lowest_unsure = min(map(_value, unanswered), default=sys.maxsize)
     lowest_since = list(accumulate(map(_value, reversed(answered)), min, initial=lowest_unsure))[::-1]
-    """By the number of an answered commit: the lowest of it, of all later ones, and of those that are not answered."""
+    """For each answered commit, the lowest offset of it, of later answered commits, and of all unanswered ones."""
     for given in operations:
         before = of_topic[given.topic_id]
         count = bisect_left(before, given.begun_ns, key=_ended)

@@ -17,7 +17,7 @@ class SettledLeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LAST_INCARNATION: Final = 2**62
-"""Stands for an unknown process of a leader: no other one of its epoch is known to be later."""
+"""Stands for an unknown process of a leader; it sorts after all known processes of its epoch."""
 
 
 class TermPlace(NamedTuple):

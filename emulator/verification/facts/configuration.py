@@ -30,7 +30,7 @@ class Configuration:
     def __init__(self, timeline: Timeline) -> None:
         started = next((each for each in timeline.of(events.NodeStarted) if each.role.has_metadata), None)
         self._static: Mapping[str, str] = {} if started is None else started.properties
-        # Of a mixed cluster the least that one of its nodes asks for.
+        # In a mixed cluster the node with the lowest requirement counts.
         self._is_capped = not timeline.members or any(each.switches.get(_CAP) != "off" for each in timeline.members)
         self._controller = next(
             (

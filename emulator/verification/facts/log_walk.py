@@ -11,7 +11,7 @@ from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _Step = events.LogOpened | events.LogTruncated | events.LogDeleted | events.RecoveryFinished
-"""Events that move the end of a log beside appends."""
+"""Events other than appends that move the end of a log."""
 
 
 def appended_elsewhere(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[events.BatchAppended], int]]:

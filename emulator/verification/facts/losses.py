@@ -16,20 +16,20 @@ class CopyFate(Enum):
     """Outcome of a replica's copy of lost records."""
 
     KEPT = "kept"
-    """Its final log has them."""
+    """The replica's final log has the records."""
 
     POWER_LOST = "power lost"
-    """They had not been flushed."""
+    """The replica lost them by a power loss before they were flushed."""
 
     TRUNCATED = "truncated"
-    """It followed a leader without them."""
+    """The replica truncated them, following a leader without them."""
 
     LOG_DELETED = "log deleted"
     NOT_RECOVERED = "not recovered"
-    """Its log ended before them when it was opened again."""
+    """The replica's log ended before them when it was opened again."""
 
     UNEXPLAINED = "unexplained"
-    """Its final log lacks them, or is missing, and no event says why."""
+    """The final log lacks them or is missing, and no event explains it."""
 
 
 class LossClass(Enum):
@@ -39,19 +39,19 @@ class LossClass(Enum):
     """No final log holds the record."""
 
     ONLY_UNELECTABLE = "only on replicas that cannot be elected"
-    """A final log holds it, none of a member of ISR or ELR."""
+    """A final log has the record, but not that of a member of the ISR or the ELR."""
 
     NOT_ON_LEADER = "not on the leader, though on replicas that may be elected"
     """The logs of leader and candidates disagree."""
 
     GONE_FOR_A_TIME = "back at the end, though a leader was without it"
-    """Readers of that leader missed it."""
+    """A leader since the acknowledgement lacked the record, so its readers missed it."""
 
     GONE_FOR_CONSUMERS = "no longer given to consumers"
-    """The final consumer did not get it, and nothing records what any log holds."""
+    """The final consumer did not receive the record, and no log is recorded."""
 
     UNREAD = "acked but unread"
-    """The leader holds it, and the final consumer did not get it."""
+    """The leader has the record, but the final consumer did not receive it."""
 
 
 def classify_settled(

@@ -125,7 +125,7 @@ def _are_read(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
     if not facts.is_known_what_was_read:
         return np.ones(len(acked), np.bool_)
     read = facts.received.only(facts.received.has("phase", "final"))
-    # By the last offset: of a batch that was deleted in part, a consumer is given the rest.
+    # By the last offset: if a batch was deleted in part, a consumer receives the rest.
     is_read = are_among([acked["last_offset"], acked["crc"]], [read["last_offset"], read["crc"]])
     return is_read if facts.read_up_to is None else is_read | (acked["last_offset"] >= facts.read_up_to)
 

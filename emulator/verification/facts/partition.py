@@ -18,7 +18,7 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 ACKS_ALL: Final = -1
 NO_ACKS: Final = 0
-"""Nothing is known of records that nobody acknowledges."""
+"""Producers with acks=0, whose records are never acknowledged."""
 
 
 class PartitionFacts(PartitionEvidence):

@@ -38,7 +38,7 @@ NO_ERROR: Final = "NONE"
 UNCLEAN: Final = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 _MIN_ISR: Final = "min.insync.replicas"
 UNKNOWN_NODE: Final = -1
-"""Stands for a broker that nothing names."""
+"""Stands for an unknown broker."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

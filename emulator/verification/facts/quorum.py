@@ -21,7 +21,7 @@ NEW_DISK: Final = "replace_disk"
 COMPARED: Final = frozenset(
     kind for kind in COMMITTED if kind is events.PartitionChanged or not issubclass(kind, events.PartitionEvent)
 )
-"""Events of metadata records that are kept in the log, too."""
+"""Events of metadata records that controllers also store in their logs."""
 
 
 class _VoterOrder(msgspec.Struct):

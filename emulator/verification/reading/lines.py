@@ -276,7 +276,7 @@ class LineReader:
                 f"at metadata offset {offset}"
             )
             self.contradictions.append((offset, sentence))
-            return True  # controllers may have forgotten one of them
+            return True  # a later leader of the quorum may have lacked one of them
         return False
 
 

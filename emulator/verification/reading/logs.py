@@ -80,7 +80,7 @@ class ReadSegment(NamedTuple):
 
 
 KnownSegments = dict[str, ReadSegment]
-"""Segments that were read, by the digest of their content: followers mostly have the leader's, byte by byte."""
+"""Segments that were read, by digest: the segments of followers mostly equal the leader's, byte by byte."""
 
 
 def log_files(directory: Path) -> Iterator[Path]:

@@ -212,7 +212,7 @@ def contradictions_of_log(
     for key in sorted(reported.keys() | kept.keys()):
         offset, kind, _, _ = key
         if others and (offset >= quorum.known_end(node) or quorum.is_forgotten(offset)):
-            continue  # its end may be cut, or another check reports that it is another one
+            continue  # the log's end may be cut there, or Q3 reports that there are two records
         if key not in kept:
             if not (offset >= log.end_offset and any(other.end_offset > offset for other in others)):
                 yield f"{name} has no {kind} at metadata offset {offset}, and its events do"

@@ -156,7 +156,7 @@ def _gathered(layout: Layout, cells: _Cells, starts: Ints) -> NDArray[np.void]:
     places = len(cells) - layout.cells + 1
     if len(starts) and starts.max() >= places:
         raise ValueError("a line has too few cells")
-    # Where each could begin, one over the other: taking some of these copies each line once, and at once.
+    # A view with a line at every possible position: selecting from it copies all wanted lines in one step.
     form = _dtype(layout)
     lines = np.ndarray((max(places, 0),), np.dtype((np.void, form.itemsize)), cells, strides=(CELL,))
     return lines[starts].view(form)

@@ -28,7 +28,7 @@ from laststand.emulator.user_files import read_text
 from laststand.emulator.user_yaml import load_yaml
 
 IMPORTED: Final = "imported"
-"""The driver of a run that was made of the logs of a real cluster."""
+"""The driver of a run that was made from the logs of a real cluster."""
 
 _DESCRIPTIONS: Final = ("cluster.yaml", "scenario.yaml")
 _LEVELS_MAX: Final = 5
@@ -144,7 +144,7 @@ def runs_below(directory: Path) -> Iterator[Path]:
         if is_run := _is_run(Path(path)):
             yield Path(path)
         if is_run or len(Path(path).relative_to(directory).parts) == _LEVELS_MAX:
-            folders.clear()  # what a run contains is no run
+            folders.clear()  # no directory inside a run is a run
         folders.sort()
 
 

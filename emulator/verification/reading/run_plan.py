@@ -19,7 +19,7 @@ from laststand.emulator.verification.reading.packed_columns import segments
 from laststand.emulator.verification.reading.run_directory import RunDirectory
 
 _BLOCK_BYTES: Final = 1 << 20
-"""Enough for what a block costs beside its lines not to matter, little enough to read one again line by line."""
+"""Large enough for the cost per block not to matter, small enough to read a block again line by line."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):

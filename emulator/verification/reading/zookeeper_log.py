@@ -61,7 +61,7 @@ def read_zookeeper_log(contents: Iterable[bytes]) -> tuple[LoggedWrite, ...]:
         while (record := _record_at(content, position)) is not None:
             position += _RECORD.size + len(record) + 1
             _, _, zxid, _, kind = _TRANSACTION.unpack_from(record)
-            if zxid > last:  # a server that starts again may write again what it found
+            if zxid > last:  # a restarted server may write transactions again
                 found += _writes(zxid, kind, record[_TRANSACTION.size :])
                 last = zxid
     return tuple(found)

@@ -24,7 +24,7 @@ class Evidence(Enum):
     HISTORY = "history"
     FINAL_LOGS = "final logs"
     TOPIC_IDS = "topic ids"
-    """Evidence of topics without ids: facts about one are not distinguished from facts about the next of its name."""
+    """Missing where topics have no ids: facts about a topic and its successor of the same name cannot be told apart."""
 
 
 class Premise(Enum):

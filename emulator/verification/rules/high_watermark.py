@@ -22,7 +22,7 @@ from laststand.emulator.verification.tables.matching import groups_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _UNBORNE: Final = -1
-"""A bound that nothing passes: the leader counts on what a member had before the term."""
+"""A bound below every offset: the leader relied on a log end from before its term."""
 
 
 class Terms:

@@ -38,7 +38,7 @@ class BatchFields(msgspec.Struct, frozen=True):
 
 
 CONTENT: Final = BatchFields.__struct_fields__[1:]
-"""The fields of a batch, its topic apart."""
+"""The fields of a batch without its topic."""
 
 
 class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ _StepEvent = (
     | events.BecameLeader
     | events.PowerLost
 )
-"""Events that move the end of a log beside appends, or name the topic that it is used for."""
+"""Events other than appends that move the end of a log, or name its topic."""
 
 _Step = tuple[int, int, _StepEvent]
 """Incarnation, sequence and event."""

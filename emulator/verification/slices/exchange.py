@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _PICKLED: Final = 5
 _SHARES: Final = 32
 _SHARES_PER_CORE: Final = 8
-"""Enough for cores to end at about the same time."""
+"""Enough shares for all cores to finish at about the same time."""
 
 _Result = TypeVar("_Result")
 
 SortSlice = Callable[[Slice], SortedSlice | None]
-"""``None`` of a slice that has to be judged otherwise."""
+"""Returns ``None`` for a slice of a run that has to be read whole."""
 
 NamedRows = tuple[PartitionName, SliceRows]
 """The rows of a partition in all slices."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from laststand.emulator.verification.spark.tasks import SparkTasks
 
 SLICED_FROM_BYTES: Final = 64 << 20
-"""Size of events and histories from which on two jobs cost less than they save."""
+"""Size of events and histories from which on slices are faster than a single task."""
 
 _SUFFIXES: Final = (SUFFIX, ".jsonl")
 _PACKED_WEIGHT: Final = 2
@@ -84,7 +84,7 @@ def judge_sliced(
         rare = context.broadcast(RareEvidence(run, merged.rare))
 
         def judged(partitions: Iterator[NamedRows]) -> Iterator[PartitionOutcome | None]:
-            # Each return of the collector would look through what all partitions of the task share.
+            # Each garbage collection would visit all objects that the partitions of the task share.
             with _no_collection():
                 for name, rows in partitions:
                     yield _fit(partial(judge_rows, name, rare.value, rows))

@@ -44,7 +44,7 @@ from laststand.emulator.verification.tables.event_lines import LINES
 from laststand.emulator.verification.tables.rows import PartitionName
 
 SLICE_BYTES: Final = 16 << 20
-"""Small enough for some in the memory of each process, large enough for a task not to cost more than its work."""
+"""Small enough for several slices in the memory of each process, large enough to be worth a task."""
 
 _BLOCK_BYTES: Final = 1 << 18
 _LONGEST_REST: Final = 4 * SEGMENT_BYTES

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
-"""An archive that does not fit is no trouble that anybody has to hear of."""
+"""No warnings about an archive that does not fit."""
 _QUIET_AHEAD_OF_TIME: Final = ("-Xlog:aot*=off", "-Xlog:cds*=off", "-Xlog:class+path=off")
 _AHEAD_OF_TIME_MAJOR: Final = 25
 
@@ -40,17 +40,17 @@ _QUESTIONS: Final = (
     "SELECT count(DISTINCT a.node), percentile(b.at, 0.5), array_contains(first(a.names), 'a') "
     "FROM a LEFT JOIN samples b USING (run) WHERE coalesce(a.first, 0) <= b.at GROUP BY a.run",
 )
-"""Questions of the kinds that users ask."""
+"""Queries of the kinds that users run."""
 
 
 class ArchiveUse(Enum):
     """The use that a process makes of the archive."""
 
     READ = "read"
-    """It uses one that is there."""
+    """The process uses an existing archive."""
 
     WRITE = "write"
-    """It also has the JVM write one where there is none, and ends that JVM in order, with time to do so."""
+    """If there is none, the process also lets the JVM write one, and gives the JVM time to end in order."""
 
 
 class ClassArchive:

@@ -116,7 +116,7 @@ def prepare_executors(spark: "SparkTasks", directory: Path, *, imported: str) ->
     slices = max(context.defaultParallelism, 1)
     try:
         context.parallelize([imported] * slices, slices).map(_probe).collect()
-    except Exception as error:  # whatever Python or Java says of the executors
+    except Exception as error:  # errors of Python and Java have many types
         raise ExecutorsError(f"the executors cannot import {imported}: {reason_of(error)}") from error
 
 

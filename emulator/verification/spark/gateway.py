@@ -45,8 +45,8 @@ _FOREIGN_JARS = (
     "vertx-",
     "volcano-",
 )
-"""Begins of names of jars that verification and questions on this machine do not need. Whatever is not found at once is
-looked for in each jar, and MLlib adds functions to every session, which takes half a second of a core."""
+"""Begins of names of jars that verification and queries on this machine do not need. Java looks for missing files in
+each jar, and MLlib adds functions to every session, which takes half a second of a core."""
 
 PACKAGES_OPENED = (
     "java.base/java.lang",
@@ -71,7 +71,7 @@ wheel's Java lacks it, and Spark only uses it for linear algebra."""
 SHORT_LIVED = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:TieredStopAtLevel=1",
-    # The 48 MiB that go with one compiler fill up after a few hundred queries, and then nothing is compiled any more.
+    # The 48 MiB code cache of a single compiler fills up after a few hundred queries, and then compilation stops.
     "-XX:ReservedCodeCacheSize=256m",
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
@@ -94,10 +94,10 @@ class Jars(Enum):
     """The choice of Spark's jars that a JVM gets."""
 
     NEEDED = "needed"
-    """Those that verification and questions on this machine need."""
+    """The jars that verification and queries on this machine need."""
 
     ALL = "all"
-    """Those of clusters, of Hive and of MLlib, too."""
+    """Also the jars of clusters, of Hive and of MLlib."""
 
 
 class GatewayError(EmulatorError):
@@ -177,7 +177,7 @@ class SparkGateway:
             process = subprocess.Popen(
                 die_with_parent(
                     [
-                        # What it leaves is removed with the directory, so that nobody waits for its own cleaning.
+                        # Its files are removed with the directory, so its own cleaning need not be awaited.
                         *_command(
                             java=java,
                             class_path=class_path(home, jars),
@@ -194,7 +194,7 @@ class SparkGateway:
                 env=environment,
                 process_group=0,  # Ctrl-C is for the owner, which ends the JVM in order
             )
-        # Before the JVM has threads: they inherit it.
+        # Before the JVM has threads: threads inherit the priority.
         os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
         return cls(process=process, directory=directory, log_path=log_path)
 

@@ -98,7 +98,7 @@ def _answer(executable: Path) -> int | str:
     match = _VERSION.search(answer.stderr)
     if match is not None and not answer.returncode:
         return int(match[1])
-    # A JVM that does not come up says so where others say their version, or on standard output.
+    # A JVM that does not start prints why on the stream for the version, or on standard output.
     said = [line.strip() for line in f"{answer.stdout}{answer.stderr}".splitlines() if _OF_A_JVM.search(line)]
     return " ".join(said[:2])
 

@@ -32,7 +32,7 @@ def reported_progress(spark: "SparkTasks", on_progress: Callable[[int, int], Non
 def _watch(spark: "SparkTasks", on_progress: Callable[[int, int], None], is_over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     while not is_over.wait(_LOOK_INTERVAL_S):
-        # A JVM that ends meanwhile is reported by whoever waits for the job.
+        # If the JVM ends meanwhile, the caller that waits for the job reports it.
         with contextlib.suppress(Exception):
             stages = [info for each in tracker.getActiveStageIds() if (info := tracker.getStageInfo(each)) is not None]
             if stages:

@@ -54,13 +54,13 @@ if TYPE_CHECKING:
 DEFAULT_MASTER: Final = "local[2]"
 DEFAULT_HEAP_MB: Final = 2048
 START_TIMEOUT_S: Final = 120.0
-"""Longest wait for the JVM and the first query, on a machine that is busy with something else."""
+"""Longest wait for the JVM and the first query on a busy machine."""
 
 _Ready = TypeVar("_Ready")
 
 _LOOK_INTERVAL_S: Final = 0.2
 _END_TIMEOUT_S: Final = 0.5
-"""Time for which a JVM whose connection broke may take to be gone."""
+"""Time that a JVM may take to end after its connection broke."""
 
 _NO_ROOM: Final = "No space left on device"
 
@@ -68,7 +68,7 @@ _WRITING: Final = (
     "at the end an archive of Spark's classes is written, once: half a minute, minutes on a busy machine\n"
 )
 _JVM_END_TIMEOUT_S: Final = 120.0
-"""Longest wait for a JVM that ends in order, which may write the class archive first, on such a machine."""
+"""Longest wait on a busy machine for a JVM to end in order; it may write the class archive first."""
 
 _THREAD_TIMEOUT_S: Final = 5.0
 """Longest wait for the thread that connects, once its JVM is gone."""
@@ -94,7 +94,7 @@ _LOCAL_SETTINGS: Final = {
     "spark.python.daemon.module": "laststand.emulator.verification.worker_daemon",
 }
 _PINNED_SETTINGS: Final = {
-    # Evidence that is missing is never passed over, whatever a cluster's defaults or a user's settings are.
+    # Missing or corrupt files are never ignored, whatever a cluster's defaults or a user's settings are.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
 }
@@ -221,7 +221,7 @@ class SparkSessionStarter:
 
             try:
                 self._session = SparkSession(context)
-            except Exception as error:  # whatever Python or Java say, mostly that the JVM has ended
+            except Exception as error:  # of many types; mostly the JVM has ended
                 raise SparkSessionError(
                     reason=self._reason_of_loss(error) or reason_of(error), log_path=self._log_path
                 ) from error
@@ -317,10 +317,10 @@ class SparkSessionStarter:
             return
         if self._context is not None and self._gateway.exit_code() is None:
             if self._written_archive is not None:
-                with contextlib.suppress(Exception):  # whatever Spark says: the archive is not required
-                    ask_questions(self.session(), self._gateway.directory)  # it is also for those who ask them
+                with contextlib.suppress(Exception):  # the archive is optional
+                    ask_questions(self.session(), self._gateway.directory)  # it also serves users' queries
             (self._session or self._context).stop()
-        # By itself it removes what it has in the work directory, which may be anywhere.
+        # Given time, the JVM removes its files in the work directory.
         is_awaited = self._written_archive is not None or self._work_directory is not None
         self._gateway.stop(timeout_s=_JVM_END_TIMEOUT_S if is_awaited else 0.0)
         self._forget_jvm(self._gateway)
@@ -377,7 +377,7 @@ def _submitted(master: str, settings: Mapping[str, str]) -> tuple[str, ...]:
 def _context(master: str, settings: Mapping[str, str]) -> "SparkContext":
     from pyspark import SparkConf, SparkContext
 
-    # It prints tracebacks where a JVM ends, in part through the root logger.
+    # Py4J prints tracebacks when a JVM ends, in part through the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_of_py4j)
 

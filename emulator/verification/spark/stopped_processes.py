@@ -11,7 +11,7 @@ from typing import Final
 
 LOOK_INTERVAL_S: Final = 2.0
 LOOKS_MAX: Final = 5
-"""After so many looks in a row at which it is stopped, a process counts as stopped for good."""
+"""A process that is stopped at so many looks in a row counts as stopped."""
 
 _STOPPED: Final = "T"
 

@@ -23,13 +23,13 @@ from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES
 from laststand.emulator.verification.verdict.loss_report import Loss
 
 CAUSES_MAX: Final = 48
-"""Causes that are recorded of a partition: of losses first, then of cuts, promises, changes and roles."""
+"""Most causes that are recorded of a partition: first of losses, then of cuts, acknowledgements, changes and roles."""
 
 EVENTS_MAX: Final = 10
-"""Events that are recorded of a cause, the earliest."""
+"""Most events that are recorded of a cause: the earliest ones."""
 
 TOLD_MAX: Final = 200
-"""Partitions of a run up to which causes of each are recorded; of more, of those that lost something."""
+"""In a run with more partitions, causes are recorded only for partitions with losses."""
 
 _TEXT_MAX: Final = 200
 _OF_PARTITIONS: Final = tuple(kind for kind in EVENT_TYPES if issubclass(kind, events.PartitionEvent))

@@ -32,10 +32,10 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent, Even
 from laststand.emulator.verification.verdict.loss_report import Loss
 
 CHANGES_MAX: Final = 2000
-"""Committed states that are recorded of a partition."""
+"""Most committed states that are recorded of a partition."""
 
 PAUSE_US: Final = 500_000
-"""A time without an acknowledgement that is worth showing."""
+"""The shortest time without an acknowledgement that is recorded as a pause."""
 
 _RATE_POINTS_MAX: Final = 400
 

@@ -1,4 +1,4 @@
-"""The clients' histories, operation by operation, in the form that checks ask for.
+"""The clients' histories, operation by operation, in the form that checks use.
 
 A send has two lines in a history and one ``SentBatch`` here; a fetch has one ``Poll`` and a ``ReceivedBatch`` for each
 batch that it returned.
@@ -23,11 +23,11 @@ class TriedCrc(msgspec.Struct, frozen=True):
 
 
 class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A completed send: where it was acknowledged to be, by whom, and every CRC that was tried.
+    """A completed send: its acknowledged offset, the broker that acknowledged it, and the CRC of each attempt.
 
     Attributes:
-        history: the file that records it: positions are of that file.
-        invoked: position in the history at which it was begun; ``completed`` at which its outcome is recorded.
+        history: the file that records it.
+        invoked: line number of its begin in that file; ``completed``: that of its outcome.
         begun_ns: when it was begun, by the clock of its client; ``ended_ns`` when its outcome was known.
         attempts: how often it was sent.
 
@@ -69,7 +69,7 @@ class BegunSend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndedSend(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a send, as far as it is counted."""
+    """The outcome of a send, with the fields by which records are counted."""
 
     operation_id: CauseId
     type: OperationType
@@ -81,10 +81,10 @@ class EndedSend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tried(NamedTuple):
-    """Every CRC that sends were tried with, one row each.
+    """The CRCs of all attempts of sends, one row for each send and CRC.
 
     Attributes:
-        places: of the send among all of them.
+        places: the row of the send in its table.
     """
 
     places: Ints
@@ -94,7 +94,7 @@ class Tried(NamedTuple):
 
 
 def tried(sent: Table[SentBatch]) -> Tried:
-    """Returns the tried sends: a send has one row for each of its CRCs."""
+    """Returns the CRCs with which sends were tried: one row for each send and CRC."""
     counts, crcs = sent.elements("crcs")
     places = np.repeat(np.arange(len(counts)), counts)
     within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -126,7 +126,7 @@ class ReceivedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
-    """One fetch of a consumer: where it asked, and first offset, last offset and CRC of each batch that it got.
+    """One fetch of a consumer: its position, and first offset, last offset and CRC of each returned batch.
 
     These are arrays, as a consumer may be given a million batches.
     """
@@ -159,7 +159,7 @@ class Begin(NamedTuple):
 
 
 def sent_batch(send: SendOperation, *, history: str, begin: Begin | None) -> SentBatch:
-    """Returns the send that a completion ends."""
+    """Returns the completed send, made of its begin and its completion."""
     last = send.attempts[-1] if send.attempts else None
     return SentBatch(
         process=send.process,
@@ -186,7 +186,7 @@ def sent_batch(send: SendOperation, *, history: str, begin: Begin | None) -> Sen
 
 
 def poll(operation: PollOperation) -> Poll:
-    """Returns where a fetch asked and what offsets it got."""
+    """Returns the position and the returned offsets of a fetch."""
     return Poll(
         index=operation.index,
         time_ns=operation.time_ns,

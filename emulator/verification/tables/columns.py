@@ -2,8 +2,8 @@
 
 A column is an array of 64-bit integers. The column of an integer field has its values, and ``NONE`` for ``None``; that
 of a truth value has 0 and 1. A field that is a tuple of structs has its elements in a table of their own, and its
-column says where they begin there (``elements``). The column of any other field has numbers of ``words``. Rows are made
-again only for what a check reports.
+column has their first rows there (``elements``). The column of any other field has numbers that stand for ``words``.
+Row objects are made only for the rows that a check reports.
 """
 
 import itertools
@@ -39,10 +39,10 @@ NONE: Final = -(2**63)
 """Stands for ``None`` in the column of an integer field."""
 
 _PENDING_MAX: Final = 1 << 12
-"""Rows that are kept as objects until they become columns: few enough for the memory next to the processor."""
+"""Most rows that are kept as objects before they become columns: few enough for the processor's cache."""
 
 _SHARED_MAX: Final = 64
-"""Words that a part of a table keeps though it may not need them."""
+"""A part of a table keeps unused words only up to this number of words."""
 
 _Row = TypeVar("_Row")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -53,7 +53,7 @@ class Columns(NamedTuple):
 
     Attributes:
         columns: of all fields; a field that is a tuple of structs has two.
-        words: what the numbers of a column stand for, by field; of ids what stands before the digits.
+        words: the values that the numbers of a column stand for, by field; for ids the text before the digits.
         elements: of fields that are tuples of structs.
     """
 
@@ -69,7 +69,7 @@ class _Shape(NamedTuple):
         fields: of a row.
         ids: the fields that are ids.
         words: the fields whose columns have numbers of words.
-        elements: the fields that are tuples of structs, with those.
+        elements: the fields that are tuples of structs, each with its struct.
         names: of all columns.
     """
 
@@ -98,7 +98,7 @@ class Table(Collection[_Row]):
 
     Args:
         kind: a struct with the fields of a row.
-        more: integer fields of rows that the struct does not have.
+        more: names of further integer fields, which the struct does not have.
     """
 
     def __init__(self, kind: type[msgspec.Struct], more: Iterable[str] = ()) -> None:
@@ -166,7 +166,7 @@ class Table(Collection[_Row]):
         self._add(columns)
 
     def _taken_words(self, name: str, pieces: list[Piece], words: Sequence[Hashable]) -> list[Piece]:
-        """Returns pieces of a column of words with the numbers that these words have here, or are given."""
+        """Returns pieces of another table's column of words with this table's numbers; new words get a number."""
         own, numbers = self._words[name], self._numbers[name]
         taken = self._renumbered(name, pieces, words, numbers)
         own.extend(itertools.islice(numbers, len(own), None))
@@ -222,7 +222,7 @@ class Table(Collection[_Row]):
         return self[count_of(name)], self._elements[name]
 
     def numbers(self, name: str, numbers: dict[Hashable, int]) -> Ints:
-        """Returns a field as numbers of ``numbers``, to which new words are added: so two tables can be compared."""
+        """Returns a field by the numbers of a dictionary, which gets its new words: so two tables can be compared."""
         return joined(self._renumbered(name, [self[name]], self.words(name), numbers))
 
     def _renumbered(
@@ -305,7 +305,7 @@ class Table(Collection[_Row]):
         return self._kind(**self._constants, **values)
 
     def only(self, places: Places) -> Self:
-        """A table of the rows at these places. Its columns are made when they are asked for."""
+        """A table of the rows at these places. Its columns are made when they are first used."""
         found = self._copied()
         found._chosen = (self, self._positions(places))
         found._pieces = {name: [] for name in self._pieces}
@@ -340,7 +340,7 @@ class Table(Collection[_Row]):
         return found
 
     def placed(self, constants: Mapping[str, Any]) -> Self:
-        """A table of the rows of a part, with other values of the fields that are the same in all of them."""
+        """A table of the rows of a part, with other values for the fields that all its rows share."""
         found = self._copied()
         found._constants = {**self._constants, **constants}
         return found
@@ -370,7 +370,7 @@ class Table(Collection[_Row]):
         return found
 
     def reworded(self, name: str, others: Mapping[Any, Any]) -> Self:
-        """A table with other words in place of some in a field."""
+        """A table in which some words of a field are replaced by others."""
         known = self.words(name)
         words = [others.get(word, word) for word in known]
         if words == list(known):
@@ -382,7 +382,7 @@ class Table(Collection[_Row]):
         return found
 
     def sort(self, *names: str) -> None:
-        """Puts the rows into the order of integer fields, the first of which comes first."""
+        """Sorts the rows by integer fields, by the first one first."""
         columns = [self[name] for name in names]
         if not _is_sorted(columns):
             order = np.lexsort(columns[::-1])

@@ -1,7 +1,7 @@
-"""Lines of event files, as whoever reads all of a run decodes them: once each.
+"""Types by which the lines of event files are decoded, each line once.
 
-Four kinds of events make nearly all of a long run. Their lines are decoded whole; of a line of any other kind only the
-envelope is, and where it belongs: there are few of them, to be decoded from their text.
+Nearly all events of a long run are of four kinds. Their lines are decoded whole. Of the few other lines only the
+envelope, topic and partition are decoded at first, and the rest later from the text.
 """
 
 import typing
@@ -14,7 +14,7 @@ from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES, tag
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """The attributes of every line, by its writer. Lines of frequent events have the same ones."""
+    """The attributes that the writer adds to every line, with topic and partition if the event has them."""
 
     node: int
     incarnation: int
@@ -31,7 +31,7 @@ FREQUENT: Final[tuple[type[events.PartitionEvent], ...]] = (
     events.FollowerHighWatermarkUpdated,
     events.ProduceAnswered,
 )
-"""Kinds of events that a run has as many of as batches."""
+"""Frequent kinds of events: about as many as a run has batches."""
 
 PLACE: Final = ("node", "incarnation", "sequence", "time_ns")
 """The attributes that give a line's place, beside its content."""

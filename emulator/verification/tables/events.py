@@ -1,6 +1,6 @@
 """Events by type, in the order in which their nodes wrote them.
 
-The few kinds of which a run has as many as batches are kept as columns (``columns``), all others one by one.
+The few frequent kinds, with as many events as a run has batches, are columns (``columns``); others are single events.
 """
 
 from collections import defaultdict
@@ -34,11 +34,11 @@ class EventTable:
         self._lists: defaultdict[type[Event], list[CollectedEvent[Event]]] = defaultdict(list)
 
     def add(self, collected: CollectedEvent[Event]) -> None:
-        """Takes an event; ``sort`` is called after the last one."""
+        """Adds an event; ``sort`` must be called after the last one."""
         self._lists[type(collected.event)].append(collected)
 
     def add_all(self, others: "EventTable") -> None:
-        """Takes the events of another table."""
+        """Adds the events of another table."""
         for kind, events in others._lists.items():
             self._lists[kind].extend(events)
 
@@ -48,7 +48,7 @@ class EventTable:
             events[:] = [with_known_id(each, ids) for each in events]
 
     def sort(self) -> None:
-        """Puts every list into its order."""
+        """Sorts the events of each type."""
         for events in self._lists.values():
             events.sort(key=place_of)
 

@@ -26,7 +26,7 @@ class Field(NamedTuple):
     """A field of a struct.
 
     Attributes:
-        element: what its tuples have, of a field that is a tuple of structs.
+        element: the struct, for a field that is a tuple of structs.
     """
 
     name: str

@@ -21,8 +21,8 @@ Headers = NDArray[np.void]
 class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
     """One batch in a final log. Offsets inclusive; ``producer_id`` is ``None`` without idempotence.
 
-    ``control_type`` is of the end of a transaction: 0 for an abort, 1 for a commit; ``coordinator_epoch`` is of the
-    coordinator that wrote it.
+    A marker that ends a transaction has ``control_type`` 0 for an abort or 1 for a commit, and the
+    ``coordinator_epoch`` of the coordinator that wrote it.
     """
 
     node: int
@@ -47,7 +47,7 @@ class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
     """One final log: its bounds (end exclusive), and why reading ended early, if it did.
 
     Attributes:
-        damaged_crc: what the content of the batch at the end comes to, where its CRC is wrong.
+        damaged_crc: the computed CRC of the batch at which reading ended, if the CRC in its header is another one.
     """
 
     node: int
@@ -95,7 +95,7 @@ class ReadLog(NamedTuple):
 
 
 def batches_read(log: FinalLog, given: Table[ReceivedBatch]) -> Table[FinalBatch]:
-    """Returns the batches of a log by what a consumer was given of it: nothing says who produced them, or controls."""
+    """Returns a log's batches as a consumer received them: without their producers, and without control batches."""
     count = len(given)
     none = np.full(count, NONE)
     columns = {
@@ -116,6 +116,6 @@ def batches_read(log: FinalLog, given: Table[ReceivedBatch]) -> Table[FinalBatch
 
 
 def successive(batches: Table[FinalBatch]) -> Iterator[tuple[Table[FinalBatch], Table[FinalBatch]]]:
-    """Yields the batches of each log but its last, and the batches that come right after each of them."""
+    """Yields, for each log, all batches but the last one, and the batch after each of them."""
     for places in groups_of(batches["node"], batches["topic_id"]):
         yield batches.only(places[:-1]), batches.only(places[1:])

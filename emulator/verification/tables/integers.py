@@ -14,7 +14,7 @@ _WIDTHS: Final = (np.uint8, np.uint16, np.uint32)
 
 
 def id_column(words: Ints, numbers: Ints) -> Ints:
-    """Returns the column of ids: the numbers of their words, and their digits."""
+    """Returns a column of ids, from the numbers of their words and their digits."""
     return (words << _ID_BITS) | (numbers + 1)
 
 
@@ -29,9 +29,9 @@ def id_numbers(column: Ints) -> Ints:
 
 
 class Narrowed(NamedTuple):
-    """A column in as few bytes as there are widths: its least value, and how much the others are above it.
+    """A column in few bytes per value: its least value, and the difference of each value from it.
 
-    Most fields of most parts of a run have few values, or near ones.
+    In most parts of a run, most fields have values that are close to each other.
     """
 
     least: int
@@ -42,7 +42,7 @@ class Narrowed(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """A column of one value, as most fields of a partition have for a while: its broker, its epoch, its ISR."""
+    """A column with the same value in each row, such as the broker, epoch or ISR of a partition for some time."""
 
     value: int
     length: int

@@ -1,8 +1,8 @@
 """Topics that got their id late, in a cluster with ZooKeeper that is upgraded from before 2.8 (KIP-516).
 
-Who knows no id of a topic writes ``~`` and its name in the place of one. Where a name was that of one topic only, with
-one id, that is the same topic; so what was written of it under its name is read as if the id had been known. Ids that
-are known stay apart, whatever their names are.
+A process that does not know a topic's id writes ``~`` and the topic's name instead. If only one topic ever had the
+name, and it had one id, events with the placeholder are read as if they had the id. Different ids stay different
+topics, even if their names are equal.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,16 +17,16 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent
 EventT = TypeVar("EventT", bound=events.Event)
 
 LateTopicIds = Mapping[str, str]
-"""The ids of topics by what stands for them where they are not known."""
+"""Topic ids by the placeholders that stand for them."""
 
 
 def id_by_name(topic: str) -> str:
-    """Returns a substitute for the id of a topic where none is known; no id begins so."""
+    """Returns the placeholder for an unknown topic id: ``~`` and the name; no id begins with ``~``."""
     return f"~{topic}"
 
 
 def find_late_topic_ids(created: Iterable[events.TopicCreated], deleted: Iterable[events.TopicDeleted]) -> LateTopicIds:
-    """Returns the id of each name that only one topic ever had, and that had one."""
+    """Returns the id by placeholder, for each name of only one topic that has an id."""
     ids: dict[str, set[str]] = {}
     ends: dict[str, int] = {}
     for end in deleted:
@@ -41,7 +41,7 @@ def find_late_topic_ids(created: Iterable[events.TopicCreated], deleted: Iterabl
 
 
 def with_known_id(collected: CollectedEvent[EventT], ids: LateTopicIds) -> CollectedEvent[EventT]:
-    """Returns an event about a partition with the topic's id in place of what stands for it."""
+    """Returns an event with the topic's id in place of its placeholder."""
     event = collected.event
     if not isinstance(event, events.PartitionEvent) or event.topic_id not in ids:
         return collected

@@ -1,4 +1,4 @@
-"""Finds rows that agree in several columns, exactly: what sets and dictionaries of tuples are for single rows."""
+"""Finds rows that agree in several columns: fast replacements for sets and dictionaries of tuples."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,11 @@ from laststand.emulator.verification.tables.integers import Ints
 
 _ROOM: Final = 2**62
 _FEW: Final = 2**16
-"""Different keys that are sorted digit by digit, in a tenth of the time."""
+"""Up to this number of different keys, a radix sort takes a tenth of the time."""
 
 
 def keys_of(*sides: Sequence[Ints]) -> list[Ints]:
-    """Returns for each side one number per row: two rows have the same number just if they agree in every column.
+    """Returns one number per row, for each side: rows have the same number only if they agree in every column.
 
     Args:
         sides: the same columns of each of several tables.
@@ -52,7 +52,7 @@ def _ranks(values: Ints) -> Ints:
 
 
 def are_among(rows: Sequence[Ints], others: Sequence[Ints]) -> Mask:
-    """Returns which rows agree with one of the others in every column."""
+    """Returns, for each row, whether it agrees with any of the others in every column."""
     own, other = keys_of(rows, others)
     if len(own) == len(other) and np.array_equal(own, other):
         return np.ones(len(own), np.bool_)

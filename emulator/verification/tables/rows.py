@@ -1,4 +1,4 @@
-"""Facts of which a run has as many as batches, as they are read: as columns, of all partitions, and then of each."""
+"""Frequent facts (about as many as a run has batches) as columns: first of all partitions, then of each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -45,7 +45,7 @@ class PartitionRows(msgspec.Struct, kw_only=True):
         )
 
     def knowing_ids(self, ids: LateTopicIds) -> "PartitionRows":
-        """Returns these facts with the ids of topics in the place of what stands for them."""
+        """Returns these facts with the ids of topics in place of their placeholders."""
         if not ids:
             return self
         return PartitionRows(
@@ -56,7 +56,7 @@ class PartitionRows(msgspec.Struct, kw_only=True):
 
 
 class RowTables:
-    """The frequent facts of any number of partitions; none where no tables are given."""
+    """The frequent facts of any number of partitions; empty unless tables are given."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class RowTables:
         self.received: Table[ReceivedBatch] = Table(ReceivedBatch) if received is None else received
 
     def add_lines(self, lines: Sequence[Line]) -> None:
-        """Takes those lines that are of frequent events."""
+        """Adds the lines of frequent events; others are passed over."""
         for kind, rows in self.events.items():
             line_type = _LINE_OF[kind]
             rows.extend([line for line in lines if type(line) is line_type])
 
     def add_columns(self, rows: Mapping[type[msgspec.Struct], Columns]) -> None:
-        """Takes frequent events that were read as columns."""
+        """Adds frequent events that were read as columns."""
         for kind, found in rows.items():
             if kind in self.events:
                 self.events[kind].append_columns(found)
@@ -89,7 +89,7 @@ class RowTables:
         )
 
     def shares(self, count: int) -> dict[int, "RowTables"]:
-        """Divides the facts into so many shares, and returns those that have any."""
+        """Divides the facts into ``count`` shares, and returns the non-empty ones."""
         events = {kind: share_rows(rows, count) for kind, rows in self.events.items()}
         sent, received = share_rows(self.sent, count), share_rows(self.received, count)
         return {
@@ -117,13 +117,13 @@ class RowTables:
 
 
 def share_of(name: PartitionName, count: int) -> int:
-    """Returns the share of so many that a partition belongs to: those of a topic go to one after the other."""
+    """Returns the number of a partition's share, out of ``count``; a topic's partitions go to consecutive shares."""
     topic, partition = name
     return (crc32(topic.encode(errors="replace")) + partition) % count
 
 
 def share_rows(table: _Table, count: int) -> dict[int, _Table]:
-    """Divides the rows of a table into so many shares of whole partitions, and returns those that have any."""
+    """Divides the rows of a table into ``count`` shares of whole partitions, and returns the non-empty ones."""
     if not len(table):
         return {}
     topics = np.array([share_of((topic, 0), count) for topic in table.words("topic")], np.int64)
@@ -152,7 +152,7 @@ def _by_partition(table: Table[Any]) -> Iterator[tuple[PartitionName, Ints]]:
 
 
 def rows_of_none(kind: type[msgspec.Struct], name: PartitionName) -> Any:
-    """Returns a table without rows, as one of a partition."""
+    """Returns an empty table for one partition."""
     topic, partition = name
     return _without_rows(kind).placed({"topic": topic, "partition": partition})
 

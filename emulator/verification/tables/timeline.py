@@ -1,7 +1,7 @@
 """The small part of a run that is kept event by event: what controller and harness decided, and what logs lost.
 
-Elections, registrations, fencings, ends of processes, faults, steps and truncations: from these the story of a loss is
-told, and by these the guarantee is judged. Batches, acknowledgements and high watermarks are in ``facts.partition``.
+Elections, registrations, fencings, ends of processes, faults, steps and truncations: the story of a loss and the
+judgement of the guarantee need only these. Batches, acknowledgements and high watermarks are in ``facts.partition``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -110,7 +110,7 @@ class ProcessName(NamedTuple):
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The collected events of one run, ordered by node, incarnation and sequence: never across nodes.
 
-    Each partition of a run asks for the same of it, so that nothing is looked for twice.
+    All partitions of a run need the same results of it, so results are cached.
     """
 
     events: tuple[CollectedEvent[Event], ...]
@@ -135,11 +135,11 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
-        """The rules of the processes of nodes, each once for a role: those of a mixed cluster are several."""
+        """The different rules that nodes of each role had; a mixed cluster has several."""
         return _each_once(started for _, started in self._started)
 
     def members_behind(self, process: ProcessName, keeper: Keeper) -> tuple[Member, ...]:
-        """Returns those on whose rules a promise rests, where this process did something, or told of it."""
+        """Returns the members whose rules decide whether a promise holds for an action or a report of a process."""
         return _each_once(
             started for other, started in self._started if _is_behind(other, started.role, process, keeper)
         )
@@ -166,10 +166,10 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def logs_taken_over(self) -> Mapping[tuple[int, str, int, str], str]:
-        """The topic for which a broker used a log that it found under another topic's id: the files still name that id.
+        """The topic ids for which brokers used logs of deleted topics; the log files still name the old ids.
 
         Returns:
-            Topic id by node, topic, partition and the id on disk; empty unless strays are left where they are.
+            Topic id by node, topic, partition and the id on disk; empty unless stray logs are kept.
         """
         strays: dict[tuple[int, str, int], str] = {}
         taken: dict[tuple[int, str, int, str], str] = {}
@@ -194,7 +194,7 @@ def _is_behind(other: ProcessName, role: NodeRole, process: ProcessName, keeper:
     match keeper:
         case Keeper.CLUSTER:
             return True
-        case Keeper.CONTROLLERS:  # nothing says what another node of them had written by then
+        case Keeper.CONTROLLERS:  # another controller's records may be part of the state
             return is_before or (other.node != process.node and role.has_metadata)
         case Keeper.BROKER:
             return is_before

@@ -1,9 +1,9 @@
 """Measures the worth of acks 0, 1 and all below min ISR: KIP-966's 'Ack=0/1 comparison'.
 
 A scenario asks for it with ``report: acks-comparison``. Everything is counted from the run's events: an answer to a
-producer carries the committed ISR as the leader knew it, and so does each advance of a high watermark; a batch that
-was accepted under such an ISR was *read* if a live consumer received it in the same leader epoch, and that leader did
-not commit it with enough members later on. Nothing is taken from what an era is supposed to do.
+producer carries the committed ISR as the leader knew it, and so does each advance of a high watermark. A batch that was
+accepted while the ISR was below min ISR was *read* if a live consumer received it in the same leader epoch, and that
+leader did not commit it later with enough members. No rule of an era is taken for granted.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
         acks: -1 (all), 0 or 1.
         accepted: appended and, but for acks=0, acknowledged.
         refused: answered with an error, attempt by attempt.
-        read: of those accepted, what reached a consumer before the ISR was large enough again or another leader came.
+        read: accepted records that reached a consumer before the ISR was large enough again or the leader changed.
         high_watermark_advance: how far the high watermarks of these topics moved meanwhile, in records.
     """
 
@@ -36,16 +36,16 @@ class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Return(msgspec.Struct, frozen=True, kw_only=True):
-    """The return of a leader to a partition that had lost its last one.
+    """The election of a leader for a partition that had none.
 
     Attributes:
         acks: of its topic's producers.
         topic: name of the topic.
         partition: number of the partition.
-        leader: who was elected.
-        leader_epoch: that the election began.
-        election: how it was found.
-        log_end_offset: where its log ended when it took over, exclusive; ``None`` if it did not.
+        leader: the elected broker.
+        leader_epoch: the epoch that the election began.
+        election: how the leader was chosen.
+        log_end_offset: its log end offset when it became leader; ``None`` if it never did.
     """
 
     acks: int
@@ -101,7 +101,7 @@ def compare_acks(facts: RunFacts) -> AcksComparison:
 
 
 def _levels(facts: RunFacts) -> dict[str, int]:
-    """The acks level of each topic all of whose sends had one."""
+    """Returns the acks of each topic; topics whose sends had several are left out."""
     levels: dict[str, set[int]] = {}
     for partition in facts.partitions():
         for sent in partition.sent:
@@ -120,7 +120,7 @@ def _measure(facts: PartitionFacts, acks: int) -> AcksMeasure:
         if len(moved.committed_isr) < required[moved.topic_id]:
             advance += moved.new - moved.old
         else:
-            # How far a leader got with enough members after all: what lies below was not read while there were too few.
+            # Records that the leader later committed with enough members do not count as read.
             committed[moved.leader_epoch] = max(committed.get(moved.leader_epoch, 0), moved.new)
     received = {(batch.served_epoch, batch.base_offset) for batch in facts.received if batch.phase == "live"}
     accepted = refused = read = 0

@@ -1,9 +1,9 @@
-"""Measures how long clients waited, beside the verdict, which it does not change.
+"""Measures how long clients waited; the verdict does not depend on it.
 
 Sends are timed by the clock of the clients, committed states by that of the controller, faults by that of the harness.
 On one machine, and in virtual time, these are one clock; on several machines a time from a fault to an acknowledgement
-is as good as their clocks. Partitions are measured up to the plan's last step, the settling of the cluster or the last
-outcome of a send, whichever is latest: how the processes stop afterwards keeps nobody waiting.
+is only as exact as their clocks. Partitions are measured up to the plan's last step, the settling of the cluster or the
+last outcome of a send, whichever is latest: no client waits while the processes stop.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _ACKED: Final = (-1, 1)
 """Kinds of acks for which a producer waits."""
 
 _WAITING: Final = ("{until", "{wait", "wait ")
-"""Beginnings of the texts of steps that change nothing."""
+"""Beginnings of the texts of steps that only wait."""
 
 _NEVER: Final = np.iinfo(np.int64).max
 _S: Final = 1e9
@@ -52,13 +52,13 @@ class WorkloadAvailability(msgspec.Struct, frozen=True, kw_only=True):
         acks: -1 (all) or 1; nobody waits with 0.
         longest_without_ack_s: the longest time in seconds from an acknowledgement, or from the first send after it if
             none was waiting then, to the next acknowledgement; or to the last outcome if there is no other.
-        p99_ack_s: the time in seconds within which 99 of 100 acknowledged batches were, counted from their first
-            attempt; ``None`` if none was.
-        slowest_after_fault: of all faults the one after which the first acknowledgement took longest; ``None`` where
-            nothing was sent after a fault.
+        p99_ack_s: the time in seconds from the first attempt within which 99 of 100 acknowledged batches were
+            acknowledged; ``None`` if there are none.
+        slowest_after_fault: the fault after which the first acknowledgement took longest; ``None`` if nothing was sent
+            after a fault.
         longest_begun_ns: when the longest time without an acknowledgement began, by the clock of the clients.
         longest_after_step: the last action of the plan that had begun by then (``step 4 {kill: {node: 1}}``);
-            ``None`` where it was none.
+            ``None`` if there was none.
     """
 
     acks: int
@@ -70,14 +70,12 @@ class WorkloadAvailability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionAvailability(msgspec.Struct, frozen=True, kw_only=True):
-    """For how long one partition kept its clients waiting.
+    """The times for which one partition made its clients wait.
 
     Attributes:
-        topic: name of the topic.
-        partition: number of the partition.
-        leaderless_s: seconds without a leader; ``None`` where no committed state is known.
-        below_min_isr_s: seconds with a leader, and with fewer replicas in the ISR than acks=all needs; likewise.
-        workloads: by acks.
+        topic: name of the topic. partition: number of the partition. leaderless_s: seconds without a leader; ``None``
+        where no committed state is known. below_min_isr_s: seconds with a leader, and with fewer replicas in the ISR
+        than acks=all needs; ``None`` as above. workloads: by acks.
     """
 
     topic: str
@@ -124,7 +122,7 @@ def _workloads(facts: PartitionFacts, sent: Table[SentBatch]) -> Iterator[Worklo
 
 
 def _last_action(facts: PartitionFacts, time_ns: int) -> str | None:
-    """Returns the last step that does something, and does not only wait, of those that had begun by a moment."""
+    """Returns the last step that had begun by a time, leaving out steps that only wait."""
     last, begun_ns = None, 0
     for reached in facts.cluster.events.of(events.StepReached):
         if begun_ns > time_ns:
@@ -138,7 +136,7 @@ def _last_action(facts: PartitionFacts, time_ns: int) -> str | None:
 def _longest_wait(begun: Ints, ended: Ints, acked: Ints) -> tuple[int, int]:
     """Returns begin and length of the longest time from a send or an acknowledgement to the next acknowledgement."""
     begun, ended, acked = np.sort(begun), np.sort(ended), np.sort(acked)
-    # Each wait is looked for from the acknowledgement before it on; the first one from before all sends.
+    # Each wait begins at the earliest at the acknowledgement before it; the first one has none before it.
     since = np.concatenate([[NONE], acked])
     until = np.append(acked, ended[-1])
     begun_by_then = np.searchsorted(begun, since, "right")

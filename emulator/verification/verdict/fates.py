@@ -1,7 +1,7 @@
 """Lost batches of a partition, grouped by fate.
 
-Batches share one fate if the same broker acknowledged them in the same epoch with the same ISR, the same brokers had
-and have them, the same leader was the first to lack them, and the same is left of them.
+Batches share one fate if the same broker acknowledged them in the same epoch with the same ISR, the same brokers
+appended and still hold them, the same leader was the first to lack them, and their class of loss is the same.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,14 +38,14 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """Batches that share one fate.
 
     Attributes:
-        lacking: the term of the first leader without them; of the one that is recorded of the first batch.
-        node: who acknowledged them.
+        lacking: the term of the first leader without them.
+        node: the broker that acknowledged them.
         answer: the line of the answer that acknowledged the first of them.
-        acked_at: metadata offset that the acknowledging leader had applied (exclusive); the last one.
-        held_by: who had them; ``holders``: whose final logs have them.
-        clients: ids of the clients of Kafka that sent them; none of this project's own.
-        leader: the settled one.
-        offsets: a range for each batch, in order; ``last_offset`` is the last of them all.
+        acked_at: metadata offset that the acknowledging leader had applied (exclusive); the highest of all batches.
+        held_by: brokers that appended them; ``holders``: brokers whose final logs have them.
+        clients: ids of the Kafka clients that sent them; clients of this project are left out.
+        leader: the settled leader.
+        offsets: a range for each batch, in order; ``last_offset`` is the last offset of all.
 
     """
 
@@ -72,7 +72,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ended_in(self) -> int | None:
-        """Epoch of the first leader without them; where none was seen, of the settled one."""
+        """The epoch of the first leader without the batches; if there was none, of the settled leader."""
         return self.settled_epoch if self.first_lacking is None else self.first_lacking.leader_epoch
 
 
@@ -186,8 +186,8 @@ def _acknowledgement(
 ) -> CollectedEvent[events.ProduceAnswered] | None:
     """The answer that acknowledged a batch.
 
-    A leader may answer for one offset twice, after a truncation: the answer that belongs to a batch is the one with the
-    send's cause id, else the first after the batch was appended.
+    After a truncation a leader may answer a second time for one offset. The answer to a batch is the one with the
+    send's cause id, or else the first one after the batch was appended.
     """
     batch, appended = lost.batch, copies.holding(lost).first
     if batch.node is None or batch.node not in appended:

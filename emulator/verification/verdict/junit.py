@@ -10,15 +10,15 @@ from laststand.emulator.verification.verdict.report import CheckStatus, Expected
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A run, or one that there was not.
+    """A run, or a planned run that did not take place.
 
     Attributes:
         suite: its scenario.
         name: what distinguishes it from the scenario's other runs, such as its era.
-        report: the verdict; ``None`` for a run that there was not.
-        skipped: why there was none, where there was to be none.
-        missing: why there is none, where there was to be one; it is an error.
-        picture: of the run as lines, for one that was not as expected.
+        report: the verdict; ``None`` for a run that did not take place.
+        skipped: why the run was skipped, if that was planned.
+        missing: why the run is missing, if it was to take place; this is an error.
+        picture: of the run as lines, for a run that was not as expected.
 
     """
 
@@ -31,16 +31,15 @@ class Case:
 
     @staticmethod
     def of(report: VerdictReport, *, picture: Sequence[str] = ()) -> "Case":
-        """Returns the case of a run that belongs to no suite: its suite is the scenario, its name the era."""
+        """Returns the case of a single run: its suite is the scenario, its name the era."""
         return Case(suite=report.scenario, name=report.era_label, report=report, picture=picture)
 
 
 def junit(cases: Sequence[Case]) -> str:
     """Returns the document. A case passes where its run's expectation was met.
 
-    A failure has the story of the first lost record, an error what is not known; both end with the picture of the
-    run, where there is one. Run, era, seed, verdict, guarantee, lost records and what is exempt are properties of the
-    case.
+    A failure has the story of the first lost record, an error the doubts; both end with the picture of the run, if
+    there is one. Run, era, seed, verdict, guarantee, lost records and exempted findings are properties of the case.
     """
     root = ElementTree.Element("testsuites", name="laststand")
     for name in dict.fromkeys(case.suite for case in cases):
@@ -136,5 +135,5 @@ def doubts(report: VerdictReport) -> tuple[str, ...]:
 
 
 def _xml(text: str) -> str:
-    # XML 1.0 has no form for control characters; event files may bring any.
+    # XML 1.0 cannot express control characters, and event files may contain any.
     return "".join(c if c in "\n\t" or c >= " " else "\ufffd" for c in text)

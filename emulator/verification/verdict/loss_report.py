@@ -1,6 +1,6 @@
 """The report of lost records: number, place, the fate of each copy; and the story, line by line.
 
-Each part of a report names the lines of the event log behind it, so that a reader can place it and look it up.
+Each part of a report names the lines of the event log that prove it, so that a reader can look them up.
 """
 
 from collections.abc import Iterable
@@ -51,12 +51,12 @@ class StoryLine(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: of the step.
         text: in plain words.
-        node: whom it is about: who acknowledged, lost power, got an empty disk, registered, was elected, led again or
+        node: the broker that acknowledged, lost power, got an empty disk, registered, was elected, led again or
             truncated.
         topic: name of the topic.
         partition: number of the partition.
         metadata_offset: of the record that committed it.
-        events: behind it; empty where it follows from many.
+        events: the events that prove it; empty where it follows from many.
     """
 
     kind: StoryKind
@@ -75,8 +75,8 @@ class LostCopy(msgspec.Struct, frozen=True, kw_only=True):
         node: the replica.
         became: what became of them.
         records: how many.
-        offsets: of the records; ``None`` where it is all of the loss.
-        event: the one that records it; ``None`` where they were kept, or no event records it.
+        offsets: of the records; ``None`` if they are all records of the loss.
+        event: the event that took them; ``None`` if they were kept, or no event records it.
     """
 
     node: int
@@ -90,10 +90,10 @@ class FirstLacking(msgspec.Struct, frozen=True, kw_only=True):
     """The first leader that took over without the records.
 
     Attributes:
-        node: who it was.
-        leader_epoch: that its election began.
-        log_end_offset: where its log ended when it took over, exclusive.
-        led_again: whether it was elected before, and was restarted since; else it was elected without them.
+        node: the leader.
+        leader_epoch: the epoch that its election began.
+        log_end_offset: its log end offset when it became leader.
+        led_again: whether it became leader again in its epoch after a restart; else it lacked them when elected.
     """
 
     node: int
@@ -103,7 +103,7 @@ class FirstLacking(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """acks=all-acked records of one partition that share one fate.
+    """Lost records of one partition, acknowledged with acks=all, that share one fate.
 
     Attributes:
         topic: name of the topic.
@@ -111,21 +111,21 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         partition: number of the partition.
         records: how many.
         leader_epoch: in which they were appended; ``None`` where unrecorded.
-        offsets: where they were acknowledged to be; none where no producer was told.
+        offsets: the offsets that the acknowledgements name; empty if they name none.
         acked_by: the broker that acknowledged them.
-        isr: as it knew it then; ``None`` where its answer is missing.
-        acked_at: metadata offset up to which it had applied metadata then, exclusive; that of the last of them.
+        isr: the ISR as that broker knew it then; ``None`` if its answer is missing.
+        acked_at: end of the metadata (exclusive) that this broker had applied then; the highest of all records.
         loss_class: what is left of them.
         holders: brokers whose final logs have them.
         copies: what became of each copy.
         first_lacking: the first leader without them, if there was one.
-        settled_leader: the last broker that began to lead, if its process lasted to an orderly end; its log decides.
+        settled_leader: the last broker that became leader, if its process stopped in order; its log decides.
         settled_epoch: the epoch of that leader.
         guarantee: kind of the violation.
         reason: why it is of that kind.
-        story: first who acknowledged and who held them, then what was not flushed, who was elected and why, who
-            truncated; losses with other fates may share what follows the first.
-        keys: of the records, as text, at most 100, where somebody wrote down keys (``laststand tap --keys``).
+        story: first the acknowledgement and the holders, then power losses, elections and truncations; losses with
+            other fates may share the lines after the first one.
+        keys: of the records, as text, at most 100, where a tap recorded keys (``laststand tap --keys``).
 
     """
 

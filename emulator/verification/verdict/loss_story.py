@@ -1,4 +1,4 @@
-"""Tells how acknowledged records were lost and how leadership moved.
+"""Describes how acknowledged records were lost and how leadership moved.
 
 Each fate (``fates``) becomes one ``Loss``: its numbers, its copies and a handful of sentences, each with the events
 behind it. Sentences about the controller are ordered by metadata offset, those about one node by its own sequence;
@@ -119,7 +119,7 @@ def _loss(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Loss:
 
 
 def _epoch_start(fate: Fate, timeline: Timeline) -> int:
-    """The metadata by which its leader knew of the epoch in which the batch was appended: the ack came later."""
+    """Returns the metadata offset (exclusive) at which the append epoch of a fate's batches began."""
     return min(
         (
             change.metadata_offset + 1
@@ -232,7 +232,7 @@ def _of_power_loss(fate: Fate, lost: events.Event, *, are_appends_recorded: bool
 
 
 def _of_new_disk(fate: Fate, replaced: events.Event, *, are_appends_recorded: bool) -> _Statement | None:
-    """A broker that had the records, or may have had them, came back without any of its logs."""
+    """Returns the sentence about a broker that may have had the records and whose disk was replaced."""
     if (
         not isinstance(replaced, events.FaultInjected)
         or replaced.fault != NEW_DISK
@@ -264,7 +264,7 @@ def _of_registration(fate: Fate, registered: events.Event) -> _Statement | None:
 
 
 def _of_forgetting(fate: Fate, gone: Forgotten, timeline: Timeline) -> _Statement | None:
-    """A controller leads without the ISR that excluded the leader which lacks the records."""
+    """Returns the sentence about a controller that lacked the ISR without the first lacking leader."""
     if fate.first_lacking is None:
         return None
     excluding = [
@@ -309,7 +309,7 @@ def _of_election(fate: Fate, change: events.Event, terms: ControllerTerms) -> _S
 
 
 def _of_leading_again(fate: Fate, collected: CollectedEvent[events.Event]) -> _Statement | None:
-    """The first leader without the records took over, restarted since it was elected."""
+    """Returns the sentence about the first leader without the records, if it was restarted after its election."""
     term, event = fate.lacking, collected.event
     if (
         term is None
@@ -344,7 +344,7 @@ def _of_truncation(fate: Fate, node: int, cut: events.Event, *, are_appends_reco
 
 
 def _may_have_held(fate: Fate, cut: events.LogTruncated) -> bool:
-    """Returns whether a log may have had the records when it was cut: it followed no leader from before their epoch."""
+    """Returns whether a truncated log may have had the records: the leader's epoch is not before theirs."""
     return fate.leader_epoch is None or cut.leader_epoch >= fate.leader_epoch
 
 
@@ -363,7 +363,7 @@ def describe_leaders(timeline: Timeline, cluster: ClusterFacts) -> tuple[str, ..
 
 
 def _written(change: events.PartitionChanged, terms: ControllerTerms) -> str:
-    """Returns a state's attributes beside leader and ISR: its ELR, or in ZooKeeper, which has none, its writer."""
+    """Returns the words for a state's ELR, or for its writer in a cluster with ZooKeeper, which has no ELR."""
     writer = terms.writer(change.metadata_offset, state_node(change.topic, change.partition))
     return f", ELR {list(change.elr)}" if writer is None else f", written by {str(writer).removesuffix(',')}"
 

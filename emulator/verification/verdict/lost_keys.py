@@ -1,7 +1,7 @@
-"""Names lost records by the keys that their application gave them, where a tap or our own listener wrote them down.
+"""Names lost records by their keys, where a tap or this project's own listener recorded keys.
 
 A broker may have acknowledged one offset for two records, the second after a truncation: the CRCs of the lost batches
-say which of them is lost.
+identify the lost one.
 """
 
 from collections.abc import Iterator, Sequence, Set
@@ -19,7 +19,7 @@ _DECODER: Final = msgspec.json.Decoder(AckedKeys)
 
 
 def with_keys(losses: Sequence[Loss], run: Path, lost_crcs: Set[int]) -> tuple[Loss, ...]:
-    """Returns losses of a run with the keys of their records, which the first lines of their stories name, too.
+    """Returns a run's losses with the keys of their records, also in the first lines of their stories.
 
     Args:
         losses: of all partitions.

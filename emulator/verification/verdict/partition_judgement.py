@@ -1,6 +1,6 @@
-"""The judgement of one partition, in a form that is small however much the partition holds.
+"""The judgement of one partition, in a form whose size does not depend on the partition's size.
 
-A large run is judged partition by partition, in different processes; what they found is put together by ``judge``.
+A large run is judged partition by partition, in different processes; ``judge`` combines their results.
 """
 
 from collections import Counter
@@ -34,8 +34,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The number of findings of a check, and the sentences of the first of them.
 
     Attributes:
-        guarantee: the worst kind of violation among them, where they record one.
-        exempted: findings that its promise leaves out, which do not count.
+        guarantee: the worst kind of violation among them; ``None`` if they have none.
+        exempted: findings that the check's promise leaves out; they do not count.
     """
 
     count: int
@@ -63,7 +63,7 @@ def first_of(found: Iterable[Finding]) -> Findings:
 
 
 def sum_of_exempted(found: Iterable[Exempted]) -> tuple[Exempted, ...]:
-    """Returns the sum of each exemption, with its first example."""
+    """Returns the number of findings of each exemption, with its first example."""
     sums: dict[Exemption, Exempted] = {}
     for each in found:
         before = sums.get(each.exemption)
@@ -78,10 +78,10 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         findings: by check, where there are any.
-        lost: records of each producer and acks.
-        lost_crcs: of the batches that are lost.
-        unseen: records that a broker acknowledged, and no client saw it.
-        availability: how long it kept its clients waiting.
+        lost: number of lost records by producer and acks.
+        lost_crcs: CRCs of the lost batches.
+        unseen: number of records that a broker acknowledged without a client that saw the acknowledgement.
+        availability: the times for which it made its clients wait.
         readers: consumers that are no clients of this project.
     """
 
@@ -99,9 +99,9 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
-    """Asks every check of a partition that the run promises and that its evidence can answer.
+    """Runs every check of a partition that is promised in this run and whose evidence is whole.
 
-    Where it is not known which of several topics of one name something is recorded of, nothing is asked or called lost.
+    If the name stands for several topics and some events name no topic id, no check runs and no record counts as lost.
 
     Args:
         facts: of the partition.
@@ -140,7 +140,10 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
 
 
 def _find(check: PartitionCheck, facts: PartitionFacts, timeline: Timeline) -> list[Finding]:
-    """Returns what a check finds of what was promised: by all, or by those behind the process that did it."""
+    """Returns a check's findings that count: all, if every process has the promised rules.
+
+    Else only findings count whose process had them, with the other processes on whose rules the promise rests.
+    """
     check_id, keeper = check.check_id, PROMISES[check.check_id].keeper
     if is_promised_by_all(check_id, timeline.members):
         return list(check.find(facts))

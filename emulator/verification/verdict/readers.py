@@ -1,11 +1,11 @@
 """Readers of a partition that are applications: which records each was given twice, and which never.
 
-A connection is one consumer. A consumer goes on with another connection if that begins where the one before ended, or
-at the position that its group was given meanwhile. Otherwise it may be somebody else of the same name, and nothing that
-both were given counts as given twice. Where the one before then goes on from its own end, there are two.
+Each connection belongs to one consumer. A new connection continues a consumer if it begins where the connection before
+ended, or at the position that its group was given meanwhile. Otherwise it may be another consumer of the same name, and
+records that both were given do not count as given twice. If the earlier connection then goes on from its own end, there
+are two consumers.
 
-No broker moves a consumer: where no answer explains a jump, its cause is not known, since a client that seeks tells
-nobody.
+Brokers do not move consumers. If no answer explains a jump, its cause is unknown: a client that seeks sends no request.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,12 +34,12 @@ class JumpCause(Enum):
 
 
 class Jump(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer went on elsewhere.
+    """A jump of a consumer to another offset than the one after its last record.
 
     Attributes:
         expected: the offset after its last record.
-        position: the one that it asked for.
-        cause: of that, as far as answers tell.
+        position: the offset that it asked for.
+        cause: of the jump, if an answer explains it.
     """
 
     expected: int
@@ -55,11 +55,11 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
         group_id: of the only group whose positions clients of that name commit or ask for.
         topic: of the partition.
         partition: its number.
-        given: offsets that it was given, each counted once.
-        twice: those that it was given again.
-        never: those in the final log, between its first and last offset, that it was not given; ``None`` where there is
-            no final log.
-        jumps: the first of them, in order.
+        given: number of offsets that it was given, each counted once.
+        twice: offsets that it was given more than once.
+        never: offsets in the final log, between its first and last one, that it was not given; ``None`` without a
+            final log.
+        jumps: its first jumps, in order.
     """
 
     client_id: str
@@ -73,7 +73,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str | None:
-        """Twice and never in words; ``None`` if there is nothing of either."""
+        """The offsets given twice or never, in words; ``None`` if there are none."""
         parts = [
             f"{_named(offsets)} {word}" for offsets, word in ((self.twice, "twice"), (self.never, "never")) if offsets
         ]
@@ -90,7 +90,7 @@ class _Batch(NamedTuple):
 
 
 class _Stream:
-    """A consumer while its polls are walked in the order of time."""
+    """The state of a consumer while its polls are read in the order of time."""
 
     def __init__(self, client_id: str, first: Poll) -> None:
         self.client_id = client_id
@@ -106,7 +106,7 @@ class _Stream:
         self.jumps: list[Jump] = []
 
     def go_on(self, poll: Poll, cause: JumpCause | None) -> None:
-        """Takes a poll that gave batches; ``cause`` is that of a jump, if it is one."""
+        """Adds a poll that returned batches; ``cause`` is that of a jump, if the poll is one."""
         if self.expected is not None and cause is not None:
             self.jumps.append(Jump(expected=self.expected, position=poll.position, cause=cause))
         for base, last, crc in zip(poll.firsts, poll.lasts, poll.crcs, strict=True):
@@ -185,7 +185,7 @@ class _Walk:
             )
 
     def _continued(self, client_id: str, poll: Poll) -> _Stream | None:
-        """Returns whose consumer goes on with a new connection's first poll, if that shows."""
+        """Returns the consumer that a new connection's first poll continues; ``None`` if it continues none."""
         own = [each for each in reversed(self._streams) if each.topic_id == poll.topic_id]
         for stream in own:
             if stream.client_id == client_id and stream.expected == poll.position:
@@ -198,7 +198,7 @@ class _Walk:
         return None
 
     def _is_another(self, stream: _Stream, client_id: str, poll: Poll) -> bool:
-        """Returns whether a connection goes on from its own end, though the consumer would be elsewhere by then."""
+        """Returns whether a connection is another consumer: it goes on from its own end, not from the consumer's."""
         is_at_own_end = self._ends.get((poll.process, poll.topic_id)) == poll.position != stream.expected
         return is_at_own_end and self._cause(stream, client_id, poll) is JumpCause.NOT_KNOWN
 
@@ -209,7 +209,7 @@ class _Walk:
         return JumpCause.GROUP_POSITION if was_given else JumpCause.NOT_KNOWN
 
     def _was_given(self, client_id: str, poll: Poll, *, since_ns: int) -> bool:
-        """Returns whether a coordinator gave the client that position meanwhile, or said that there is none."""
+        """Returns whether a coordinator gave the client this position since a time, or answered that it has none."""
         given = self._given.get(client_id, [])
         first, end = bisect_left(given, since_ns, key=_time_of), bisect_right(given, poll.time_ns, key=_time_of)
         return any(each.offset in (None, poll.position) for each in given[first:end])

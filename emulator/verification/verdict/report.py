@@ -53,13 +53,13 @@ class CheckStatus(Enum):
     """A rule that the run's switches turn off."""
 
     NOT_ASKED = "not asked"
-    """Nothing in the run is what it looks at, so that it had nothing to find."""
+    """The run lacks a premise of the check, so the check had nothing to look at."""
 
     EXEMPT = "exempt"
-    """Its promise leaves out whatever it found: that is no violation, and no success either."""
+    """The promise leaves out all findings: that is no violation, and no success either."""
 
     UNKNOWN = "unknown"
-    """The evidence that it leans on is not whole."""
+    """The evidence that the check needs is not whole."""
 
 
 class Exempted(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,14 +88,14 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         name: a word for the check.
         kind: of the promise.
         statement: what is promised.
-        status: what the check says.
-        count: of all findings, but for those that are exempt.
+        status: the result.
+        count: number of findings, but for exempted ones.
         examples: the first findings, in plain words.
-        not_asked_because: what the run lacks, where the check is ``not asked``.
+        not_asked_because: the premise that the run lacks, where the check is ``not asked``.
         unknown_because: which evidence is not whole, where the check is ``unknown``.
-        guarantee: the worst kind of violation that D2, D5 or D15 found, of committed records whatever their acks; of C4
-            that of records that did not reach a consumer.
-        exempted: what it found and its promise leaves out; where that is all, the check is ``exempt``.
+        guarantee: the worst kind of violation: for D2, D5 and D15 of lost committed records, whatever their acks; for
+            C4 of records that did not reach a consumer.
+        exempted: findings that the promise leaves out; if there are no others, the check is ``exempt``.
     """
 
     check_id: str
@@ -112,7 +112,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def loses_commits(self) -> bool:
-        """A violation of this check means that committed records are lost, whatever their acks."""
+        """True if a violation of this check means that committed records are lost, whatever their acks."""
         return self.check_id in _OF_COMMITTED
 
 
@@ -123,7 +123,7 @@ class RecordCounts(msgspec.Struct, frozen=True, kw_only=True):
         acks: -1 (all), 0 or 1.
         sent: records of all sends.
         acked: acknowledged to the producer.
-        lost: acknowledged with an offset, and not where they must be. Nothing is known of acks=0.
+        lost: acknowledged with an offset, and not where they must be; always 0 for acks=0.
         never_acked: sent, and certainly or possibly failed.
     """
 
@@ -177,9 +177,9 @@ class PartitionCounts(msgspec.Struct, frozen=True, kw_only=True):
         topic: name of the topic.
         partition: number of the partition.
         producers: counts by producer and acks.
-        gone: acknowledged with acks=all, and on no final log; by epoch and offset.
-        unseen: records that a broker acknowledged and no client saw as acknowledged: the answer was lost, or is not in
-            the history.
+        gone: records acknowledged with acks=all that no final log has; by epoch and offset.
+        unseen: records that a broker acknowledged without a client that saw it: the answer was lost, or is not in the
+            history.
     """
 
     topic: str
@@ -200,12 +200,12 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         switches: the rules that its controller had.
         verdict: the verdict.
         guarantee: ``broken`` if any loss is, else ``not known`` or ``exceeded`` if any is, else ``None``.
-        doubts: what is missing or went wrong with the run itself.
+        doubts: reasons why the run proves nothing.
         checks: every check.
         counts: records by acks.
-        partitions: counts of each partition and producer, and what is gone.
+        partitions: counts of each partition and producer, and the records that are gone.
         losses: lost acks=all records, by partition and fate.
-        availability: how long each partition kept its clients waiting; the verdict does not depend on it.
+        availability: how long each partition made its clients wait; the verdict does not depend on it.
         acks_comparison: where the scenario asks for it.
         readers: consumers that are no clients of this project: what they were given twice, and what never.
         seed: of the run's random choices, where ``cluster.yaml`` names it.
@@ -213,9 +213,9 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         duration_s: how long it took by the machine's clock, where ``cluster.yaml`` says so.
         changed: what the run changed of the era's rules and the scenario's properties, as ``name=value``, by
             ``cluster.yaml``.
-        outcome: whether it came to what its scenario expects of the era; where nothing is expected, as the verdict.
-        misses: in words, whatever is not as expected.
-        leaders: the partitions' committed states in order, in plain words: what two runs are compared by.
+        outcome: whether the run met its scenario's expectation for the era; without an expectation, by the verdict.
+        misses: each difference from the expectation, in words.
+        leaders: the partitions' committed states in order, in plain words; two runs are compared by them.
     """
 
     version: int = VERSION
@@ -253,7 +253,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost_records(self) -> int:
-        """acks=all-acked records that are not where they must be."""
+        """The number of lost records that were acknowledged with acks=all."""
         return sum(loss.records for loss in self.losses)
 
     @property
@@ -263,7 +263,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def worst_guarantee(self) -> Guarantee | None:
-        """The kind of the losses of acks=all records; where there are none, of the worst finding that has one."""
+        """The kind of the losses of acks=all records; without such losses, the worst kind of any finding."""
         return self.guarantee or _worst(self.violated())
 
     @property
@@ -284,12 +284,12 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leaderless_s(self) -> float | None:
-        """The longest time in seconds that a partition had no leader; ``None`` if of none it is known."""
+        """The longest time in seconds that a partition had no leader; ``None`` if it is known for no partition."""
         return max((each.leaderless_s for each in self.availability if each.leaderless_s is not None), default=None)
 
     @property
     def below_min_isr_s(self) -> float | None:
-        """The longest time in seconds that a partition was below min ISR; ``None`` if of none it is known."""
+        """The longest time in seconds that a partition was below min ISR; ``None`` if it is known for no partition."""
         return max(
             (each.below_min_isr_s for each in self.availability if each.below_min_isr_s is not None), default=None
         )
@@ -304,7 +304,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         return (workload for partition in self.availability for workload in partition.workloads)
 
     def exempted(self) -> tuple[str, ...]:
-        """Findings that promises leave out, in a line for each case: the checks that found it, and how often."""
+        """Returns a line for each exemption: the checks with such findings, and their number."""
         found: dict[Exemption, list[str]] = {}
         for check in self.checks:
             for each in check.exempted:
@@ -314,7 +314,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def violated(self) -> tuple[CheckResult, ...]:
-        """Checks that fired."""
+        """Returns the checks with violations."""
         return tuple(check for check in self.checks if check.status is CheckStatus.VIOLATED)
 
 

@@ -42,7 +42,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 batch.base_offset,
                 f"{facts} {missed}, acknowledged with {acks_setting(batch.acks)}, never reached {process}, which went "
                 f"on at offset {position} when the topic was created again",
-                # An administrator accepted it: no request of the protocol tells a consumer that its topic is another.
+                # An administrator accepted it: the protocol does not notify consumers of a new topic.
                 guarantee=Guarantee.EXCEEDED,
                 exempted_by=None if batch.acks == ACKS_ALL else acks_1,
             )

@@ -20,7 +20,7 @@ from laststand.emulator.verification.tables.matching import are_among
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     if facts.topic in INTERNAL_TOPICS:
-        return  # coordinators write there; what followers have is D6's
+        return  # coordinators write there; D6 judges followers' logs
     if _is_behind_a_tap(facts):
         return
     sent = tried(facts.sent)
@@ -48,9 +48,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     markers = {*stored["crc"][stored["is_control"] != 0].tolist(), *batches["crc"][is_marker].tolist()}
     for consumed in facts.consumed(~_are_whole(facts, sent)):
         if consumed.crc in markers or consumed.producer == COORDINATOR:
-            continue  # it is fetched like records, and a client gives it to nobody
+            continue  # consumers fetch it, but do not hand it to the application
         end = consumed.first_record_id + consumed.record_count
-        # A consumer that starts within a batch is given the rest of it.
+        # A consumer that starts within a batch receives the rest of it.
         is_of_batch = (sent.crcs == consumed.crc) & (sent.first_record_ids + sent.record_counts == end)
         found = facts.sent.rows(sent.places[is_of_batch & (sent.first_record_ids <= consumed.first_record_id)])
         if all(batch.process != consumed.producer for batch in found) and not _is_of_client(facts, sent, consumed):

@@ -29,7 +29,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     sends = tried(facts.sent)
     for batch, offsets in _repeated(batches.only(~is_idempotent), "topic_id", "crc", "record_count"):
         is_of_batch = (sends.crcs == batch.crc) & (sends.record_counts == batch.record_count)
-        # Two sends may have the same bytes: those of clients that put nothing of their own into records.
+        # Two sends may have the same bytes, if the client writes no ids into its records.
         attempts = sum(sent.attempts for sent in facts.sent.rows(sends.places[is_of_batch]))
         if is_of_batch.any() and len(offsets) > attempts:
             yield Finding(

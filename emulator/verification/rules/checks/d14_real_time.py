@@ -19,7 +19,7 @@ from laststand.emulator.verification.tables.matching import groups_of
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     sent = facts.sent
     exempts = PROMISES["D14"].leaves_out(Exemption.DELETED_TOPICS)
-    # A client that is behind may give a batch of the new topic the id of the deleted one of that name.
+    # A client with old metadata may give a batch of the new topic the id of the deleted one.
     deleted = [facts.topic_number(topic_id) for topic_id in facts.cluster.deleted_topics if exempts]
     is_of_deleted = np.isin(facts.topics(sent), np.array(deleted, np.int64))
     is_acked = sent.has("type", OperationType.OK) & (sent["base_offset"] != NONE)

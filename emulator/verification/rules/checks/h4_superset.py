@@ -21,7 +21,7 @@ _Term = tuple[int, int, str, int]
 """Node, incarnation, topic id and leader epoch."""
 
 _CarriedOut = tuple[CollectedEvent[events.AlterPartitionProposed], Change]
-"""A proposal, and the change that it became."""
+"""A proposal, and the change that the controller committed for it."""
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

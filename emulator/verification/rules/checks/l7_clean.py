@@ -13,8 +13,8 @@ from laststand.emulator.verification.tables.timeline import ProcessName
 
 _DEFAULT_DELAY_MS: Final = NodeProperties().stray_delete_delay_ms
 _LEAST_PART: Final = 2
-"""A grace must have lasted for one part in so many: in runs of before, events bear the time at which a turn's decisions
-were written, long after them on a busy machine. The simulator judges graces to the ms."""
+"""A grace period must have lasted for at least one part in so many: events of older runs carry the time at which they
+were written, on a busy machine long after the decision. The simulator judges grace periods to the ms."""
 _NS_PER_MS: Final = 1_000_000
 
 

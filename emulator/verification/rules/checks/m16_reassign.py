@@ -22,7 +22,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             _problem(new, old, rules, is_unclean=change.is_unclean)
             for rules in facts.cluster.controllers_rules or ({},)
         ]
-        # Of controllers of several eras, none may complete it so.
+        # With controllers of several eras, the rules of none allow this completion.
         if (problem := problems[-1]) is not None and all(problems):
             yield Finding(
                 new.metadata_offset,

@@ -27,8 +27,8 @@ from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent, Timeline
 
 _LATE_NS: Final = 1_000_000_000
-"""Most delay between a controller's question and its event: in runs of before, whose events bear the time of writing,
-on a machine under load; now they bear the time of their turn."""
+"""The greatest delay from a controller's request to its event. Events of older runs carry the time of writing, on a
+machine under load; newer ones carry the time of their turn."""
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from laststand.emulator.verification.rules.sentences import broker, listed
 
 _NEVER: Final = 2**62
 _VOUCHED_BY: Final = ("NONE", "NEW_LEADER_ELECTED")
-"""NEW_LEADER_ELECTED answers where a change was made, and that ended the leadership of the one who asked for it."""
+"""NEW_LEADER_ELECTED is the answer if the change was made, and ended the leadership of its sender."""
 
 _Vouched = dict[tuple[str, int, int], set[int | None]]
 """The broker epochs that AlterPartitions named, by topic id, partition epoch after it and broker."""

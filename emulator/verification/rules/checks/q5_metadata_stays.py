@@ -22,7 +22,7 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     epochs = {batch.end_offset: batch.leader_epoch for batch in log.batches}
     begins = {elected.event.quorum_epoch: elected.event.log_end_offset for elected in quorum.elections}
     for commit in quorum.commits_of_leaders():
-        # Where ``commit_own_epoch`` is off, a leader may commit what an earlier one appended.
+        # Where ``commit_own_epoch`` is off, a leader may commit records of an earlier leader.
         is_own = commit.high_watermark > begins.get(commit.quorum_epoch, 0)
         if is_own and epochs.get(commit.high_watermark) != commit.quorum_epoch:
             offset = commit.high_watermark - 1
