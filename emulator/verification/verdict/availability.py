@@ -73,9 +73,12 @@ class PartitionAvailability(msgspec.Struct, frozen=True, kw_only=True):
     """The times for which one partition made its clients wait.
 
     Attributes:
-        topic: name of the topic. partition: number of the partition. leaderless_s: seconds without a leader; ``None``
-        where no committed state is known. below_min_isr_s: seconds with a leader, and with fewer replicas in the ISR
-        than acks=all needs; ``None`` as above. workloads: by acks.
+        topic: name of the topic.
+        partition: number of the partition.
+        leaderless_s: seconds without a leader; ``None`` where no committed state is known.
+        below_min_isr_s: seconds with a leader, and with fewer replicas in the ISR than acks=all needs; ``None`` where
+            no committed state is known.
+        workloads: by acks.
     """
 
     topic: str
