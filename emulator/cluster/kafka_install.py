@@ -134,7 +134,7 @@ def install_distribution(distribution: Path, *, java: Path) -> KafkaDistribution
     """Installs the jars of an unpacked distribution, in place of what is there of its version.
 
     Raises:
-        KafkaInstallError: it is none, or does not start.
+        KafkaInstallError: the folder is not a distribution, or it does not start.
     """
     libraries = distribution / "libs"
     found = [match[1] for path in libraries.glob("kafka-clients-*.jar") if (match := _NUMBERS.fullmatch(path.name))]

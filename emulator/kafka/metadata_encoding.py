@@ -96,7 +96,7 @@ class _Fields:
         self.is_whole = True
 
     def uuid(self, text: str) -> bytes:
-        """Returns a UUID; of a text that is none, a UUID that is made of it."""
+        """Returns the UUID of a text; for a text that is not a UUID, one that is derived from it."""
         content, is_uuid = _uuid(text)
         self.is_whole &= is_uuid
         return content

@@ -44,10 +44,10 @@ def broker_or_none(number: int) -> BrokerId | None:
 
 
 def leader_epoch_or_none(number: int) -> LeaderEpoch | None:
-    """Returns a leader epoch; a negative number is none."""
+    """Returns a leader epoch; ``None`` for a negative number."""
     return None if number < 0 else LeaderEpoch(number)
 
 
 def offset_or_none(number: int) -> Offset | None:
-    """Returns an offset; a negative number is none."""
+    """Returns an offset; ``None`` for a negative number."""
     return None if number < 0 else Offset(number)

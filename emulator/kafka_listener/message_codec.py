@@ -90,7 +90,7 @@ class MessageCodec:
         """Reads a message; fields that the version has not, or that are left out, have their defaults.
 
         Raises:
-            FieldError: the bytes are none.
+            FieldError: the bytes are not such a message.
         """
         message: Message = self._read(reader)
         return message
@@ -118,7 +118,7 @@ def read_client_id(reader: FieldReader, *, is_flexible: bool) -> str:
     """Reads the rest of a request's header, after the correlation id.
 
     Raises:
-        FieldError: the bytes are none.
+        FieldError: the bytes are not such a header.
     """
     size = reader.int16()
     client_id = "" if size < 0 else str(reader.raw_bytes(size), "utf-8", errors="replace")

@@ -89,7 +89,7 @@ class ClientRequest(NamedTuple):
 
     @property
     def isolation_level(self) -> IsolationLevel | None:
-        """The isolation level of a request that has one; ``None`` for a number that is none."""
+        """The isolation level of a request that has one; ``None`` for an unknown number."""
         return _ISOLATION_LEVELS.get(self.body["isolationLevel"])
 
 

@@ -215,7 +215,7 @@ def size(count: int) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Returns a record's timestamp as a calendar time in UTC; as a number where it is none."""
+    """Returns a record's timestamp as a calendar time in UTC; as a number if it is out of range."""
     try:
         found = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):

@@ -70,7 +70,7 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord:
     """Returns the record of a key and a value.
 
     Raises:
-        FieldError: they are none.
+        FieldError: the bytes are not such a record.
     """
     if len(key) != MARKER_KEY.size:
         raise FieldError(f"a key of {len(key)} bytes")

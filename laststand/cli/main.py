@@ -23,7 +23,7 @@ _USERS_TO_FIX: Final = (
 """Errors of the system: a file may not be read or written, or there is no room for it."""
 
 _NO_FILES: Final = (errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO, errno.EIO)
-"""Errors of files that are none, or that cannot be read."""
+"""Errors of paths that are not regular files, or that cannot be read."""
 
 _LINK_LOOP: Final = "Symlink loop from "
 _NO_THREAD: Final = "can't start new thread"

@@ -173,7 +173,7 @@ class SparkSessionStarter:
 
         Raises:
             MissingToolError: no Java, or no pyspark.
-            ConfigError: the master is none, or does not answer.
+            ConfigError: the URL does not name a master, or the master does not answer.
         """
         java = find_java()
         address = self._driver_address or find_driver_address(self._master)
