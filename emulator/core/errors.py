@@ -143,7 +143,7 @@ class EmulatorError(Exception):
 
 
 _VALUE_CHARACTERS: Final = 400
-"""A value on a command line may be a list of paths, of which a user wants to see all."""
+"""The limit is large, as a value on a command line may be a list of paths, and users want to see all of them."""
 
 
 def _shortened(value: str) -> str:

@@ -281,19 +281,19 @@ class MemberStep(Enum):
     """A step of a group member, as the member itself records it."""
 
     JOINING = "joining"
-    """It asks to join, and gives up what it had."""
+    """It asks to join, and gives up its partitions."""
 
     ASSIGNED = "assigned"
     """It has its partitions."""
 
     EXPIRED = "expired"
-    """By its own clock its session is over, or its coordinator said so; it gives up what it had."""
+    """Its session is over by its own clock or its coordinator's answer; it gives up its partitions."""
 
     LEFT = "left"
-    """It asks to leave, or another has its place."""
+    """It asks to leave, or another process has its place."""
 
     DIED = "died"
-    """It is gone, and told nobody."""
+    """Its process ended without leaving the group."""
 
 
 class GroupMemberOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="group_member"):

@@ -348,10 +348,10 @@ class MetadataImage:
         self.partition_counts = before.partition_counts
         self.features = before.features
         self.next_producer_id = before.next_producer_id
-        self.acls.restore(before.acls)  # who decides by them holds this very store
+        self.acls.restore(before.acls)  # the authorizer holds this very store
         self.client_quotas.restore(before.client_quotas)
         self._configs = before.configs
-        # Changes from before the transaction are still to be returned, unless they have been meanwhile.
+        # ``pop_delta`` has yet to return changes from before the transaction, unless it has done so meanwhile.
         touched = self._touched_partitions.keys() & before.touched_partitions.keys()
         self._touched_partitions = {partition: before.touched_partitions[partition] for partition in touched}
         self._touched_brokers &= before.touched_brokers

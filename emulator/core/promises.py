@@ -46,7 +46,7 @@ class JudgedBy(Enum):
     """Needs the state of processes or disks at each step, or is about the simulator's own bounds in time."""
 
     VERIFICATION = "verification"
-    """Compares two records of one run, of which the simulator has one."""
+    """Compares two kinds of evidence of one run; the simulator has only one of them."""
 
 
 class Exemption(Enum):
@@ -75,16 +75,16 @@ class Keeper(Enum):
     """The processes whose rules a promise rests on, where those of a cluster differ; values say it in words."""
 
     CLUSTER = "every process that the run had"
-    """It restates what several did together."""
+    """The promise is about the joint behaviour of several processes."""
 
     CONTROLLERS = "every controller process up to then"
-    """One of them goes on with what another wrote, or publishes it."""
+    """One controller builds on records that another wrote, or publishes them."""
 
     BROKER = "every process that the broker had up to then"
-    """One goes on with the log that another left."""
+    """One process of the broker continues with the log that another left."""
 
     PROCESS = "the process of the broker"
-    """It restates what one process did by what it knew, and no log matters."""
+    """The promise is about one process's actions by its own knowledge; logs do not matter."""
 
 
 class Member(NamedTuple):
@@ -659,7 +659,7 @@ def _matters(member: Member, keeper: Keeper) -> bool:
     match keeper:
         case Keeper.CLUSTER:
             return True
-        case Keeper.CONTROLLERS:  # that of a ZooKeeper cluster is one of its brokers
+        case Keeper.CONTROLLERS:  # the controller of a ZooKeeper cluster is one of its brokers
             return not is_broker or _kind_of(member.switches) is ClusterKind.ZOOKEEPER
         case Keeper.BROKER | Keeper.PROCESS:
             return is_broker

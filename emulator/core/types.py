@@ -172,10 +172,10 @@ class Witness(StrEnum):
     """The process itself: what it does not record did not happen."""
 
     HARNESS = "harness"
-    """The harness, of a node of Apache Kafka: what nobody could see from outside is absent."""
+    """The harness, about a node of Apache Kafka: events that cannot be observed from outside are absent."""
 
     CLIENTS = "clients"
-    """Nobody: the harness writes its own file, and all else that is known of the run is what clients were told."""
+    """No process: the harness writes its own file, and all other evidence of the run is clients' histories."""
 
 
 class BrokerState(StrEnum):
@@ -226,23 +226,23 @@ class GroupRecovery(StrEnum):
     """The treatment of ``__consumer_offsets`` records by an uncleanly elected leader."""
 
     REBALANCE = "rebalance"
-    """Generations go on far behind all that can be lost, and members join again."""
+    """Generation ids jump above all that can have been lost, and members join again."""
 
     HOLD = "hold"
-    """The same, and no position is told until one is committed again: by an administrator, as no member knows one."""
+    """The same, and no position is answered until one is committed again, by an administrator: no member knows one."""
 
     OFF = "off"
-    """Kafka: what is there counts."""
+    """Kafka: the remaining records are used as they are."""
 
 
 class OffsetBeyondEnd(StrEnum):
     """The treatment of a group's position whose records a log has lost."""
 
     CLAMP = "clamp"
-    """The group is told where the log that it had read ends, in the leader's log."""
+    """The group gets the offset at which the log that it had read ends in the leader's log."""
 
     SERVE = "serve"
-    """Kafka: it is told what was committed; consumers may compare leader epochs themselves (KIP-320)."""
+    """Kafka: the group gets the committed position; consumers may compare leader epochs themselves (KIP-320)."""
 
 
 class StrayCleanup(StrEnum):

@@ -202,7 +202,7 @@ class Consumer:
             current_leader_epoch=leadership.leader_epoch,
             partition_max_bytes=self._settings.max_partition_fetch_bytes,
         )
-        # The final consumer reads up to the end of what is committed, which only the leader knows.
+        # The final consumer reads up to the high watermark, which only the leader knows.
         client_rack = self._settings.client_rack if self._phase is Phase.LIVE else None
         is_committed = self._settings.is_committed_only
         return messages.FetchRequest(
@@ -292,7 +292,7 @@ class Consumer:
         else:
             self._poll(asked, partition, reading, answer=answer, polled=incoming.polled)
         if answer.error is not ErrorCode.NONE:
-            # A follower may lack what the leader has: out of range there only means to ask the leader again.
+            # A follower's log may be shorter than the leader's: out of range there only means to ask the leader again.
             if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE and reading.read_replica is None:
                 reading.position = None
             self._failed(reading, answer.error.name, now_ms)

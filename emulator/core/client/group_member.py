@@ -363,7 +363,7 @@ class GroupMember:
             self._work = self._send(found[0], request, now_ms)
 
     def _send(self, destination: BrokerId, request: messages.Request, now_ms: int) -> CorrelationId:
-        # A join is answered when everybody has joined, and a sync when the leader has assigned.
+        # JoinGroup is answered when all members have joined, SyncGroup when the leader has sent the assignment.
         is_of_rebalance = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         waits_ms = self._settings.rebalance_timeout_ms if is_of_rebalance else 0
         cause_id = CauseId(self._name) if self._read is None else self._read.operation_id
@@ -562,7 +562,7 @@ class GroupMember:
         if self._state in (_State.LEAVING, _State.OVER):
             return
         if not self.member_id or self._instance_id is not None:
-            self._end(MemberStep.LEFT)  # static members stay away without a word
+            self._end(MemberStep.LEFT)  # static members end without LeaveGroup
             return
         self._record_step(MemberStep.LEFT)
         self._give_up()

@@ -259,7 +259,7 @@ class Producer:
                 self._retry(queue, batch, now_ms)
                 self._want_metadata(now_ms)
             case Verdict.SEQUENCE_LOST if self._settings.enable_idempotence:
-                # A batch behind an unfinished one may only be early; the oldest one has a gap before it.
+                # A batch behind an unfinished one may just have arrived early; before the oldest one there is a gap.
                 queue.needs_new_epoch |= answer.error is ErrorCode.UNKNOWN_PRODUCER_ID or queue.batches[0] is batch
                 self._retry(queue, batch, now_ms)
             case Verdict.SEQUENCE_LOST | Verdict.HOPELESS:

@@ -107,7 +107,7 @@ def refusal(request: GroupRequest, error: ErrorCode) -> GroupResponse:
         case SyncGroupRequest():
             return SyncGroupResponse(error=error)
         case HeartbeatRequest():
-            # Kafka lets members live on while it loads: they hear what there is to hear from what was loaded.
+            # Like Kafka, keeps members alive while the group loads; later answers come from the loaded group.
             is_loading = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             return HeartbeatResponse(error=ErrorCode.NONE if is_loading else error)
         case LeaveGroupRequest():

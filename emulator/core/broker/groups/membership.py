@@ -243,13 +243,13 @@ class Membership:
                         is_leader = group.leader == member.member_id
                         _answer_join(turn, member, _joined(group, member, skip_assignment=is_leader))
                     else:
-                        # Told that it leads, it would assign; so it hears of the leader that it was.
+                        # A leader would compute an assignment; so the answer names the former leader id.
                         joined = replace(_joined(group, member), leader=former_leader or "", members=())
                         _answer_join(turn, member, joined)
 
                 self._log.append(turn, (group.record(),), done)
             case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
-                # The leader may have been told the former id, and would assign to that.
+                # The leader may know the member by its former id, and would assign to that id.
                 self._prepare_rebalance(turn, group)
             case _:
                 self._complete_if_all_joined(turn, group)
@@ -350,7 +350,7 @@ class Membership:
         generation_id = group.generation_id
 
         def done(turn: Turn, error: ErrorCode) -> None:
-            # A rebalance may have begun meanwhile; then the record stays in the log, and means nothing here.
+            # A rebalance may have begun meanwhile; then the record stays in the log, and has no effect here.
             if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
                 return
             if error is not ErrorCode.NONE:

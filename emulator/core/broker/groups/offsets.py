@@ -207,7 +207,7 @@ class Offsets:
         if group.state is GroupState.EMPTY and is_simple:
             return ErrorCode.NONE
         if is_simple and not request.member_id and request.instance_id is None:
-            # Producers from before KIP-447 say nothing of the consumer that they commit for.
+            # Producers from before KIP-447 do not name the consumer that they commit for.
             return ErrorCode.NONE if is_transactional else ErrorCode.UNKNOWN_MEMBER_ID
         error = group.check_generation(request.member_id, request.instance_id, request.generation_id)
         if error is not ErrorCode.NONE:

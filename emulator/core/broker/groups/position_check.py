@@ -139,7 +139,7 @@ def _checked(
 ) -> CommittedOffset | None:
     """Returns a position, lowered to the leader's log if need be; ``None`` if the group has to ask again."""
     if position.partition not in results:
-        return position  # nobody leads the partition, or no epoch was committed
+        return position  # the partition has no leader, or no epoch was committed
     result = results[position.partition]
     if result is None or result.error in _WAITED_FOR:
         return None

@@ -131,7 +131,7 @@ class AlterPartitionSender:
                 answered.append(IsrChangeAnswer(proposal=proposal, result=result, metadata_end_offset=end_offset))
         if not self._config.switches.answers_await_metadata:
             return answered
-        # What was refused changes nothing that min ISR could be asked about.
+        # A refused change leaves the ISR as it is, so min ISR does not matter.
         self._awaiting_metadata += [answer for answer in answered if answer.result.error is ErrorCode.NONE]
         refused = [answer for answer in answered if answer.result.error is not ErrorCode.NONE]
         return refused + self.pop_understood(known_end_offset=known_end_offset)

@@ -91,17 +91,17 @@ class Assignment:
             for name, change in delta.partitions.items()
             if (partition := self._apply_partition(turn, name, change)) is not None
         ]
-        # A parked fetch asks for several partitions: it is answered once all of them are what metadata says.
+        # A parked fetch has several partitions: it is answered once all of them have the roles in metadata.
         if is_last:
             for partition in self._new_leaderships:
                 self._fetches.release_followers(turn, partition)
             self._new_leaderships.clear()
         for partition in configured:
             if partition.is_leader and self._hosted.get(partition.name) is partition:
-                # A lowered min ISR may let waiting records commit; nothing else would look again.
+                # A lowered min ISR may let waiting records commit; no other event would check that.
                 partition.advance_high_watermark(turn)
         if delta.brokers:
-            # A replica that was waited for so that it can join the ISR may be fenced now (KAFKA-15021).
+            # A replica that the high watermark waited for, as it could join the ISR, may be fenced now (KAFKA-15021).
             for partition in self._hosted:
                 if partition.is_leader:
                     partition.advance_high_watermark(turn)

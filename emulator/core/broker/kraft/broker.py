@@ -344,7 +344,7 @@ class Broker:
         self._handle_isr_answers(turn, self._alter_partitions.pop_understood(known_end_offset=delta.end_offset))
         self._lifecycle.applied_end_offset = delta.end_offset
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
-            # Its controlled shutdown waits until every active broker has said that it knows.
+            # Its controlled shutdown waits until every active broker has reported this metadata as applied.
             self._lifecycle.heartbeat_now(turn)
 
     def _apply_rest(self, turn: Turn, cause_id: CauseId) -> None:

@@ -105,7 +105,7 @@ class BrokerLifecycle:
         """Asks the controller for a controlled shutdown if this broker runs; otherwise the process ends at once."""
         if self.state is BrokerState.RUNNING and self._config.properties.controlled_shutdown_enable:
             self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
-            # Silence of a whole session means that the controller has moved the leaderships, or is gone itself.
+            # After a session without answers, the controller has moved the leaderships, or has failed itself.
             self._give_up_ms = turn.now_ms + self._config.properties.broker_session_timeout_ms
             self.heartbeat_now(turn)
         elif self.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:

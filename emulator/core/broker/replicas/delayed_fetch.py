@@ -270,7 +270,7 @@ class FetchHandler:
 
     def _is_answerable(self, turn: Turn, parked: _Parked, changed: messages.FetchPartition) -> bool:
         """Returns whether a parked fetch can be answered; the changed partition is checked first."""
-        if self._turn is not turn:  # what a turn has changed it changed before the first of these questions
+        if self._turn is not turn:  # a turn's changes precede its first call of this method
             self._turn = turn
             self._still_waiting.clear()
         if parked.number in self._still_waiting:

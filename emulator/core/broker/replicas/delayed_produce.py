@@ -165,7 +165,7 @@ class ProduceHandler:
         """Appends the batches whose transaction is verified or needs no verification, and answers or waits."""
         request = operation.request
         waits: list[tuple[int, Offset]] = []
-        # The bytes that came along are found by partition, so each may be named once.
+        # The request's bytes are found by partition, so a partition may occur only once.
         repeats = len({asked.topic_partition for asked in request.partitions}) < len(request.partitions)
         for index, asked in enumerate(request.partitions):
             turn.cause_id = operation.cause_of(asked)

@@ -395,7 +395,7 @@ class FetcherPool:
         elif result.offset > log.log_end_offset:
             restart_log(turn, log, result.offset, leader=leader, leader_epoch=followed.leader_epoch)
         else:
-            # Nothing to mend: the leader lacks the epoch, and will have it with its next record.
+            # No truncation: the leader lacks the epoch, and will have it with its next record.
             followed.retry_at_ms = turn.now_ms + self._backoff_ms(followed.failures)
             followed.failures += 1
         followed.state = FollowState.FETCHING

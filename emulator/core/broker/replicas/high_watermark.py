@@ -24,10 +24,10 @@ class HighWatermarkReason(Enum):
     """A member has not fetched since this broker became leader."""
 
     RECOVERING = "recovering"
-    """The leader has not recovered from its unclean election: what its log holds may yet be cut (KIP-704)."""
+    """The leader has not recovered from its unclean election: its log may still be truncated (KIP-704)."""
 
     NOT_HIGHER = "not_higher"
-    """The slowest member holds no more than is committed already."""
+    """The slowest member's log end offset is not above the high watermark."""
 
 
 class HighWatermarkDecision(msgspec.Struct, frozen=True):

@@ -99,7 +99,7 @@ class LeaderRecovery:
         elif step is None or step.partition is not partition or step.leader_epoch != partition.leader_epoch:
             self._start(turn, partition)
         elif step.stage is _Stage.REPORTING:
-            # Other metadata came, which ended the change that was under way.
+            # Newer metadata has ended the pending change.
             self._report(turn, step)
 
     def _forget(self, name: TopicPartition) -> None:

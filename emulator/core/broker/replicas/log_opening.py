@@ -31,7 +31,7 @@ def open_log(turn: Turn, loaded: inputs.LoadedLog, topic_id: TopicId, *, switche
     log.epochs = LeaderEpochCache(loaded.epochs)
     is_shorter = log.epochs.truncate_from_end(loaded.log_end_offset)
     if log.forget_epochs_below(loaded.log_start_checkpoint) or is_shorter:
-        write_epochs(turn, log)  # an entry that went may not come back once the log is longer
+        write_epochs(turn, log)  # a dropped entry must not return once the log is longer
     log.high_watermark = min(max(loaded.high_watermark_checkpoint, log.log_start_offset), log.log_end_offset)
     _record_opened(turn, log, loaded)
     return log
@@ -60,7 +60,7 @@ def _record_opened(turn: Turn, log: ReplicaLog, loaded: inputs.LoadedLog | None)
             cause_id=turn.cause_id,
             topic=log.partition.topic,
             partition=log.partition.partition,
-            # That of its directory, which is another one's where strays are left lying (S27).
+            # The directory's topic id, which is another topic's if strays are left in place (S27).
             topic_id=log.topic_id if loaded is None else loaded.topic_id or log.topic_id,
             is_clean=loaded is None or loaded.is_clean,
             log_start_offset=log.log_start_offset,

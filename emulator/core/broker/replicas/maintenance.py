@@ -79,7 +79,7 @@ class Maintenance:
         for partition in self._hosted:
             maybe_shrink_isr(turn, partition)
             if partition.is_leader:
-                # Time alone ends the wait for a replica that is no member and has stopped to fetch.
+                # Only time ends the wait for a replica outside the ISR that has stopped to fetch.
                 partition.advance_high_watermark(turn)
 
     def checkpoint_high_watermarks(self, turn: Turn) -> None:

@@ -157,7 +157,7 @@ class Partition:
     # --- Metadata -------------------------------------------------------------------------------------------------
 
     def _apply_recovery_state(self, state: PartitionState) -> None:
-        # Told again with the same leader epoch when the leader is done, so no rise of that is waited for.
+        # When the leader has recovered, metadata repeats the leader epoch, so this must not depend on a higher epoch.
         if self._config.switches.recovering_gate:
             self.leader_recovery_state = state.leader_recovery_state
 
@@ -209,12 +209,12 @@ class Partition:
         }
 
     def _start_epoch(self, turn: Turn, state: PartitionState, *, former_role: PartitionRole) -> None:
-        # Of a term that began in between, under another leader, nothing was heard: followers may have cut their logs.
+        # In a skipped epoch another broker may have led, and followers may have truncated their logs.
         is_next_epoch = state.leader_epoch == self.leader_epoch + 1
         is_same_term = is_next_epoch or not self._config.switches.progress_of_this_term
         self.leader_epoch = state.leader_epoch
         self.epoch_start_offset = self.log.log_end_offset
-        # Entered before anything is written: followers of a later, empty epoch cut at it (KAFKA-7415).
+        # Added before any append: followers of a later epoch without records truncate at it (KAFKA-7415).
         if self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset):
             write_epochs(turn, self.log)
         for follower in self._followers.values():
@@ -431,7 +431,7 @@ class Partition:
         """Truncates the log at ``offset``, to agree with the leader of that epoch."""
         switches = self._config.switches
         if switches.truncation_ends_at_batch:
-            # The batch goes whole. Kafka's log ends at the offset all the same, within a batch of its leader: S49.
+            # The whole batch is removed. Kafka's log then still ends at the offset, inside a batch of its leader: S49.
             offset = max(self.log.batch_base_offset(offset), min(offset, self.log.log_start_offset))
         durability = CutDurability.SYNCED if switches.truncation_sync else CutDurability.CACHED
         truncate_log(
@@ -463,7 +463,7 @@ class Partition:
         """Adopts the ISR that the controller committed, and advances the high watermark if that ISR allows it."""
         self.isr_state = Committed(result.isr)
         self.partition_epoch = result.partition_epoch
-        # Only the end of a recovery is learned here; what starts one is metadata.
+        # Only the end of a recovery is learned here; metadata starts one.
         if result.leader_recovery_state is LeaderRecoveryState.RECOVERED:
             self.leader_recovery_state = LeaderRecoveryState.RECOVERED
         turn.turned[self.name] = None

@@ -18,7 +18,7 @@ WAITING_MAX: Final = 1000
 _EPOCH_MAX: Final = 2**15 - 1
 
 Allocated: TypeAlias = Callable[[Turn, ProducerId | None], None]
-"""Is given an id that nobody has, or ``None`` where none is to be had for now."""
+"""Called with a new, unique producer id, or ``None`` if none is available now."""
 
 
 class ProducerIdBlocks:

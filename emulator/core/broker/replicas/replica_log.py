@@ -88,7 +88,7 @@ class ReplicaLog:
         self._timestamps = array("q")
         self._producer_ids = array("q")
         self._producer_epochs = array("h")
-        self._base_sequences = array("i")  # of a marker, which has none, the coordinator's epoch
+        self._base_sequences = array("i")  # for a marker, which has no sequence: the coordinator's epoch
         self._kinds = array("b")
 
     @property

@@ -87,7 +87,7 @@ class ReplicaManager:
     def next_deadline_ms(self) -> int | None:
         """Returns when ``handle_timers`` is due, or ``None`` if nothing waits for the time."""
         earliest: int | None = None
-        for timed, _ in self._timers:  # asked after each step, so without a list of them
+        for timed, _ in self._timers:  # called after each step, so it builds no list
             deadline = timed.earliest_ms
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
@@ -132,7 +132,7 @@ class ReplicaManager:
             self._maintenance.checkpoint_high_watermarks(turn)
             turn.exit(effects.CloseLogs(broker_epoch=broker_epoch))
         else:
-            # Checkpoints of logs that are not open must not be overwritten with nothing.
+            # Without open logs, the checkpoints must not be overwritten with empty ones.
             turn.exit(effects.StopNode(proven_epoch=proven_epoch))
 
     # --- Requests and responses -----------------------------------------------------------------------------------

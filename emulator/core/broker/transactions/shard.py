@@ -57,7 +57,7 @@ TIMEOUT_CHECK_MS: Final = 10_000
 (``transaction.abort.timed.out.transaction.cleanup.interval.ms``)."""
 
 EXPIRATION_CHECK_MS: Final = 3_600_000
-"""Interval of the search for ids that nobody uses (``transaction.remove.expired.transaction.cleanup.interval.ms``)."""
+"""Interval of the search for unused ids (``transaction.remove.expired.transaction.cleanup.interval.ms``)."""
 
 _TOMBSTONE_TIMEOUT_MS: Final = 30_000
 _NOWHERE: Final = Offset(-1)
@@ -290,7 +290,7 @@ class TransactionShard:
         if error is not ErrorCode.NONE:
             caller.answer(turn, InitTransactionResponse(error=error))
         elif metadata.state is TransactionState.ONGOING:
-            # The producer asks again, and gets another epoch then: this one is the markers'.
+            # The producer retries, and then gets another epoch: this one is for the markers.
             def done(turn: Turn, error: ErrorCode) -> None:
                 caller.answer(turn, InitTransactionResponse(error=error or ErrorCode.CONCURRENT_TRANSACTIONS))
 

@@ -108,7 +108,7 @@ class ZooKeeperAlterPartition:
 
 
 def _data(proposal: IsrProposal, version: int) -> messages.AlterPartitionData:
-    # A released leader calls itself recovered from the start, and one that recovers asks for nothing else before. No
+    # A leader of Kafka's releases reports RECOVERED from the start; ours proposes nothing else before it recovers. No
     # ZooKeeper controller looks at the members' incarnations (KIP-903).
     return messages.AlterPartitionData(
         topic=proposal.partition.topic,

@@ -374,7 +374,7 @@ class ZooKeeperBroker:
     def _apply_config(self, turn: Turn, read: _ConfigRead) -> None:
         is_awaited = read.topic in self._unread_topics
         if not is_awaited and not any(partition.name.topic == read.topic for partition in self._hosted):
-            return  # asked for when the topic went; it is read again where another of that name is hosted
+            return  # read for a topic deleted since; it is read again if a new topic of that name is hosted
         self._configs.store(read.topic, read.config)
         if is_awaited:
             self._unread_topics.remove(read.topic)
@@ -383,7 +383,7 @@ class ZooKeeperBroker:
             if partition.name.topic == read.topic:
                 partition.topic_properties = self.control.topic_properties_of(read.topic)
                 if partition.is_leader:
-                    # A lowered min ISR may let waiting records commit; nothing else would look again.
+                    # A lowered min ISR may let waiting records commit; no other event would check that.
                     partition.advance_high_watermark(turn)
 
     # --- The controller -------------------------------------------------------------------------------------------

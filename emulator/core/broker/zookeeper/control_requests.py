@@ -192,7 +192,7 @@ class ControlRequests:
             self._learn_topic_id(turn, partition, topic_id)
         is_leader = wanted.leader == self._config.broker_id
         if not is_leader and not self._cache.is_alive(wanted.leader):
-            # The former role and epoch stay: nobody repeats this request once the leader is known.
+            # The former role and epoch stay: the request is not repeated once the leader is known.
             return
         if not self._rules.leader_and_isr_partition_epoch_check:
             partition.partition_epoch = PartitionEpoch(-1)
@@ -271,7 +271,7 @@ class ControlRequests:
         deleted = self._cache.update(request)
         for partition in self._hosted:
             if partition.is_leader:
-                # A replica that was waited for so that it can join the ISR may be gone now (KAFKA-15021).
+                # A replica that the high watermark waited for, as it could join the ISR, may be gone now (KAFKA-15021).
                 partition.advance_high_watermark(turn)
         return control_messages.UpdateMetadataResponse(error=ErrorCode.NONE), deleted
 
