@@ -5,7 +5,8 @@ and a directory of its own, and they share what happens to the process. It stops
 
 The event log is opened before anything slow is imported, so that an incarnation that is killed early still has a file.
 Exit codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the
-process at once, with its traceback on standard error: if the node continued, the run would prove nothing.
+process at once, with its traceback on standard error: if the node continued, the run would prove nothing. Only a bug in
+an operation of one of several controllers costs no more than its leadership, as in Kafka.
 """
 
 import argparse

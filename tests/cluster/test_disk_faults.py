@@ -105,6 +105,18 @@ async def test_a_disk_that_is_full_ends_its_process_after_each_start_until_there
         assert "listens" in outcome.seen
 
 
+async def test_a_controller_without_room_ends_the_broker_in_its_process_after_each_start(tmp_path: Path) -> None:
+    async with fault_target(tmp_path, combined=True) as target:
+        full = actions.DiskFull(nodes=(CONTROLLER,))
+        outcome, _ = await asyncio.gather(execute(target, full), execute(target, actions.Kill(nodes=(ONE,))))
+        assert outcome.affected
+        outcome = await execute(target, actions.Start(nodes=(ZERO,)))
+        assert "ended again: No space left on device" in outcome.seen
+        assert not target.cluster.is_running(ZERO)
+        assert (await execute(target, actions.DiskFull(nodes=(CONTROLLER,), state=actions.Switched.OFF))).affected
+        assert "listens" in (await execute(target, actions.Start(nodes=(ZERO,)))).seen
+
+
 async def test_a_new_disk_has_room(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         await asyncio.gather(execute(target, actions.DiskFull(nodes=(ONE,))), create_topic(target, "orders"))

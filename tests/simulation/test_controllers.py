@@ -141,6 +141,66 @@ def test_a_process_with_both_roles_ends_when_one_of_them_does() -> None:
     assert broker.core is None
 
 
+def test_a_process_whose_broker_has_no_room_does_not_run_with_its_controller_alone() -> None:
+    story = Story("combined=true")
+    broker, controller = story.cluster.nodes[BrokerId(NodeId(0))], story.cluster.metadata_nodes[NodeId(100)]
+    story.play(actions.DiskFull(nodes=(NodeId(0),)))
+    story.produce()
+    assert story.cluster.run_until(lambda: broker.core is None, within_ms=5_000)
+    assert controller.core is None
+    story.play(actions.Start(nodes=(NodeId(100),)))
+    assert broker.core is None
+    assert controller.core is None
+    story.play(actions.DiskFull(nodes=(NodeId(0),), state=actions.Switched.OFF), actions.Start(nodes=(NodeId(0),)))
+    assert broker.core is not None
+    assert controller.core is not None
+    story.finish()
+
+
+def test_a_controller_that_refuses_its_disk_takes_its_broker_along() -> None:
+    story = Story("combined=true")
+    broker, controller = story.cluster.nodes[BrokerId(NodeId(2))], story.cluster.metadata_nodes[NodeId(102)]
+    story.wait(500)
+    story.play(actions.Kill(nodes=(NodeId(2),)), actions.LoseQuorumState(nodes=(NodeId(102),)))
+    assert not story.simulation.play(actions.Start(nodes=(NodeId(2),)))
+    assert broker.core is None
+    assert controller.core is None
+
+
+def test_a_process_that_still_stops_is_not_started() -> None:
+    story = Story("combined=true")
+    broker, controller = story.cluster.nodes[BrokerId(NodeId(0))], story.cluster.metadata_nodes[NodeId(100)]
+    story.play(actions.Stop(nodes=(NodeId(0),)))
+    assert story.cluster.run_until(lambda: broker.core is None, within_ms=5_000)
+    assert controller.core is not None
+    assert not story.simulation.play(actions.Start(nodes=(NodeId(0),)))
+    assert story.cluster.run_until(lambda: controller.core is None, within_ms=5_000)
+    story.play(actions.Start(nodes=(NodeId(0),)))
+    assert broker.incarnation == controller.incarnation == 1
+    story.finish()
+    assert broker.incarnation == controller.incarnation == 1
+
+
+def test_a_process_that_still_stops_at_the_end_is_started_as_a_whole() -> None:
+    story = Story("combined=true")
+    broker, controller = story.cluster.nodes[BrokerId(NodeId(0))], story.cluster.metadata_nodes[NodeId(100)]
+    story.play(actions.Stop(nodes=(NodeId(0),)))
+    assert story.cluster.run_until(lambda: broker.core is None, within_ms=5_000)
+    story.finish()
+    assert broker.incarnation == controller.incarnation == 1
+
+
+def test_a_crash_within_a_turn_takes_the_power_of_all_in_the_process() -> None:
+    story = Story("combined=true")
+    broker, controller = story.cluster.nodes[BrokerId(NodeId(0))], story.cluster.metadata_nodes[NodeId(100)]
+    story.play(actions.CrashWithin(nodes=(NodeId(0),), after_effects=1, loss=_NOTHING_UNSYNCED))
+    story.produce()
+    assert story.cluster.run_until(lambda: broker.core is None, within_ms=5_000)
+    assert controller.core is None
+    assert [fault.nodes for _, fault in story.written(events.FaultInjected)] == [(0,), (100,)]
+    story.finish()
+
+
 def test_a_controller_that_nobody_starts_stays_down_and_keeps_nobody_waiting() -> None:
     story = Story("standby_controllers=2")
     story.fail_over()

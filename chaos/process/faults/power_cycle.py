@@ -46,8 +46,9 @@ async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions
 
 
 async def _start(target: ProcessTarget, node_id: NodeId) -> str:
-    if await is_full(target, node_id):
-        return await start_on_full_disk(target, node_id)
+    for each in target.together(node_id):
+        if await is_full(target, each):
+            return await start_on_full_disk(target, each)
     incarnation = await target.cluster.start_node(node_id)
     for each in target.together(node_id):
         target.downed.pop(each, None)

@@ -293,7 +293,8 @@ class QuorumController:
             cause_id=cause_id, controller_epoch=leader_epoch, metadata_end_offset=committed_end
         )
         self._effects += [node_effects.RecordEvent(event=activated), ServeMetadata(controller_epoch=leader_epoch)]
-        self._step_active(inputs.Started(cause_id=cause_id))
+        started = inputs.Started(cause_id=cause_id)
+        self._take_all(self.active, self.active.step(started, now_ms=self._now_ms))
 
     def _depose(self) -> None:
         """Discards the controller's state; the outcome of its uncommitted records stays open."""
@@ -307,18 +308,17 @@ class QuorumController:
         deposed = ControllerDeposed(cause_id=_CONTROL, controller_epoch=self.controller_epoch)
         self._effects += [node_effects.RecordEvent(event=deposed), ServeMetadata(controller_epoch=None)]
 
-    def _step_active(self, incoming: inputs.ControllerInput) -> None:
+    def _operate(self, incoming: inputs.ControllerInput) -> None:
+        """Steps the active controller, if this node has it; an exception in it does not end the process.
+
+        Records that cannot be applied do end it, and so does an exception in the quorum: its state may be half changed,
+        too, and resigning does not restore that.
+        """
         active = self.active
         if active is None:
             return
-        for effect in active.step(incoming, now_ms=self._now_ms):
-            if self.active is active:
-                self._take_active(effect)
-
-    def _operate(self, incoming: inputs.ControllerInput) -> None:
-        """Steps the active controller; a bug in it does not end the process, unless its records cannot be applied."""
         try:
-            self._step_active(incoming)
+            effects = active.step(incoming, now_ms=self._now_ms)
         except (InvariantError, EmulatorError):
             raise
         except Exception as error:  # after any exception, the state in memory may be half changed
@@ -326,6 +326,13 @@ class QuorumController:
             kind = type(incoming if asked is None else asked.request).__name__
             self._effects.append(ReportFault(operation=kind, error=error))
             self._fail(OperationFailure.UNFORESEEN, asked)
+        else:
+            self._take_all(active, effects)
+
+    def _take_all(self, active: Controller, effects: Sequence[node_effects.ControllerEffect]) -> None:
+        for effect in effects:
+            if self.active is active:  # an effect before this one may have cost the leadership
+                self._take_active(effect)
 
     def _fail(self, failure: OperationFailure, received: inputs.RequestReceived | None) -> None:
         """Answers a failed operation, if a request started it, and resigns if the failure demands that."""

@@ -37,15 +37,20 @@ def start(cluster: SimulatedCluster, node_id: NodeId, action: actions.Start[Node
         return UNKNOWN_NODE
     if node.core is not None:
         return actions.no_op("it runs")
+    if isinstance(node, BrokerNode) and cluster.processes.still_stops(node):
+        return actions.no_op("the controller in its process still stops")
     version = action.inter_broker_protocol_version
     if version is not None and not cluster.set_protocol(node_id, version):
         return actions.no_op("it is no broker of a cluster with ZooKeeper")
     if action.era is not None:
         cluster.set_era(node_id, action.era)
+    machine = [find_process(cluster, each) for each in cluster.machine_of(node_id)]
+    if any(
+        isinstance(each, MetadataNode) and each.refuses_to_start(cluster.rules_of(each.node_id)) for each in machine
+    ):
+        return actions.no_op("a controller has a log and no quorum-state (missing_state_stops)")
     if isinstance(node, BrokerNode):
         cluster.processes.start(node.broker_id)
-    elif node.refuses_to_start(cluster.rules_of(node_id)):
-        return actions.no_op("it has a log and no quorum-state (missing_state_stops)")
     else:
         cluster.processes.start_controller(node)
     seen = "runs" if node.core is not None else f"ended again: {os.strerror(errno.ENOSPC)}"

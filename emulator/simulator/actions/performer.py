@@ -89,7 +89,9 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
         case actions.LoseQuorumState(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.lose_quorum_state(cluster, node_id))
         case actions.Start(nodes=nodes):
-            return on_each(nodes, lambda node_id: on_nodes.start(cluster, node_id, action))
+            # Controllers first: a broker whose disk is full ends at once, together with the controller in its process.
+            in_order = sorted(nodes, key=lambda node_id: node_id in cluster.nodes)
+            return on_each(in_order, lambda node_id: on_nodes.start(cluster, node_id, action))
         case actions.Stop(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.stop(cluster, node_id))
         case actions.Pause(nodes=nodes):

@@ -67,6 +67,7 @@ class Processes:
         partner: Callable[[NodeId], BrokerNode | MetadataNode | None],
     ) -> None:
         self._partner = partner
+        self._last_to_stop: set[NodeId] = set()
         self._nodes = nodes
         self._metadata_node = metadata_node
         self._switches = switches
@@ -89,12 +90,17 @@ class Processes:
     def start(self, broker_id: BrokerId) -> None:
         """Starts a process on the broker's disk, which ends at once where that is full; no effect if one runs."""
         node = self._nodes[broker_id]
-        if node.core is None:
+        if node.core is None and not self.still_stops(node):
             node.boot(self.rules_of(broker_id), self._properties)
             self._begin(node, role=NodeRole.BROKER, incarnation_id=incarnation_name(broker_id, node.incarnation))
             if node.disk.room == 0:
                 self.end(node, events.IncarnationEnd.KILLED)
             self._step(node, inputs.Started(cause_id=CauseId(f"start-{broker_id}")))
+
+    def still_stops(self, node: BrokerNode) -> bool:
+        """Returns whether a broker has stopped, and the controller in its process has not yet."""
+        partner = self._partner(node.node_id)
+        return partner is not None and partner.node_id in self._last_to_stop
 
     def stop(self, broker_id: BrokerId) -> None:
         """Asks a broker to shut down in order."""
@@ -142,23 +148,26 @@ class Processes:
 
     def crash(self, node: BrokerNode, crash: actions.CrashWithin[NodeId]) -> None:
         """Ends a broker's process as an earlier ``crash-within`` says, and writes the fault."""
-        loss = crash.loss
+        loss, partner = crash.loss, self._partner(node.node_id)
         if loss is None:
             self.kill(node.broker_id)
         else:
             self.power_loss(node.broker_id, loss)
-        self._event_log.note(
-            events.FaultInjected(
-                cause_id=self._event_log.cause_id,
-                fault="kill" if loss is None else "power_loss",
-                target=str(node.node_id),
-                nodes=(node.node_id,),
-                effect="simulated",
-                metadata_offset=self._metadata_node().committed_end_offset,
-                begun_ns=self._event_log.now_ns,
-                proved_ns=self._event_log.now_ns,
+            if isinstance(partner, MetadataNode):
+                self.power_loss_controller(partner)
+        for each in (node,) if partner is None else (node, partner):
+            self._event_log.note(
+                events.FaultInjected(
+                    cause_id=self._event_log.cause_id,
+                    fault="kill" if loss is None else "power_loss",
+                    target=str(each.node_id),
+                    nodes=(each.node_id,),
+                    effect="simulated",
+                    metadata_offset=self._metadata_node().committed_end_offset,
+                    begun_ns=self._event_log.now_ns,
+                    proved_ns=self._event_log.now_ns,
+                )
             )
-        )
 
     # --- Controllers ------------------------------------------------------------------------------------------------
 
@@ -294,6 +303,7 @@ class Processes:
         if end is events.IncarnationEnd.STOPPED:
             self._event_log.write(node, events.NodeStopped(cause_id=self._event_log.cause_id))
         node.end()
+        self._last_to_stop.discard(node.node_id)
         self._wire.lose_process(node.node_id)
         if isinstance(node, BrokerNode):
             self._streams.forget(node)
@@ -314,6 +324,7 @@ class Processes:
             return
         if end is events.IncarnationEnd.STOPPED and isinstance(partner, MetadataNode):
             # A process stops its broker first, as Kafka's does, and then its controller.
+            self._last_to_stop.add(partner.node_id)
             self._queue.after(0, partial(self._stop_after, partner, partner.incarnation))
         elif isinstance(partner, MetadataNode):
             self.end(partner, end)

@@ -258,9 +258,8 @@ class Simulation:
         cluster = self.cluster
         heal_and_record(cluster)
         cluster.network.expired.clear()
+        self._start_controllers()
         for controller in cluster.metadata_nodes.values():
-            if not cluster.is_awaited(controller.node_id):
-                cluster.processes.start_controller(controller)
             cluster.processes.set_clock_rate(controller, NORMAL_RATE_PPM)
             cluster.processes.resume(controller)
         for broker_id, node in cluster.nodes.items():
@@ -311,12 +310,18 @@ class Simulation:
             # A coordinator may wait that long for the answer to a marker that was lost, and writes it only then.
             end_ms += cluster.properties.request_timeout_ms
         while True:
+            self._start_controllers()  # a node may have been on its way out when the healing began
             for broker_id in cluster.nodes:
-                cluster.processes.start(broker_id)  # one may have been on its way out when the healing began
+                cluster.processes.start(broker_id)
             cluster.run(_POLL_MS)
             left = list(self.oracle.missing())
             if not left or cluster.now_ms >= end_ms:
                 return left
+
+    def _start_controllers(self) -> None:
+        for controller in self.cluster.metadata_nodes.values():
+            if not self.cluster.is_awaited(controller.node_id):
+                self.cluster.processes.start_controller(controller)
 
     def _restart_in_order(self) -> None:
         """Restarts one broker after the other, as operators do; each has the time to come back into its ISRs."""

@@ -1,6 +1,7 @@
 """Controllers on top of the quorum: who is active, what is published, and what becomes of it at a failover."""
 
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
@@ -8,6 +9,8 @@ from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.events import OtherRecordCommitted
 from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.quorum.effects import QuorumEffect
+from laststand.emulator.core.quorum.inputs import Proposed
 from laststand.emulator.core.quorum.messages import RemoveRaftVoterRequest
 from laststand.emulator.core.quorum.voter_set import DirectoryId, ReplicaKey
 from laststand.emulator.core.records import (
@@ -234,6 +237,22 @@ def test_a_bug_in_an_operation_costs_the_leadership_and_not_the_process(monkeypa
     again = controllers.register(controllers.active, 1)
     controllers.run(100)
     assert controllers.error(again) is ErrorCode.NONE
+
+
+def test_a_bug_in_the_quorum_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    controllers = Controllers()
+    active = controllers.elect()
+    controllers.run(500)
+    step = controllers.core[active].quorum.step
+
+    def stumble(incoming: object, *, now_ms: int) -> Sequence[QuorumEffect]:
+        if isinstance(incoming, Proposed):
+            raise ZeroDivisionError
+        return step(cast(Any, incoming), now_ms=now_ms)
+
+    monkeypatch.setattr(controllers.core[active].quorum, "step", stumble)
+    with pytest.raises(ZeroDivisionError):
+        controllers.register(active, 1)
 
 
 def test_a_record_that_cannot_be_applied_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
