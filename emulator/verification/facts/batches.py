@@ -55,7 +55,7 @@ class LeaderTerm(NamedTuple):
 
 
 class AckedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a producer was told is in the log.
+    """An acknowledged batch.
 
     Attributes:
         topic_id: ``None`` where nothing names it.

@@ -60,7 +60,7 @@ def leaderless_log(
 def _window(
     facts: PartitionFacts, process: tuple[int, int], topic_id: str, leader_epoch: int
 ) -> tuple[CollectedEvent[events.BecameFollower], int] | None:
-    """Returns the event by which a process heard that nobody leads, and when it heard of the next leader epoch."""
+    """Returns the event by which a process learned that there is no leader, and when it learned of the next epoch."""
     begun = [
         each
         for each in facts.events.of(events.BecameFollower)

@@ -19,8 +19,8 @@ _Copy = tuple[str | None, int, int | None, int]
 def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator[LostBatch]:
     """Yields acknowledged batches (any acks) that are not where they must be, or that D1 exempts from that.
 
-    Where a replica's directory is missing and there is no settled leader, nothing is called lost: that evidence is
-    incomplete, not bad.
+    If a replica's directory is missing and there is no settled leader, no batch counts as lost: the evidence is
+    incomplete.
     """
     if facts.cluster.is_seen_by_clients_alone:
         yield from _lost_to_consumers(facts, acked)

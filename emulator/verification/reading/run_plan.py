@@ -1,6 +1,6 @@
 """Plans the reading of a run by the listing of its directory: files, and the size of each.
 
-The driver plans; a task reads, and says how much of each file it got. Whatever differs makes the
+The driver plans; a task reads, and reports how many bytes of each file it read. Any difference makes the
 verdict ``unknown``: a worker that sees another directory, or a part of it, would otherwise find nothing lost.
 """
 

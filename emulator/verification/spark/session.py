@@ -1,6 +1,6 @@
 """The one Spark session of this process, started early and in the background.
 
-A session costs several seconds, most of them inside a JVM that nobody waits for. ``SparkSessionStarter.start`` launches
+A session costs several seconds, most of them in a JVM that starts meanwhile. ``SparkSessionStarter.start`` launches
 the JVM at a low priority and returns at once; a thread connects to it and rehearses, so that classes are loaded and
 workers are at hand. ``session()`` waits for the result::
 

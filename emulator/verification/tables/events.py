@@ -84,5 +84,5 @@ class PartitionEventTable(EventTable):
 
 
 def place_of(collected: CollectedEvent[Event]) -> tuple[int, int, int]:
-    """Returns the sort key of a node's events; across nodes it says nothing about time."""
+    """Returns the sort key of a node's events; it does not order events of different nodes by time."""
     return (collected.node, collected.incarnation, collected.sequence)

@@ -1,1 +1,1 @@
-"""The verdict: what was lost and how, what it says of each partition, and the files that it is written to."""
+"""The verdict: lost records and their stories, the results of each partition, and the files of a verdict."""

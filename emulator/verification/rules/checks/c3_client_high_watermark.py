@@ -1,4 +1,4 @@
-"""C3 ClientHW: the log end that consumers are told does not go back."""
+"""C3 ClientHW: the log end offset that consumers receive does not go back."""
 
 from collections import Counter
 from collections.abc import Iterator

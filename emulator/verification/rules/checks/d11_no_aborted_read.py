@@ -1,4 +1,4 @@
-"""D11 NoAbortedRead: what was refused for certain is nowhere."""
+"""D11 NoAbortedRead: a batch that was certainly refused is in no log, and reaches no consumer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,6 +1,6 @@
-"""D14 RealTime: what is sent after an acknowledgement lies after what was acknowledged.
+"""D14 RealTime: a batch that is sent after an acknowledgement gets an offset above the acknowledged one.
 
-A deposed leader may still give a batch with acks=1 an offset that its successor gave away: that is exempt.
+A deposed leader may still give a batch with acks=1 an offset that its successor has used: that is exempt.
 """
 
 from collections.abc import Iterator

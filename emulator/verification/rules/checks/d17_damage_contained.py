@@ -1,4 +1,4 @@
-"""D17 DamageContained: a batch that was damaged on a disk is given to nobody.
+"""D17 DamageContained: a batch that was damaged on a disk reaches no consumer and no other replica.
 
 The harness records which stored batch it damaged, and the CRC of the damaged bytes. A consumer that recorded this CRC
 of a received batch, or a broker that appended a batch with it, accepted the damaged bytes as valid. So did another

@@ -1,4 +1,4 @@
-"""D1 AckedDurable: what was acknowledged to an acks=all producer stays where it was acknowledged to be."""
+"""D1 AckedDurable: a record acknowledged with acks=all stays in the log at its acknowledged offset."""
 
 from collections.abc import Iterator
 

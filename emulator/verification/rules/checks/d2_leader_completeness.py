@@ -1,4 +1,4 @@
-"""D2 LeaderCompleteness: a new leader has everything that leaders before it called committed.
+"""D2 LeaderCompleteness: a new leader has all records that leaders before it committed.
 
 A broker that is restarted and leads again in its own epoch is a new leader, too: its former process led before it.
 """

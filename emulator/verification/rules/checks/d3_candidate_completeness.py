@@ -1,4 +1,4 @@
-"""D3 CandidateCompleteness: who may be elected has every committed record.
+"""D3 CandidateCompleteness: a replica that may be elected has every committed record.
 
 Judged where a process's own events, or its final log, stand beside the controller's records: when a process that has
 opened its log is unfenced as a candidate, and at the end of the run. A replica whose disk lost data is left to D1 and

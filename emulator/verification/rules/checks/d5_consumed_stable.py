@@ -1,4 +1,4 @@
-"""D5 ConsumedStable: what a consumer was given stays in the log.
+"""D5 ConsumedStable: a record that a consumer received stays in the log.
 
 A later leader lacks a record if its log ended before it when it became leader; or if its final log lacks the record,
 and the process that led stopped in order and has not truncated since. The settled leader must have it in any case.

@@ -1,4 +1,4 @@
-"""D6 LogMatching: replicas agree on everything that both call committed.
+"""D6 LogMatching: two replicas have the same batches below both of their high watermarks.
 
 Each replica's final log is compared with one reference, the settled leader's (or, where there is none, the one with the
 highest high watermark), below the lower of both high watermarks and from the higher of both log starts.

@@ -1,4 +1,4 @@
-"""H1 HWRule: a high watermark never passes what every member of the maximal ISR has (KIP-497).
+"""H1 HWRule: a high watermark never passes the log end offset of a member of the maximal ISR (KIP-497).
 
 A log end from before the leader's term does not count: the member may have truncated for another leader since.
 """

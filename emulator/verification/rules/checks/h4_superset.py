@@ -1,4 +1,4 @@
-"""H4 Superset: a leader with enough members in sync reckons with everybody whom the controller may elect (KIP-497).
+"""H4 Superset: a leader's maximal ISR contains every replica that the controller may elect (KIP-497).
 
 Judged at each move of a high watermark by the maximal ISR of the leader, which must contain the ISR that it knew as
 committed, and each ISR that it proposed and the controller committed. Such a proposal counts until the leader knows its

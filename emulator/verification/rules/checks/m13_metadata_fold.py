@@ -1,4 +1,4 @@
-"""M13 MetadataFold: brokers act only on what the controller committed."""
+"""M13 MetadataFold: brokers act only on committed metadata."""
 
 from collections.abc import Iterator
 

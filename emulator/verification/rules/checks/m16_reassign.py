@@ -1,7 +1,7 @@
-"""M16 Reassign: a reassignment completes only when those are in sync whom its rule asks for (KIP-455, KIP-966).
+"""M16 Reassign: a reassignment completes only when the replicas that its rule names are in sync (KIP-455, KIP-966).
 
-KIP-966: all that are added, and min ISR members. Kafka up to 4.2: every target (KAFKA-15665). Kafka since 4.3: all that
-are added, if they are no fewer than those that leave, and every target else (KAFKA-19975).
+KIP-966: all added replicas, and min ISR members. Kafka up to 4.2: every target replica (KAFKA-15665). Kafka since 4.3:
+all added replicas, if they are at least as many as the removed ones, or else every target replica (KAFKA-19975).
 """
 
 from collections.abc import Iterator, Mapping

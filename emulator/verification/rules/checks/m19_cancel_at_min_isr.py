@@ -1,4 +1,4 @@
-"""M19 CancelAtMinISR: a reassignment is cancelled only if what remains has min ISR members in sync (KIP-966)."""
+"""M19 CancelAtMinISR: a reassignment is cancelled only if min ISR of the remaining replicas are in sync (KIP-966)."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""M20 LongestLog: an unclean recovery elects the longest log, and waits for whom it must.
+"""M20 LongestLog: an unclean recovery elects the replica with the longest log, and waits for required answers.
 
 "The one with the highest leader epoch plus the longest log end offset will be the new leader" (KIP-966), among the
 replicas that answered. Strategy Balanced elects nobody before the last known ELR and the last known leader have

@@ -1,4 +1,4 @@
-"""M7 Recovering: that a leader was elected uncleanly is on record until it says that it has recovered (KIP-704).
+"""M7 Recovering: after an unclean election the state is RECOVERING until the leader has recovered (KIP-704).
 
 Kafka keeps that record, too, though it acts on it nowhere: what a leader must not do meanwhile is M18.
 """

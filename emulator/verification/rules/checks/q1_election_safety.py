@@ -1,4 +1,4 @@
-"""Q1 ElectionSafety: an epoch of the quorum has one leader, in whom all who follow believe, and a voter votes once."""
+"""Q1 ElectionSafety: a quorum epoch has one leader, whom all controllers follow, and each voter votes once in it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Q3 ControllerCompleteness: whoever is elected leader of the quorum has all metadata that was committed before."""
+"""Q3 ControllerCompleteness: an elected leader of the quorum has all metadata that was committed before."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Q4 StateMachineSafety: what two controllers know to be committed is the same."""
+"""Q4 StateMachineSafety: two controllers never know different committed records at one offset."""
 
 from collections.abc import Iterator
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""Q5 MetadataStays: the log of whoever leads the quorum last has every metadata record that was committed.
+"""Q5 MetadataStays: the log of the last leader of the quorum has every committed metadata record.
 
 Committed batches are looked up in that log by end offset and by the epoch of the leader that appended them: with
 another epoch it is another record. This project's controllers store events beside their records, which are compared

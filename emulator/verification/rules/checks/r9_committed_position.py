@@ -1,4 +1,4 @@
-"""R9 ToldCommitted: a coordinator tells a group's position only once it is committed."""
+"""R9 ToldCommitted: a coordinator answers with a group's position only once that is committed."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""X3 CommittedStays: what was acknowledged in a transaction that is committed can be read, once."""
+"""X3 CommittedStays: an acknowledged batch of a committed transaction can be read, exactly once."""
 
 from collections.abc import Iterator
 

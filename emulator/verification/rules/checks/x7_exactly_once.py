@@ -1,4 +1,4 @@
-"""X7 ExactlyOnce: what a group reads in transactions is read in one that is committed."""
+"""X7 ExactlyOnce: a record that a group reads in transactions is read in exactly one committed transaction."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""X9 PositionStays: a group goes on where it committed last; else records are named that it repeats and leaves out."""
+"""X9 PositionStays: a group goes on where it committed last; findings name the repeated and the skipped records."""
 
 from collections.abc import Iterator, Sequence
 
