@@ -8,7 +8,7 @@
     runs.partition_changes.select("time_s", "leader", "isr", "elr").show()
     runs.events["LogTruncated"].groupBy("reason").count().show()
 
-docs/tables.md describes the tables, docs/analyses.md the analyses that come along.
+docs/tables.md describes the tables, docs/analyses.md the bundled analyses.
 """
 
 from laststand.emulator.analysis.kept_tables import Keeping

@@ -61,7 +61,7 @@ TABLE_NAMES: Final[tuple[str, ...]] = (*FILLED, ALL_EVENTS, *EVENT_TABLES)
 
 
 def own_columns(name: str) -> tuple[Column, ...]:
-    """Returns the columns that a table has beside those of all tables."""
+    """Returns a table's own columns, without those that all tables have."""
     if name in FILLED:
         return columns_of(FILLED[name][0])
     return columns_of(Envelope) + columns_of(EVENT_TABLES.get(name, EventRow))

@@ -66,7 +66,7 @@ def _proved_ns(injected: CollectedEvent[FaultInjected]) -> int:
 
 
 def _nodes(injected: FaultInjected) -> Iterator[NodeId]:
-    """Yields the nodes that a fault was done to, and those at the ends of its link."""
+    """Yields the nodes that a fault targets, and the nodes at the ends of its links."""
     yield from injected.nodes
     for link in injected.links:
         yield from (node for node in (link.source, link.target) if not is_client(node))

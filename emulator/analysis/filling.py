@@ -1,7 +1,7 @@
 """Fills the tables from one run, which is read once: rows of all tables.
 
-Rows are JSON objects, some thousands of them in a compressed block, so that the rows of one table can be taken without
-touching those of the others. A run whose rows are kept (``kept_tables``) is not decoded.
+Rows are JSON objects, some thousands of them in a compressed block, so that one table can be read without decompressing
+the others. A run whose rows are kept (``kept_tables``) is not decoded.
 """
 
 import gc
@@ -50,11 +50,11 @@ class Block(NamedTuple):
 
 
 def fill_from(plans: Sequence[RunPlan], program: bytes | None) -> Iterator[Block]:
-    """Yields the rows of some runs, or for a run that cannot be read the reason.
+    """Yields the rows of some runs, and for each run that cannot be read the reason.
 
     Args:
-        plans: what is to be read of the runs.
-        program: digest of the code by which rows are kept, or ``None`` where they are not.
+        plans: which files of each run are to be read.
+        program: digest of the code, part of the key of kept rows; ``None`` to keep no rows.
     """
     for plan in plans:
         # The facts of a run have no cycles worth looking for, and looking takes a third of the time.

@@ -9,7 +9,7 @@ from laststand.emulator.core.history import FinalReadOperation, OperationType, P
 
 
 def history_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, HistoryRow]]:
-    """Yields every operation, with the time of its begin; in a run that is whole, each send has an outcome."""
+    """Yields every operation, with the time of its begin; in a complete run, each send has an outcome."""
     begun: dict[str, int] = {}
     for operation in source.operations:
         match operation:

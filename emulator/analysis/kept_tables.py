@@ -1,14 +1,14 @@
-"""The rows of a run that has ended, kept in its directory, so that only the first question decodes its evidence.
+"""The rows of an ended run, kept in its directory, so that only the first query decodes the run's evidence.
 
 ::
 
     RUN/tables.cache    SHA-256 of the rest, 32 bytes
                         MessagePack: the key, and blocks of rows by table
 
-The key is a digest of all that the rows follow from: the evidence, byte by byte, the run's path and description, and
-this program's own code. So rows are never those of other evidence, and nobody has to remove a file that is out of date:
-it is not taken, and the next question writes another. A file is written under a name of its own and renamed, whole or
-not at all; where a directory cannot be written, the next question decodes the evidence once more.
+The key is a digest of everything that determines the rows: the evidence, byte by byte, the run's path and description,
+and this program's own code. So kept rows always belong to the present evidence, and an outdated file need not be
+removed: it is ignored, and the next query replaces it. A file is written under a temporary name and renamed, so it is
+complete or absent. If a directory cannot be written, the next query decodes the evidence again.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(_Kept)
 
 @functools.cache
 def program_digest() -> bytes:
-    """Returns the digest of this program's code: other code may fill other rows from the same evidence."""
+    """Returns the digest of this program's code, because other code may derive other rows from the same evidence."""
     package = Path(laststand.emulator.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -70,7 +70,7 @@ def evidence_key(plan: RunPlan, program: bytes) -> bytes:
 
     Args:
         plan: which files of the run are read.
-        program: digest of the code, of the driver, which is what a cluster's executors run, too.
+        program: digest of the driver's code, which the executors of a Spark cluster run, too.
 
     Raises:
         OSError: a file cannot be read.
@@ -88,7 +88,7 @@ def evidence_key(plan: RunPlan, program: bytes) -> bytes:
 
 
 def stored_rows(run: Path, key: bytes) -> tuple[tuple[str, bytes], ...] | None:
-    """Returns blocks of rows by table, as they were kept; ``None`` where there are none by this key."""
+    """Returns the kept blocks of rows by table; ``None`` if no file with this key exists."""
     try:
         content = read_bytes(run / KEPT_FILE)
         if hashlib.sha256(memoryview(content)[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
@@ -100,7 +100,7 @@ def stored_rows(run: Path, key: bytes) -> tuple[tuple[str, bytes], ...] | None:
 
 
 def store_rows(run: Path, key: bytes, blocks: Sequence[tuple[str, bytes]]) -> None:
-    """Keeps the rows of a run, where its directory can be written."""
+    """Keeps the rows of a run, if its directory can be written."""
     content = _ENCODER.encode(_Kept(key, tuple(blocks)))
     unfinished = run / f"{KEPT_FILE}.{secrets.token_hex(4)}{_UNFINISHED}"
     with contextlib.suppress(OSError):

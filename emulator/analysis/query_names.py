@@ -1,7 +1,7 @@
-"""Names in a query that no table or column has, found before Spark starts.
+"""Finds unknown table and column names in a query before Spark starts.
 
-No parser of Spark's SQL: only names whose place says what they are, and which resemble one that exists, are refused.
-Everything else is left to Spark, which knows.
+This is no parser of Spark's SQL: it refuses a name only if its place shows that it is a table or a column, and if it
+resembles an existing one. All other names are left to Spark.
 """
 
 import re
@@ -61,7 +61,7 @@ def check_names(query: str) -> None:
     """Looks for misspelled tables and columns.
 
     Raises:
-        UnknownNameError: there is one.
+        UnknownNameError: the query has such a name.
     """
     tokens = list(_tokens(query))
     if not tokens or tokens[0].name not in _QUERIES:
@@ -104,7 +104,7 @@ def _tokens(query: str) -> Iterator[_Token]:
 
 
 def _defined(query: str, tokens: Sequence[_Token]) -> frozenset[str]:
-    """Returns names that a query itself gives: to columns, tables, parameters and windows."""
+    """Returns names that a query itself defines: of columns, tables, parameters and windows."""
     names = {name for match in _COMMON_TABLE.finditer(query.lower()) for name in re.findall(r"\w+", match[0])}
     is_list = is_lateral = False
     for number, token in enumerate(tokens):
@@ -123,7 +123,7 @@ def _defined(query: str, tokens: Sequence[_Token]) -> frozenset[str]:
 
 
 def _tables(tokens: Sequence[_Token]) -> dict[str, str]:
-    """Returns tables by the names that a query has for them: their own, and aliases."""
+    """Returns tables by the names that a query uses for them: table names and aliases."""
     found: dict[str, str] = {}
     for number, token in enumerate(tokens):
         is_table_next = token.name in _BEFORE_TABLES and not token.is_in_call
@@ -149,7 +149,7 @@ def _tables(tokens: Sequence[_Token]) -> dict[str, str]:
 
 
 def _used(tokens: Sequence[_Token], tables: Mapping[str, str]) -> Iterator[str]:
-    """Yields names that stand where a value stands."""
+    """Yields names at the places of values."""
     for number, token in enumerate(tokens):
         before = tokens[number - 1] if number else token
         after = tokens[number + 1] if number + 1 < len(tokens) else _NOTHING

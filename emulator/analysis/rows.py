@@ -1,8 +1,8 @@
-"""The rows of some runs, and the DataFrame of those of a table.
+"""The rows of some runs, and a table's rows as a DataFrame.
 
-This process reads small runs itself, while Spark's JVM starts, and leaves each table that is asked for in a file of
-JSON lines: Spark's Python workers would be there seconds later, and each question would pass its rows through them.
-Larger runs, and all runs on a cluster, are read by Spark's tasks, and their rows stay where these ran.
+This process reads small runs itself, while Spark's JVM starts, and writes each requested table to a file of JSON lines:
+Spark's Python workers would start seconds later, and each query would pass its rows through them. Larger runs, and all
+runs on a Spark cluster, are read by Spark's tasks, and their rows stay on the machines of these tasks.
 """
 
 import shutil
@@ -31,14 +31,14 @@ _SLICE_MB: Final = 16
 
 
 class ReadingError(EmulatorError):
-    """A task that read runs failed, for no reason that has to do with a run."""
+    """A task that read runs failed for a reason that lies in no run."""
 
 
 class Rows(Protocol):
     """The rows of some runs."""
 
     def census(self) -> Sequence[Block]:
-        """Returns a block of each table that has rows, without them, and the blocks that say why a run has none.
+        """Returns an empty block for each table that has rows, and the blocks with the reason why a run has none.
 
         Raises:
             ReadingError: a task failed.
@@ -50,7 +50,7 @@ class Rows(Protocol):
         Args:
             spark: the session.
             tables: their names; at least one has rows.
-            schema: Spark's, of all of them.
+            schema: Spark schema of all these tables.
         """
 
     def release(self) -> None:
@@ -65,7 +65,7 @@ class LocalRows:
 
         Args:
             blocks: of all tables, in the order of runs.
-            directory: for files; one that is there as long as the session if ``None``.
+            directory: for files; ``None`` for a temporary directory that lasts as long as the session.
         """
         self._blocks = blocks
         self._directory = directory
@@ -84,7 +84,7 @@ class LocalRows:
         return spark.read.schema(schema).option("mode", "FAILFAST").json(paths)
 
     def release(self) -> None:
-        """Frees nothing: tables that are asked for later are written from the blocks."""
+        """Frees nothing: tables that are requested later are written from the blocks."""
 
     def _file(self, directory: Path, table: str) -> Path:
         path = directory / f"{table}.json"
@@ -97,14 +97,14 @@ class LocalRows:
 
 
 class TaskRows:
-    """Rows that Spark's tasks read, compressed, in memory or on the disks of who runs them."""
+    """Rows that Spark's tasks read, compressed, in memory or on the disks of the executors."""
 
     def __init__(self, spark: "SparkSession", plans: Sequence[RunPlan], keeping: Keeping) -> None:
         """Starts no task yet.
 
         Args:
             spark: the session.
-            plans: what is to be read of the runs.
+            plans: which files of each run are to be read.
             keeping: whether rows are kept in the runs' directories.
         """
         from pyspark import StorageLevel
@@ -135,20 +135,20 @@ class TaskRows:
         return spark.read.schema(schema).option("mode", "FAILFAST").json(lines)
 
     def release(self) -> None:
-        """Frees the rows; DataFrames have the runs read again."""
+        """Frees the rows; DataFrames that are used later read the runs again."""
         self._blocks.unpersist()
 
 
 def read_here(
     plans: Sequence[RunPlan], keeping: Keeping, *, master: str | None, directory: Path | None = None
 ) -> LocalRows | None:
-    """Reads runs in this process; ``None`` where Spark's tasks had better read them.
+    """Reads runs in this process; returns ``None`` if Spark's tasks should read them.
 
     Args:
-        plans: what is to be read of the runs.
+        plans: which files of each run are to be read.
         keeping: whether rows are kept in the runs' directories.
-        master: Spark's, if it is known.
-        directory: for files that are needed as long as DataFrames; one of its own if ``None``.
+        master: Spark's master URL, if it is known.
+        directory: for files, which DataFrames need; ``None`` for a temporary directory.
     """
     if master is None or not is_local(master) or megabytes(plans) > _LOCAL_MB:
         return None

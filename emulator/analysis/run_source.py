@@ -1,9 +1,9 @@
-"""One run as the tables are filled from it: its evidence, its clients' operations, its clock.
+"""One run as the source of table rows: its evidence, its clients' operations, its clock.
 
-A run of which not all can be read fills no tables: figures without a part of the evidence would be wrong and would not
-look so. A run that is whole and proves nothing (a fault had no effect, say) fills them, and its verdict says so.
-So does one that was imported from a real cluster: it has no history and no records of how processes ended, and all that
-its logs record is there.
+A run that cannot be read completely fills no tables: figures without a part of the evidence would be wrong without
+looking wrong. A complete run that proves nothing (a fault had no effect, say) fills the tables, and its verdict shows
+that. A run that was imported from a real cluster fills them, too: it has no history and no records of how processes
+ended, but everything that its logs record.
 """
 
 import typing
@@ -60,14 +60,14 @@ class RunSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokenRunError(Exception):
-    """A run that fills no tables; the text says why."""
+    """A run that fills no tables; the message has the reason."""
 
 
 def read_source(plan: RunPlan) -> RunSource:
     """Reads a run.
 
     Raises:
-        BrokenRunError: not all of its evidence is there and can be read.
+        BrokenRunError: some evidence is missing or cannot be read.
         OSError: a file cannot be read.
     """
     evidence = read_run(plan.run)

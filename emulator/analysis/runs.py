@@ -1,6 +1,6 @@
 """``read_runs``: run directories as Spark DataFrames.
 
-Each run is read once; a DataFrame takes its rows from what was read (``rows``) when it is used, and not before.
+Each run is read once; a DataFrame takes its rows from the result (``rows``) only when it is used.
 """
 
 import re
@@ -38,7 +38,7 @@ _SETTINGS_OF_FEW_ROWS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class OnBroken(Enum):
-    """The treatment of runs that cannot be read whole."""
+    """What to do with runs that cannot be read completely."""
 
     REFUSE = "refuse"
     """Nothing is read at all."""
@@ -55,7 +55,7 @@ class BrokenRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokenRunsError(EmulatorError):
-    """Runs that cannot be read whole."""
+    """Runs that cannot be read completely."""
 
     def __init__(self, broken: Sequence[BrokenRun]) -> None:
         others = f", nor {len(broken) - 1} other runs" if len(broken) > 1 else ""
@@ -103,7 +103,7 @@ class Runs:
         Args:
             spark: the session.
             rows: the rows.
-            filled: the tables that have any; for others no task is asked.
+            filled: the tables that have rows; for other tables no task is run.
             broken: runs that were left out.
         """
         self._spark = spark
@@ -192,7 +192,7 @@ class Runs:
         return self._spark.sql(query, None, **frames)
 
     def cancel(self) -> None:
-        """Cancels the session's computation: nobody waits for its result any more."""
+        """Cancels the session's computation, whose result is no longer needed."""
         self._spark.sparkContext.cancelAllJobs()
 
     def release(self) -> None:
@@ -220,11 +220,11 @@ def read_runs(
         spark: the session, as ``laststand.spark()`` starts it.
         paths: run directories, or directories that hold some, visible to Spark's workers; a run that is named twice is
             read once.
-        on_broken: what to do about runs that are missing or cannot be read whole.
-        keeping: whether rows are kept in the runs' directories for the next question.
+        on_broken: what to do about runs that are missing or cannot be read completely.
+        keeping: whether rows are kept in the runs' directories for later queries.
 
     Raises:
-        BrokenRunsError: there are such runs, and they are not to be left out.
+        BrokenRunsError: there are such runs, and ``on_broken`` does not leave them out.
         ReadingError: a task failed.
     """
     plans, missing = plan_runs([Path(path) for path in paths])
@@ -250,7 +250,7 @@ def runs_of(
 
 
 def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]:
-    """Returns the plan of reading each run, and the paths that are no runs; needs no session.
+    """Returns which files of each run to read, and the paths that are no runs; needs no Spark session.
 
     Args:
         paths: run directories, and directories that hold some.
@@ -270,7 +270,7 @@ def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenR
 
 
 def settings_for(plans: Sequence[RunPlan]) -> Mapping[str, str]:
-    """Returns settings of Spark for questions about some runs."""
+    """Returns Spark settings for queries over some runs."""
     return _SETTINGS_OF_FEW_ROWS if megabytes(plans) < _COMPILED_FROM_MB else {}
 
 

@@ -50,8 +50,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: its name.
         spark_type: as Spark SQL writes it.
-        unit: what a number counts; empty where there is none.
-        meaning: in plain words; empty where nothing says it.
+        unit: unit of a number; empty if there is none.
+        meaning: in plain words; empty if no docstring has it.
     """
 
     name: str
@@ -105,7 +105,7 @@ def _spark_type(hint: object) -> str:
 
 
 def _bare(hint: object) -> object:
-    """Returns a type without its new name and without ``None``."""
+    """Returns the type behind a ``NewType``, without ``None``."""
     while True:
         if isinstance(hint, NewType):
             hint = hint.__supertype__

@@ -1,7 +1,7 @@
-"""The content of the tables, apart from the events: one struct per table, one row per value.
+"""The content of the tables except event tables: one struct per table, one value per row.
 
-Each row begins with the columns of ``Identity`` and ``Moment``, which the structs below leave out. A version of the
-tables only gains columns and tables; what is renamed or removed makes a new one.
+Each row begins with the columns of ``Identity`` and ``Moment``, which the structs below leave out. Within a
+version of the tables, columns and tables are only added; renaming or removing one begins a new version.
 """
 
 from typing import Final
@@ -31,10 +31,10 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         run: the run's directory: an absolute path.
         scenario: name of the scenario; ``simulated/<seed>`` for a schedule of the simulator.
-        era: whose rules held; null where the run does not say.
+        era: the era whose rules were in force; null if the run does not record it.
         changed: what the run changed of the era's rules and the scenario's properties (``elr=off``), separated by
             commas; empty for the era as it is.
-        seed: of the run's random choices; null where the run does not say.
+        seed: seed of the run's random choices; null if the run does not record it.
     """
 
     run: str
@@ -70,7 +70,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventRow(events.Event, frozen=True, kw_only=True):
-    """Every event of every type, with the columns that all of them share; those of a type are in its own table."""
+    """Every event of every type, with the columns that all types share; a type's own columns are in its table."""
 
     topic: str | None = None
     partition: int | None = None
@@ -86,8 +86,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
         workload_end_s: when the last send was answered or given up; null if none was sent.
         started: when the run began by the calendar (ISO 8601, UTC); null in the simulator.
         brokers: how many brokers were started.
-        switches: the rules that the controller had.
-        problem: why the plan did not reach its end; null: it did.
+        switches: the rules of the controller.
+        problem: why the plan did not reach its end; null if it did.
         tables_version: version of these tables.
     """
 
@@ -107,7 +107,7 @@ class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: send, poll or final_read.
         process: name of the client.
-        operation_id: the cause id of all that it set off.
+        operation_id: the cause id of everything that the operation caused.
         outcome: ok, fail (certainly not done) or info (nobody knows).
         end_s: when the outcome was known.
         latency_ms: from begin to end of a send.
@@ -115,15 +115,15 @@ class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
         acks: of a send: -1 (all), 0 or 1.
         first_record_id: of a send: records of a producer are numbered from 0.
         record_count: records that were sent or received.
-        base_offset: of a send: where it was acknowledged to be.
+        base_offset: of a send: the acknowledged base offset.
         attempts: of a send: all tries in order.
         phase: of a poll: live, or final for the consumer that reads everything at the end.
-        node: of a poll: who was asked; of a send: who answered last.
-        position: of a poll: the offset that it asked for.
-        seek: of a poll: whether the consumer jumped there.
-        high_watermark: of a poll: what the leader said.
-        log_start_offset: of a poll: what the leader said.
-        batches: of a poll: what it got.
+        node: of a poll: the node that was asked; of a send: the node that answered last.
+        position: of a poll: the requested offset.
+        seek: of a poll: whether the consumer jumped to that offset.
+        high_watermark: of a poll: high watermark in the response.
+        log_start_offset: of a poll: log start offset in the response.
+        batches: of a poll: the received batches.
         start_offset: of a final read: where it began.
         end_offset: of a final read: where it ended, exclusive.
     """
@@ -158,7 +158,7 @@ class ReplicaBatchRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row per batch in the final log of a replica, as recovery would keep it; its time is the end of the run.
 
     Attributes:
-        node: whose log it is.
+        node: the node that has the log.
         leader_epoch: stamped on the batch.
         is_control: whether it is a control batch.
     """
@@ -183,15 +183,15 @@ class FaultRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         fault: its name.
-        targets: nodes and links that it was done to, as plans write them: 2, 0->100.
+        targets: nodes and links that the fault was injected into, as plans write them: 2, 0->100.
         nodes: the nodes among the targets, and at the ends of links among them.
-        effect_s: when it was seen to take effect; null: it had none.
-        end_s: when the last of its targets was seen to be healed; null: never.
-        duration_s: from begin to end; null: it never ended.
+        effect_s: when the fault was seen to take effect; null if it had no effect.
+        end_s: when the last of its targets was seen to be healed; null if that never happened.
+        duration_s: from begin to end; null if the fault never ended.
         had_effect: whether it was seen to take effect.
-        effect: how that was seen.
-        metadata_offset: committed before it, exclusive.
-        healed_metadata_offset: committed once it had ended, exclusive.
+        effect: how the effect was seen.
+        metadata_offset: end of the metadata that was committed before the fault, exclusive.
+        healed_metadata_offset: end of the metadata that was committed when the fault had ended, exclusive.
     """
 
     fault: str
@@ -210,9 +210,9 @@ class PartitionChangeRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row per committed state of a partition, in the controller's order; its time is when that was committed.
 
     Attributes:
-        end_s: until when it was the state: the next change, the deletion of the topic or the end of the run.
-        reason: what set the change off.
-        previous_leader: who led before; null: nobody, or the partition is new.
+        end_s: end of the state: the next change, the deletion of the topic or the end of the run.
+        reason: the cause of the change.
+        previous_leader: the leader before; null if there was none, or the partition is new.
         previous_isr: the ISR before.
         previous_elr: the eligible leader replicas before.
     """
@@ -246,7 +246,7 @@ class HighWatermarkRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row per change of a replica's high watermark.
 
     Attributes:
-        node: whose high watermark it is.
+        node: the replica's node.
         role: leader or follower.
     """
 
@@ -287,8 +287,8 @@ class VerdictRow(msgspec.Struct, frozen=True, kw_only=True):
         guarantee: broken if any lost record is within the guarantee, exceeded if records were lost outside it.
         lost_records: records acknowledged with acks=all that are not where they must be.
         violated: ids of the checks that fired.
-        unknown_reasons: why the run proves nothing.
-        checks: every check: id, what it says, and how many findings it has.
+        unknown_reasons: reasons why the run proves nothing.
+        checks: every check: id, result, and number of findings.
         counts: records by acks: sent, acked, lost, never_acked. Losses of acks=0 are not tracked.
     """
 
@@ -305,14 +305,14 @@ class LostRecordRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row per batch that was acknowledged and is not where it must be; its time is when it was acknowledged.
 
     Attributes:
-        base_offset: of its first record; null where its producer was told none.
+        base_offset: of its first record; null if its producer received none.
         last_offset: offset of its last record, inclusive.
         acks: of the send: -1 (all) or 1.
         operation_id: of the send.
-        acknowledged_by: who acknowledged it.
-        leader_epoch: in which it was appended.
+        acknowledged_by: the node that acknowledged it.
+        leader_epoch: leader epoch in which it was appended.
         acked_epoch: in which it was acknowledged; later where the producer had tried again.
-        loss_class: what is left of it.
+        loss_class: kind of the loss: which logs still have the batch.
         holders: nodes whose final logs have it.
         lacking_leader: the first leader that took over without it.
         lacking_epoch: the leader epoch of that.
@@ -336,13 +336,13 @@ class LostRecordRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AvailabilityRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row per period in which a partition could do the same for its producers; its time is when that began.
+    """One row per period of equal availability of a partition to producers; its time is the begin of the period.
 
     Attributes:
         state: writable; below_min_isr: there is a leader, which refuses acks=all; leaderless.
         end_s: when the period ended.
         duration_s: how long it lasted.
-        leaders: who led, in order.
+        leaders: the leaders in the period, in order.
         acked_records: records that were acknowledged in it, with any acks but 0.
         acked_all_records: those of them with acks=all.
     """

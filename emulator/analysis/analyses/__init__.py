@@ -1,4 +1,4 @@
-"""The analyses that come along: functions from runs to a DataFrame, by the names that ``laststand analyze`` takes."""
+"""The bundled analyses: functions from runs to a DataFrame, by the names that ``laststand analyze`` takes."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias

@@ -1,4 +1,4 @@
-"""Outcome of the records that producers sent, by acks: acknowledged, failed, unknown, and lost all the same."""
+"""Outcome of the records that producers sent, by acks: acknowledged, failed, unknown, and acknowledged but lost."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,6 @@ def acks_outcomes(runs: Runs) -> "DataFrame":
     """Returns records by run and acks.
 
     ``unacknowledged`` is ``failed`` (certainly not done) and ``unknown`` together. ``lost`` counts acknowledged records
-    that are not where they must be; null for acks=0, whose records nobody can place.
+    that are not where they must be; null for acks=0, whose offsets are not known.
     """
     return runs.sql(_QUERY)

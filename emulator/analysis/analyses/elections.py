@@ -1,4 +1,4 @@
-"""Elections by reason: what set them off, and how the leader was chosen."""
+"""Elections by their reason, and by how the leader was chosen."""
 
 from typing import TYPE_CHECKING, Final
 

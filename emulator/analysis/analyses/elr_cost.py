@@ -1,8 +1,8 @@
 """Measures the records that eligible leader replicas kept, and the time for which partitions waited for them.
 
 A partition whose last leader is gone waits for a member of its ELR. Without the ELR it would have waited for the last
-leader, and started with what that had left. What was *kept* is what the leader from the ELR held of the committed
-records beyond the log end that the last known leader had at that moment.
+leader, and continued with the records that this leader still had. *Kept* records are the committed records that the
+leader from the ELR held beyond the log end of the last known leader at that moment.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -46,7 +46,7 @@ ORDER BY run, time_s, topic, partition
 
 
 def elr_cost(runs: Runs) -> "DataFrame":
-    """Returns every time that a partition with an ELR had no leader: how long it waited, how many records that kept.
+    """Returns each period in which a partition with an ELR had no leader: its length, and the records that were kept.
 
     ``kept`` is 0 where the leader did not come from the ELR. ``leader``, ``election`` and ``kept`` are null where the
     run ended first; the orderly stop of all brokers at the end of a run is left out.

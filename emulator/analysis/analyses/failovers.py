@@ -1,9 +1,10 @@
 """Measures the recovery of partitions from faults: one row per fault and partition, and figures over many runs.
 
-Counted from the begin of the fault. A *new leader* is the first one of a later leader epoch, and is looked for where
-the fault hit the node that led. The *first ack* is that of a batch which was sent after the fault began. Where the node
-that led was hit, what it acknowledged before the effect was seen does not count: the fault may not have reached it yet.
-What happened only after the next fault on the partition's leader began belongs to that one.
+Times count from the begin of the fault. A *new leader* is the first leader of a later leader epoch; it only counts
+where the fault hit the leader's node. The *first ack* is the first acknowledgement of a batch that was sent after the
+fault began. Where the fault hit the leader's node, acknowledgements of that node before the effect was seen do not
+count: the fault may not have reached it yet. Events after the begin of the next fault on the partition's leader belong
+to that fault.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -69,8 +70,8 @@ ORDER BY era, fault, on_leader
 def failovers(runs: Runs) -> "DataFrame":
     """Returns each fault that had an effect, for each partition, with seconds to new leader and first ack.
 
-    ``to_first_ack_all_s`` counts acks=all only. A time is null where that did not happen before the next fault on the
-    leader, and ``to_new_leader_s`` also where another node led.
+    ``to_first_ack_all_s`` counts acks=all only. A time is null where there was no such event before the next fault on
+    the leader, and ``to_new_leader_s`` also where the fault hit another node than the leader's.
     """
     return runs.sql(_EACH)
 

@@ -1,10 +1,10 @@
-"""Acknowledged records at risk over time: those that only one log holds, those that no disk is known to hold.
+"""Acknowledged records at risk over time: records that only one log holds, and records not known to be on any disk.
 
-A copy is in a log from its append until a truncation, a power loss, or the deletion of the log. A log of a node that is
-down counts: it is there when the node comes back. A copy is known to be on disk once its log was opened with a recovery
-point above it, its log was flushed, or cut above it (where the switch ``truncation_sync`` is on), its node lost power
-and the copy remained, or its node stopped in order. A process records a flush up to a quarter of a second late; so
-``page_cache_only`` is an upper bound.
+A copy is in a log from its append until a truncation, a power loss, or the deletion of the log. The log of a node that
+is down counts, because the node will have it after a restart. A copy is known to be on disk once its log was opened
+with a recovery point above it, its log was flushed, or cut above it (where the switch ``truncation_sync`` is on), its
+node lost power and the copy remained, or its node stopped in order. A process records a flush up to a quarter of a
+second late; so ``page_cache_only`` is an upper bound.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -120,7 +120,7 @@ STEP_S: Final = 0.1
 def records_at_risk(runs: Runs) -> "DataFrame":
     """Returns the number of acknowledged records of each partition at each risk, by acks, over time.
 
-    ``one_copy``: one log holds them. ``page_cache_only``: logs hold them, and none is known to have them on disk.
-    ``gone``: no log holds them. One row per ``STEP_S`` at most.
+    ``one_copy``: one log holds them. ``page_cache_only``: logs hold them, but none of these logs is known to have them
+    on disk. ``gone``: no log holds them. One row per ``STEP_S`` at most.
     """
     return runs.sql(_QUERY.replace("{step}", str(STEP_S)))

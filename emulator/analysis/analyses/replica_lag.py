@@ -1,8 +1,8 @@
 """Measures the lag of each replica at each election.
 
-A replica's log end is what its own last event before the election says, or the harness's scan after a power loss. What
-is *committed* is the highest high watermark that any leader had until then. Offsets say nothing of what a log holds: a
-replica with records of another leader epoch may be less far behind than it looks.
+A replica's log end comes from its own last event before the election, or from the harness's scan after a power loss.
+The *committed* end is the highest high watermark that any leader had until then. Offsets do not show whether a log's
+records are the committed ones: a replica with records of another leader epoch may lack more than its log end shows.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -68,7 +68,7 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
     """Performs an action, and records nothing."""
     match action:
         case actions.Wait(duration_ms=duration_ms):
-            cluster.run(duration_ms)  # even none delivers what is due at this very millisecond
+            cluster.run(duration_ms)  # even a wait of 0 ms delivers messages that are due now
             return actions.effective(f"{duration_ms} ms have passed")
         case actions.Produce():
             return _produce(cluster, action)

@@ -130,7 +130,7 @@ def _remove_two_voters(view: ClusterView) -> Actions:
         return []
     others = [voter for voter in voters if voter != leader]
     cuts = _cuts_around(view, leader)
-    # The leader takes no second change before it has answered the first, if only that it takes too long.
+    # The leader accepts no second change before it has answered the first, perhaps with a timeout.
     answered_ms = view.cluster.properties.controller_quorum_request_timeout_ms
     pause = actions.Wait(duration_ms=answered_ms + view.schedule.choice((5, 40)))
     return [

@@ -79,7 +79,7 @@ class Interference:
             return NotImplemented
         return (self.fate, self.left, self.delay_ms) == (other.fate, other.left, other.delay_ms)
 
-    __hash__ = None  # type: ignore[assignment]  # it counts down
+    __hash__ = None  # type: ignore[assignment]  # ``left`` counts down
 
 
 def _unrecorded(channel: Channel[NodeId], fate: MessageFate) -> None:

@@ -193,7 +193,7 @@ class ControllerRules:
         members = (self._active & set(before.isr)) - {event.broker_id}
         is_elr_asked = self._has_elr and not before.isr
         candidates = members or ((self._active & set(before.elr)) - {event.broker_id} if is_elr_asked else set())
-        # A proposal may complete a reassignment; whom a cancelled one puts into the ISR is a matter of M11.
+        # A proposal may complete a reassignment; members that a cancellation puts into the ISR are judged by M11.
         joined = event.isr if event.reason in (PROPOSED, REASSIGNED) else ()
         match event.election:
             case events.Election.ISR if leader not in (*before.isr, *joined):
@@ -220,7 +220,7 @@ class ControllerRules:
             return
         if event.election in UNCLEAN and event.leader is not None:
             excluded.discard(event.leader)
-        if event.reason in (PROPOSED, REASSIGNED):  # vouched for, or put there by a cancellation: see M11
+        if event.reason in (PROPOSED, REASSIGNED):  # proposed by the leader, or put there by a cancellation: see M11
             excluded.difference_update(event.isr)
         back = excluded & {*event.isr, *event.elr}
         if back and event.reason != _REGISTERED:

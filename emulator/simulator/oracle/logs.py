@@ -81,7 +81,7 @@ class LogChecks:
         if known is not None and known.topic_id != event.topic_id and event.log_end_offset:
             sentence = f"{name} on broker {node_id} goes on as topic {event.topic_id} with data of {known.topic_id}"
             self._alarm_log.report("M15", name, sentence, by=node_id)
-        # A process may cut a log in the very step that opens it: what the disk holds by now is not what was found.
+        # A process may truncate a log in the step that opens it: then the disk no longer holds what was found.
         fresh = self._found.pop((node_id, name), None)
         if fresh is None or fresh.topic_id != event.topic_id:
             fresh = self._on_disk(node_id, name) or _KnownLog(event.topic_id)
@@ -149,7 +149,7 @@ class LogChecks:
         base_offset, leader_epoch, crc = event.base_offset, event.leader_epoch, event.crc
         previous = log.batches[-1] if log.batches else None
         self._check_topic(node_id, name, event.topic_id)
-        # What lies there may be of the topic that had the name before (S27).
+        # The log may be of the former topic of this name (S27).
         last = known.batches[-1] if known is not None and known.batches else None
         is_deleted = last is not None and last[1] < self._log_start_offset(node_id, name)
         # A log that was cut within a batch may end above its last one (S49): what is appended there leaves a gap.
@@ -159,7 +159,7 @@ class LogChecks:
             sentence = f"{name}: {base_offset} was appended on broker {node_id} to a log that ends at"
             self._alarm_log.report("D9", name, f"{sentence} {log.log_end_offset}, after {previous}")
         if is_deleted:
-            previous = None  # what a log begins with again below need not follow from it
+            previous = None  # a log that begins again at a lower offset need not follow it
         is_led_otherwise = event.role is events.AppendRole.LEADER and leader_epoch != event.current_leader_epoch
         if is_led_otherwise or (previous is not None and leader_epoch < previous[2]):
             sentence = f"{name}: {base_offset} was appended on broker {node_id} in epoch {leader_epoch}"
@@ -177,7 +177,7 @@ class LogChecks:
         truth = self._truth(name, event.topic_id)
         exempts = PROMISES["D7"].leaves_out(Exemption.DELETED_RECORDS)
         if exempts and truth is not None and previous is not None and previous[0] < truth.log_start_offset:
-            previous = None  # a leader cannot tell any more that a follower's copy of what it deleted was another one
+            previous = None  # a leader that deleted a batch cannot know that a follower's copy differed
         key = (event.base_offset, event.leader_epoch)
         known = batches.get(key)
         if known is None or (known[1] is None and known[0] == event.crc):

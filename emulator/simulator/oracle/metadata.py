@@ -142,7 +142,7 @@ class MetadataChecks:
         earlier = set(before.replicas) - set(before.adding_replicas)
         target = set(before.replicas) - set(before.removing_replicas)
         added = set(after.replicas) - earlier
-        # Who is first added and then to be removed again is in both lists: then calling it off leaves the targets, too.
+        # A replica that is first added and then to be removed again is in both lists: then a cancellation ends at the target, too.
         is_complete = set(after.replicas) == target != earlier
         strangers = set(after.isr) - set(after.replicas)
         rules = self._cluster.controllers_rules
@@ -152,7 +152,7 @@ class MetadataChecks:
         needs_all = is_complete and all(
             each.reassignment_needs_all or (is_smaller and not each.reassignment_requires_min_isr) for each in rules
         )
-        # Kafka completes before it elects, by an ISR of which a leader from outside it leaves nothing.
+        # Kafka completes a reassignment before the election, by an ISR that an unclean leader then replaces.
         is_from_outside = after.leader is not None and after.leader not in before.isr
         completes_first = is_from_outside and not asks_for_min_isr
         was_in_sync = completes_first and (target if needs_all else added) <= set(before.isr)

@@ -115,7 +115,7 @@ class Oracle:
                 is_of_another = is_known and not self._is_current(record) and not self._is_in_the_present_topic(record)
                 if record.type is OperationType.OK and is_of_another:
                     self.checks.clients.attempted(record)
-                    return  # the topic that had this name before has taken its promises along
+                    return  # the promises of the former topic of this name are gone with it
                 self.checks.clients.sent(client, record, acks=self._cluster.clients.producer_acks[client])
                 if client in self._cluster.clients.transactional:
                     self.checks.transactions.sent(record)

@@ -66,5 +66,5 @@ class ResumedReaders:
                     last_offset = min(promise.last_offset, stay.brought - 1)
                     missed = f"{name} {promise.base_offset}..{last_offset} (batch {promise.crc}) never reached"
                     went_on = f"{reader.client}, which went on at {stay.brought} when the topic was created again"
-                    # No request of the protocol tells a consumer so: who has a topic created again accepts that.
+                    # No response shows this to a consumer: an administrator who recreates a topic accepts it.
                     self._alarm_log.report("C4", name, f"{missed} {went_on}", guarantee=Guarantee.EXCEEDED)

@@ -164,7 +164,7 @@ class ZooKeeperMetadata(MetadataChecks):
             yield "Z5", None, f"notifications {', '.join(left)} are still there"
         term = cluster.term
         if term is None:
-            return  # L1 says so
+            return  # L1 reports that
         for name, state in cluster.image.partitions.items():
             known = term.context.leadership.get(name)
             decided = None if known is None else known.leader_and_isr

@@ -1,4 +1,4 @@
-"""The event files of a simulated run, sealed and vouched for as those of processes are."""
+"""The event files of a simulated run, with the seals and digests that files of processes have."""
 
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ _CAUSE: Final = CauseId("harness")
 
 
 class _EventFile:
-    """One incarnation's file in the making."""
+    """One incarnation's file, while it is collected."""
 
     def __init__(self, run: str, node_id: NodeId, incarnation: int) -> None:
         self._envelope = {"run": run, "node": node_id, "incarnation": incarnation}
@@ -44,7 +44,7 @@ class _EventFile:
 
 
 def write_event_files(journal: Journal, directory: Path, *, problem: str | None) -> None:
-    """Writes the events of a run into its directory, which has everything else already.
+    """Writes the events of a run into its directory, after all its other files.
 
     Raises:
         OSError: a file cannot be written.

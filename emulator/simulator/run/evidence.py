@@ -8,7 +8,7 @@
     nodes/<controller>/data/__cluster_metadata-0/00000000000000000000.log    of several controllers
     nodes/<broker>/data/{log-start-offset-checkpoint,.kafka_cleanshutdown}
 
-A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its ``BatchRegistry``).
+Its logs can be read if the run had batches of real bytes (``BatchBytes`` behind its ``BatchRegistry``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -74,7 +74,7 @@ class BatchBytes:
     """Makes batches of real bytes and keeps them by CRC.
 
     Args:
-        record_sizes: bytes of a record's value, by producer, where they are not those of other simulated runs.
+        record_sizes: bytes of a record's value, by producer, where they differ from the simulator's default.
     """
 
     def __init__(self, record_sizes: Mapping[str, int]) -> None:
@@ -121,7 +121,7 @@ def write_evidence(
         journal: of all events and the history.
         content: bytes of all batches.
         acks: of each producer by its name.
-        problem: why the plan did not reach its end, if it did not.
+        problem: why the plan did not reach its end; ``None`` if it did.
 
     Raises:
         OSError: something cannot be written, or exists.
@@ -148,7 +148,7 @@ def write_evidence(
 
 
 def _as_kafka_writes(batches: Iterable[QuorumBatch]) -> Iterator[QuorumBatch]:
-    """Yields the batches of a metadata log of virtual time, with their values in Kafka's form."""
+    """Yields the batches of a simulated metadata log, with their values in Kafka's format."""
     written = KafkaValues()
     for batch in batches:
         values: list[bytes] = []

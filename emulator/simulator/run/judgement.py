@@ -1,8 +1,8 @@
-"""Judges a whole simulated run in the words of ``laststand verify``, which reads it from disk.
+"""Judges a whole simulated run with the verdicts of ``laststand verify``, which reads runs from disk.
 
 A *finding* means that the protocol is wrong: a promise was broken although the guarantee held. A verdict is about the
-run: it is a violation also where too much went wrong for the guarantee to hold, and unknown where nobody could read at
-the end what had been acknowledged.
+run: it is also a violation where too many failures had exceeded the guarantee, and unknown where acknowledged records
+could not be read at the end.
 """
 
 from collections.abc import Callable
@@ -51,10 +51,10 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         verdict: the verdict.
-        guarantee: ``broken`` if any loss is, else ``exceeded`` if any is, else ``None``.
-        lost_records: acknowledged with acks=all, and lost.
-        violated: checks that fired, of those that verification makes, too.
-        doubts: why it cannot be known, in words.
+        guarantee: ``broken`` if any loss is within the guarantee, ``exceeded`` if none is, ``None`` without loss.
+        lost_records: number of records that were acknowledged with acks=all and lost.
+        violated: checks that fired, and that verification also makes.
+        doubts: reasons for the verdict ``unknown``, in words.
     """
 
     verdict: RunVerdict
@@ -79,10 +79,10 @@ def judge(
     """Returns the verdict on a run that is over.
 
     Args:
-        alarms: everything that fired.
-        lost: everything that is lost.
+        alarms: all alarms of the run.
+        lost: all lost batches.
         is_promised: whether the cluster promised what a check looks for.
-        unread: partitions that nobody could read at the end.
+        unread: partitions that could not be read at the end.
         acks: batches acknowledged, with acks=all or acks=1; a run without any proves nothing.
     """
     differing = {alarm.partition for alarm in alarms if alarm.check_id == _STILL_DIFFERENT}

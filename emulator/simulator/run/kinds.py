@@ -1,4 +1,4 @@
-"""The kinds of cluster: which rules each plays, and which checks are made of it."""
+"""The kinds of cluster, chosen by a cluster's rules, and the checks for each kind."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

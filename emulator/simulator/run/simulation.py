@@ -58,17 +58,17 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a run.
 
     Attributes:
-        alarms: everything that fired.
+        alarms: all alarms of the run.
         findings: those that mean that the protocol is wrong.
         steps: steps of all nodes.
-        virtual_ms: how long it lasted.
+        virtual_ms: length of the run in virtual time.
         acks: batches acknowledged with acks=all.
-        closing_acks: of these, the ones sent after healing, to verify that the cluster serves.
+        closing_acks: of these, batches sent after healing, to verify that the cluster serves.
         elections: leaders elected.
         unclean_restarts: registrations without proof of a clean shutdown.
         truncations: logs that were truncated.
         excuses: partitions without an eligible leader at the end.
-        marks: rules seen at work.
+        marks: how often each rule was seen to apply.
     """
 
     alarms: tuple[Alarm, ...]
@@ -100,12 +100,12 @@ class _OracleAndJournal:
         self.stepped: Callable[[NodeId], None] = oracle.stepped
 
     def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
-        """Passes it on to both."""
+        """Passes the record on to the journal and the oracle."""
         self._journal.happened(node_id, incarnation, event, now_ms=now_ms)
         self._oracle.happened(node_id, incarnation, event, now_ms=now_ms)
 
     def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
-        """Passes it on to both."""
+        """Passes the record on to the journal and the oracle."""
         self._journal.recorded(client, record, now_ms=now_ms)
         self._oracle.recorded(client, record, now_ms=now_ms)
 
@@ -119,7 +119,7 @@ class Simulation:
         batches: makes the producers' batches; running numbers for CRCs by default.
 
     Attributes:
-        skipped: positions of the actions that ``play_plan`` reached and that were not enabled.
+        skipped: positions of the actions that ``play_plan`` reached and that were impossible then.
     """
 
     def __init__(self, plan: Plan, *, journal: Journal | None = None, batches: BatchRegistry | None = None) -> None:
@@ -190,7 +190,7 @@ class Simulation:
         return [msgspec.structs.replace(_IN_RACK, client_rack=rack) for rack in dict.fromkeys(racks)]
 
     def halt(self, halts: Halts) -> None:
-        """Sets when the cluster is halted from now on, and lets time pass again."""
+        """Sets the conditions that halt the cluster from now on, and ends a present halt."""
         self._halts = halts
         self.cluster.is_halted = False
 
@@ -199,7 +199,7 @@ class Simulation:
             self.cluster.is_halted = True
 
     def play(self, action: actions.Action) -> bool:
-        """Performs an action; returns whether it was enabled. Nothing is after a crash of the core."""
+        """Performs an action; returns whether it was possible. After a crash of the core no action is."""
         if self.has_crashed:
             return False
         return self._guarded(lambda: self._perform(action))
@@ -207,7 +207,7 @@ class Simulation:
     def _perform(self, action: actions.Action) -> bool:
         self.oracle.asked(action)
         outcome = perform_and_record(self.cluster, action)
-        # As in the plan that an exploration leaves: without what was not enabled, and with consecutive waits merged.
+        # As in an explored plan: without actions that were impossible, and with consecutive waits merged.
         if outcome.took_effect and not isinstance(action, actions.Wait):
             self.oracle.acted()
             self._note_step(action, outcome.seen)
@@ -272,7 +272,7 @@ class Simulation:
                 and node.broker.broker_epoch is not None
                 and broker_id not in cluster.image.brokers
             ):
-                cluster.processes.stop(broker_id)  # unregistered, it is of no use until it is started again
+                cluster.processes.stop(broker_id)  # an unregistered broker cannot register again until it is restarted
             cluster.processes.start(broker_id)
         left = self._converge()
         if left and cluster.is_mended_by_restarts:
@@ -297,7 +297,7 @@ class Simulation:
         return pulse(self.cluster, self.oracle.tally)
 
     def _is_restless(self) -> bool:
-        """Returns whether it changes even once it has had the time for what it does by itself: that is no livelock."""
+        """Returns whether the cluster still changes after the time of its periodic work, which is a livelock."""
         self.cluster.run(self.cluster.settling_ms + QUIET_MS)
         before = self._pulse()
         self.cluster.run(self.cluster.settling_ms + QUIET_MS)
@@ -307,7 +307,7 @@ class Simulation:
         cluster = self.cluster
         end_ms = cluster.now_ms + cluster.converge_ms
         if any(True for _ in self.oracle.open_transactions()):
-            # A coordinator may wait that long for the answer to a marker that was lost, and writes it only then.
+            # A coordinator may wait that long for the response to a lost marker request, and only then retry.
             end_ms += cluster.properties.request_timeout_ms
         while True:
             self._start_controllers()  # a node may have been on its way out when the healing began
@@ -324,7 +324,7 @@ class Simulation:
                 self.cluster.processes.start_controller(controller)
 
     def _restart_in_order(self) -> None:
-        """Restarts one broker after the other, as operators do; each has the time to come back into its ISRs."""
+        """Restarts one broker after the other, as operators do; each is given the time to rejoin its ISRs."""
         cluster = self.cluster
         for broker_id, node in cluster.nodes.items():
             cluster.processes.stop(broker_id)
@@ -334,7 +334,7 @@ class Simulation:
             cluster.run_until(lambda: not any(True for _ in self.oracle.missing()), within_ms=2_000)
 
     def _read_for_groups(self) -> None:
-        """Has each group go on once more, so that its last position is seen."""
+        """Has each group read once more, so that its last position is known."""
         cluster = self.cluster
         producer = cluster.clients.transactional.get(TRANSACTIONAL)
         if producer is None or OFFSETS_TOPIC not in {topic.name for topic in self.plan.topics}:
@@ -399,9 +399,9 @@ class Simulation:
             cluster.processes.kill_controller(controller)
 
     def judgement(self) -> Judgement:
-        """Returns the verdict on a run that was stopped, as verification comes to it by what the run leaves."""
+        """Returns the verdict on a stopped run, equal to the one that verification reaches from its run directory."""
         at_the_end = self.oracle.lost(unread=self._unread)
-        # What the last leader lacks while it is read may be on the one that leads when everybody stops.
+        # Records that the last leader lacks during the final read may be on the leader at the time of the stop.
         lost = {(each.partition, each.base_offset, each.crc): each for each in (*self._lost_when_read, *at_the_end)}
         return judge(
             tuple(self.oracle.alarms),
@@ -412,7 +412,7 @@ class Simulation:
         )
 
     def outcome(self) -> SimulationResult:
-        """Returns the result of the run: until ``finish`` so far, then for good, whatever ``stop`` adds."""
+        """Returns the result of the run so far; after ``finish`` it is final, whatever ``stop`` adds."""
         return self._outcome_so_far() if self._result is None else self._result
 
     def _outcome_so_far(self) -> SimulationResult:

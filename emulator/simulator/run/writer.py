@@ -1,4 +1,4 @@
-"""Plays a plan again and writes its run to disk: the directory that a run on real processes leaves.
+"""Plays a plan again and writes its run to disk, as a directory of the form that real processes leave.
 
 Beside the evidence there are ``plan.yaml``, ``scenario.yaml`` and ``cluster.yaml``. The plan is played with batches of
 real bytes, and every node is stopped in order at the end.
@@ -21,7 +21,7 @@ from laststand.emulator.simulator.run.simulation import Simulation
 
 
 class _ProducerAcks(dict[str, Acks]):
-    """The acks of producers, by name; transactional ones, of which there may be any number, wait for all."""
+    """The acks of producers, by name; a transactional producer, whatever its name, has acks=all."""
 
     def __missing__(self, name: str) -> Acks:
         return Acks.ALL
@@ -32,7 +32,7 @@ PRODUCERS: Final = _ProducerAcks({PRODUCER_ALL: Acks.ALL, PRODUCER_LEADER: Acks.
 
 
 def write_run(plan: Plan, directory: Path, *, name: str, seed: int | None = None) -> Simulation:
-    """Plays a plan, drawn with ``seed`` if it was, and writes its run into a new directory; returns it, stopped.
+    """Plays a plan (drawn with ``seed``, if given) and writes its run into a new directory; returns the stopped run.
 
     Raises:
         OSError: the directory exists, or cannot be written.

@@ -50,12 +50,12 @@ class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options that all schedules of a sweep share.
 
     Attributes:
-        era: whose rules.
-        switches: rules that differ, by name.
+        era: the era whose rules apply.
+        switches: rules that differ from the era's, by name.
         properties: of every node.
         cluster: brokers, topics and properties; drawn as the profile says, if ``None``.
-        profiles: names to choose from; all that apply to the era, if there are none.
-        stop_at: when a schedule ends early.
+        profiles: names to choose from; if empty, all profiles that apply to the era.
+        stop_at: the condition that ends a schedule early.
         are_plans_kept: whether a sweep also brings back the plans of schedules that found nothing.
     """
 
@@ -152,7 +152,7 @@ def _play_moves(
 
 
 def _play_through(simulation: Simulation, action: Action, stop_at: StopAt) -> tuple[list[Action], bool]:
-    """Plays an action to its end, past findings that are not enough; returns what was played, and whether to go on."""
+    """Plays an action, past findings that do not end the schedule; returns what was played, and whether to go on."""
     played: list[Action] = []
     left: Action | None = action
     while left is not None:
@@ -192,7 +192,7 @@ def _rest(action: Action, parts: list[Action]) -> Action | None:
 
 
 def play_until_halted(simulation: Simulation, action: Action) -> list[Action]:
-    """Plays an action; returns what was played, which is a part of it if the cluster was halted meanwhile."""
+    """Plays an action; returns the played action, or the played part of a wait if the cluster was halted."""
     started_ms = simulation.cluster.now_ms
     if not simulation.play(action):
         return []

@@ -2,8 +2,8 @@
 
 It removes all actions of a kind at once, applies delta debugging to the rest, then tries simpler arguments, fewer
 partitions and brokers, and repeats until nothing helps or the trials are used up; the best plan so far is kept. A plan
-*still does* if it leads to a finding of the same kind: any outcome for an outcome, otherwise the same check. A trial
-stops at the first such finding, and later actions are removed.
+*still does* if it leads to a finding of the same kind: any outcome check if the finding was one, else the same check. A
+trial stops at the first such finding, and later actions are removed.
 """
 
 import time
@@ -35,10 +35,10 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome that a shrunk plan must still have.
 
     Attributes:
-        kind: of the check.
-        check_id: of the check; any other outcome will do for an outcome.
-        unless: outcomes that will not.
-        is_beyond: whether what is lost outside of the guarantee counts, too.
+        kind: kind of the check.
+        check_id: id of the check; for an outcome check, any other outcome check is accepted.
+        unless: outcome checks that are not accepted.
+        is_beyond: whether losses outside of the guarantee count, too.
     """
 
     kind: PromiseKind
@@ -47,13 +47,13 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     is_beyond: bool = False
 
     def is_met_by(self, alarm: Alarm) -> bool:
-        """Returns whether a finding is of this kind."""
+        """Returns whether a finding meets this goal."""
         if self.kind is PromiseKind.OUTCOME:
             return alarm.kind is PromiseKind.OUTCOME and alarm.check_id not in self.unless
         return alarm.check_id == self.check_id
 
     def first_met(self, simulation: Simulation) -> Alarm | None:
-        """Returns the first alarm of a run that is of this kind."""
+        """Returns the first alarm of a run that meets this goal."""
         alarms = simulation.oracle.alarms
         if alarms and not self.is_beyond:
             alarms = list(simulation.findings())
@@ -61,13 +61,13 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def goal_of(findings: tuple[Alarm, ...]) -> Goal:
-    """Returns the findings to keep while shrinking: the first outcome, or else the first."""
+    """Returns the goal of shrinking: the first finding of an outcome check, or else the first finding."""
     chosen = next((alarm for alarm in findings if alarm.kind is PromiseKind.OUTCOME), findings[0])
     return Goal(kind=chosen.kind, check_id=chosen.check_id)
 
 
 class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The best plan found, the finding that it leads to, and what it took."""
+    """The best plan found, the finding that it leads to, and the number of trials."""
 
     plan: Plan
     finding: Alarm
@@ -93,11 +93,11 @@ def replay(plan: Plan, goal: Goal) -> tuple[Plan, Alarm] | None:
 
 
 class Search:
-    """The best plan so far, and the right to try more.
+    """A search for a better plan, with a limited number of trials.
 
     Attributes:
         plan: the best one.
-        trials: how many were tried.
+        trials: number of tried plans.
     """
 
     def __init__(
@@ -111,10 +111,10 @@ class Search:
         """Begins with a plan.
 
         Args:
-            plan: does what it should.
-            find: tries a plan; returns as much of it as is needed, or ``None`` if it does not do what it should.
+            plan: a plan that meets the goal.
+            find: tries a plan; returns the part that is needed for the goal, or ``None`` if the plan does not meet it.
             trials_max: how many may be tried.
-            can_be_tried: says so of a plan; one that cannot is no trial.
+            can_be_tried: returns whether a plan can be played; other plans are skipped and count as no trial.
         """
         self.plan = plan
         self.trials = 0
@@ -128,7 +128,7 @@ class Search:
         return self.trials >= self._trials_max
 
     def accepts(self, candidate: Plan) -> bool:
-        """Tries a plan, and keeps it if it still does what it should."""
+        """Tries a plan, and keeps it if it still meets the goal."""
         if self.is_over or not self._can_be_tried(candidate):
             return False
         self.trials += 1
@@ -146,12 +146,12 @@ def shrink(
 
     Args:
         plan: to begin with.
-        goal: what must still be led to.
+        goal: the finding that the plan must still lead to.
         trials_max: how many plans may be tried after the first.
-        is_allowed: what else must hold of a plan; asked of those only that lead to the goal.
+        is_allowed: a further condition for a plan; called only for plans that lead to the goal.
 
     Raises:
-        InvariantError: the result does not lead there either; something is not determined by the plan.
+        InvariantError: the result does not lead to the goal when played again; a run is not deterministic.
     """
     started = time.monotonic()
 

@@ -1,8 +1,8 @@
 """A sweep: many seeds, in several processes, and the sum of their results.
 
 Seeds go to the processes in batches, and results are collected in order, so the report does not depend on the number of
-processes. Of a clean schedule only counts are kept, as histograms: a sweep of any length takes the same memory, and its
-medians the same time.
+processes. For schedules without findings only counts are kept, as histograms: so
+memory and the time for medians do not grow with the length of a sweep.
 """
 
 import gc
@@ -109,9 +109,9 @@ class SweepReport(msgspec.Struct, kw_only=True):
         elections: leaders elected.
         power_losses: logs that lost bytes.
         excuses: partitions without an eligible leader at the end, by the protocol's own rules.
-        memory_mb: most that any of the processes has had resident.
+        memory_mb: largest resident memory of any of the processes.
         exceeded: alarms outside of the guarantee, by check.
-        marks: rules seen at work.
+        marks: how often each rule was seen to apply.
         medians: per schedule.
         findings: schedules with findings; the first only, or one per distinct finding.
         found: number of schedules with findings.
@@ -140,7 +140,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a worker process: its schedules, and the most memory that it has had."""
+    """The result of a worker process: its schedules, and its largest resident memory."""
 
     schedules: list[Schedule]
     memory_mb: float
@@ -207,7 +207,7 @@ def median(counts: Counter[int]) -> float:
 
 
 def _ranked(counts: Counter[int], rank: int) -> int:
-    """Returns the number that has ``rank`` others before it, in ascending order."""
+    """Returns the number at position ``rank`` (from 0) in ascending order."""
     passed = 0
     for number in sorted(counts):
         passed += counts[number]
@@ -231,8 +231,8 @@ def explore_batch(seeds: Sequence[int], options: SweepOptions) -> Batch:
 def _collection_between_schedules() -> Iterator[Callable[[], object]]:
     """Suspends the collection of cyclic garbage, and yields what collects the youngest objects.
 
-    A cluster is one cycle, a few thousand objects that all live until its schedule ends. To look through them any
-    earlier, or through all that the process has imported, takes a tenth of the time and finds nothing.
+    A cluster is one cycle of a few thousand objects that all live until its schedule ends. A collection before that, or
+    one over all imported objects, takes a tenth of the time and frees nothing.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -244,7 +244,7 @@ def _collection_between_schedules() -> Iterator[Callable[[], object]]:
 
 
 def _memory_mb() -> float:
-    """Returns the most that this process has had resident."""
+    """Returns the largest resident memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MB
 
 
@@ -260,7 +260,7 @@ def _die_of_interruptions() -> None:
 
 
 def _light(schedule: Schedule) -> Schedule:
-    """Returns a schedule without its actions if they are of no interest."""
+    """Returns a schedule, without its actions if it has no findings."""
     if schedule.outcome.findings:
         return schedule
     return msgspec.structs.replace(schedule, plan=schedule.plan.with_actions(()))
@@ -277,9 +277,9 @@ def sweep(
     on_schedule: Callable[[Schedule], None] = lambda _: None,
     batches: Batches | None = None,
 ) -> SweepReport:
-    """Explores seeds until they are through, the time is over, or (unless ``keep_going``) something was found.
+    """Explores seeds until all are played, the time is over, or (unless ``keep_going``) there is a finding.
 
-    What was found until a KeyboardInterrupt is reported, too. ``on_schedule`` is called for each schedule that counts,
+    Findings before a KeyboardInterrupt are reported, too. ``on_schedule`` is called for each schedule that counts,
     in the order of the seeds. ``batches`` plays them elsewhere than in ``jobs`` processes of this machine.
     """
     tally = _Tally(options)

@@ -1,4 +1,4 @@
-"""An administrator at the simulated server: ``core.zookeeper.admin_manager`` by a client that needs no network."""
+"""Administrators' requests at the simulated server: ``core.zookeeper.admin_manager`` with a client without network."""
 
 from typing import Final
 
@@ -14,8 +14,8 @@ class ZooKeeperAdministrator:
     """A client of the server that never expires.
 
     Args:
-        server: where it writes.
-        settings: on which decisions depend.
+        server: the server that it writes to.
+        settings: settings on which its decisions depend.
     """
 
     def __init__(self, server: ZooKeeperServer, settings: AdminSettings) -> None:

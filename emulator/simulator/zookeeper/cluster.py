@@ -1,8 +1,8 @@
 """A ZooKeeper cluster of real cores in one thread.
 
 Node 100 is the ZooKeeper server, where a KRaft cluster has its controller: metadata is there, and links to it are what
-brokers need. Each broker process hosts a controller, which acts while it is elected. The committed metadata is what the
-server's writes add up to, and its offsets are zxids.
+brokers need. Each broker process hosts a controller, which acts while it is elected. The committed metadata is the
+fold of the server's writes, and its offsets are zxids.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,21 +33,21 @@ class NoStreams:
     """A ZooKeeper cluster has no metadata streams: its controller informs brokers by requests."""
 
     def open(self, node: BrokerNode, effect: effects.OpenMetadataStream) -> None:
-        """Ignores the request: nobody asks for a stream.
+        """Raises an error: a ZooKeeper broker requests no stream.
 
         Raises:
-            InvariantError: somebody did.
+            InvariantError: a broker requested one.
         """
         raise InvariantError(f"broker {node.broker_id} asks for {effect}")
 
     def lose(self, node: BrokerNode, source: NodeId, *, notice_ms: int) -> None:
-        """There is none."""
+        """Does nothing: there are no streams."""
 
     def lose_all(self, source: NodeId) -> None:
-        """There is none."""
+        """Does nothing: there are no streams."""
 
     def forget(self, node: BrokerNode) -> None:
-        """There is none."""
+        """Does nothing: there are no streams."""
 
 
 def _unobserved(node: BrokerNode, received: inputs.RequestReceived) -> None:
@@ -72,7 +72,7 @@ class ZooKeeperCluster(SimulatedCluster):
 
     @property
     def settling_ms(self) -> int:
-        """A controller looks at leaders soon after its election, too; what leaders wrote is reported after a while."""
+        """The time after which a quiet cluster has finished its periodic work, such as the first leader balance."""
         return max(FIRST_BALANCE_MS, LOOK_INTERVAL_MS + LINGER_MS, super().settling_ms)
 
     def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
@@ -98,7 +98,7 @@ class ZooKeeperCluster(SimulatedCluster):
         self.on_request: Callable[[BrokerNode, inputs.RequestReceived], None] = _unobserved
 
     def _incarnation_of(self, _: BrokerId, session_id: SessionId) -> IncarnationId:
-        """Returns which process has a session; one that registers runs."""
+        """Returns which incarnation has a session; a broker that registers runs."""
         for node in self.processes_with_controllers():
             core = node.process_core
             if core is not None and core.client.session_id == session_id and node.incarnation_id is not None:
@@ -119,7 +119,7 @@ class ZooKeeperCluster(SimulatedCluster):
 
     @property
     def is_up(self) -> bool:
-        """All brokers are registered, and one of them is the controller and knows of all."""
+        """All brokers are registered, and one of them is the controller and knows them all."""
         controller = self.elected_controller
         if controller is None or len(self.image.brokers) < len(self.nodes):
             return False
@@ -133,7 +133,7 @@ class ZooKeeperCluster(SimulatedCluster):
         return node.protocol(self.switches)
 
     def is_being_deleted(self, topic: str) -> bool:
-        """Returns whether somebody has asked for a topic's deletion, which is not over."""
+        """Returns whether a topic's deletion was requested and is not complete."""
         return self._store.server.stat(paths.delete_topic_node(topic)) is not None
 
     def is_recovering(self, partition: TopicPartition) -> bool:
@@ -141,12 +141,12 @@ class ZooKeeperCluster(SimulatedCluster):
         return False
 
     def lacks_metadata(self, node: BrokerNode) -> str | None:
-        """Returns why brokers may lack metadata: no controller sends it. ``None`` while one is at work."""
+        """Returns why brokers may lack metadata: no controller is active to send it; else ``None``."""
         return None if self.term is not None else f"{self.elected_controller} is not at work as the controller"
 
     @property
     def term(self) -> Term | None:
-        """The term of the controller that ZooKeeper names; ``None`` where it is not at work."""
+        """The term of the controller that ZooKeeper names; ``None`` while that controller is not active."""
         controller = self.elected_controller
         core = None if controller is None else cast(ZooKeeperBrokerNode, self.nodes[controller]).process_core
         return None if core is None else core.process.controller.term
@@ -158,7 +158,7 @@ class ZooKeeperCluster(SimulatedCluster):
         return self.end_session(broker_id)
 
     def end_session(self, broker_id: BrokerId) -> bool:
-        """Has the server end a broker's session; the process hears of it when it next asks for something."""
+        """Has the server end a broker's session; the process learns of that by its next request."""
         core = cast(ZooKeeperBrokerNode, self.nodes[broker_id]).process_core
         session_id = None if core is None else core.client.session_id
         if session_id is None or not self._store.server.is_alive(session_id):
@@ -171,7 +171,7 @@ class ZooKeeperCluster(SimulatedCluster):
         return True
 
     def set_protocol(self, node_id: NodeId, version: str) -> bool:
-        """Sets what a broker's processes speak from the next one on; returns whether there is such a broker."""
+        """Sets the inter-broker protocol of a broker's next processes; returns whether the broker exists."""
         node = self.nodes.get(BrokerId(node_id))
         if not isinstance(node, ZooKeeperBrokerNode):
             return False
@@ -207,7 +207,7 @@ class ZooKeeperCluster(SimulatedCluster):
         if controller is not None and super()._receive(controller, received):
             parked = self.wire.parked.get(received.request_id)
             if parked is not None:
-                parked.node_id = controller  # it goes with that process
+                parked.node_id = controller  # the request ends with that process
             return True
         response: messages.Response
         if isinstance(received.request, admin_messages.ElectLeadersRequest):

@@ -20,7 +20,7 @@ class ZooKeeperBrokerNode(BrokerNode):
 
     Args:
         broker_id: of the broker.
-        store: of the ZooKeeper server, where what a process knows can be dated.
+        store: of the ZooKeeper server; maps partition states to zxids.
 
     Attributes:
         process_core: the core, while it runs.
@@ -108,10 +108,10 @@ class ZooKeeperNode(MetadataNode):
         return ()
 
     def lose_unsynced(self) -> None:
-        """Leaves everything: the server answers only what is on its disk."""
+        """Loses nothing: the server answers only after it has synced."""
 
     def end(self) -> None:
-        """The process is gone, and connections with it."""
+        """The process ended, and its connections with it."""
         super().end()
         self.service = None
         self.store.disconnect_all()

@@ -1,7 +1,7 @@
 """A broker process as a core of the simulated cluster: ``NetworkedProcess`` and its ZooKeeper client, as one machine.
 
-The client's traffic with the server is made of ordinary requests, too. So links, pauses, clocks and crashes mean here
-what they mean in a KRaft cluster. The wire looks into no message but a fetch, so it carries these as it carries those
+The client's traffic with the server consists of ordinary requests, too. So faults of links, pauses, clocks and crashes
+mean the same as in a KRaft cluster. The wire looks into no message but a fetch, so it carries these as it carries those
 of KRaft.
 """
 
@@ -81,7 +81,7 @@ class ZooKeeperProcessCore:
                     self._effects.append(effect)
 
     def _listen(self) -> None:
-        """Informs the process what its client has heard, and sends what the client has to say."""
+        """Delivers to the process what its client received, and sends the client's requests."""
         while self.client.heard or self.client.outgoing:
             while self.client.heard:
                 self._step_process(self.client.heard.popleft())

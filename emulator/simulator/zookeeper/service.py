@@ -1,8 +1,8 @@
 """The ZooKeeper server as a process of the simulated cluster: sessions over connections, and records of writes.
 
-It stands where the controller of a KRaft cluster stands: as node 100, where metadata is. What it knows is on its disk,
-synced before it answers, so that a kill or a loss of power takes nothing; sessions are among it, and those that live
-through a restart have their whole timeout again.
+Like the controller of a KRaft cluster it is node 100, which holds the metadata. Its state is synced to disk before it
+answers, so a kill or a power loss takes nothing. The state includes sessions; a session that survives a restart of the
+server has its whole timeout again.
 """
 
 from typing import cast
@@ -65,7 +65,7 @@ class ZooKeeperStore:
         self._decided: dict[tuple[TopicPartition, LeaderEpoch, PartitionEpoch], MetadataOffset] = {}
 
     def new_events(self, *, cause_id: CauseId) -> list[ControllerEvent]:
-        """Folds what was written since; returns what to write down."""
+        """Folds the new writes; returns the events that record them."""
         events = [
             event for change in self.server.pop_changes() for event in self.history.fold(change, cause_id=cause_id)
         ]
@@ -84,7 +84,7 @@ class ZooKeeperStore:
         return self._decided.get((name, leader_epoch, partition_epoch), MetadataOffset(0))
 
     def described(self) -> admin_messages.DescribeClusterResponse:
-        """Returns the registered brokers; nobody knows the metadata of each."""
+        """Describes the cluster: the registered brokers, without how much metadata each has."""
         data = self.server.data(paths.CONTROLLER)
         return described_cluster(
             self.history.image,
@@ -95,7 +95,7 @@ class ZooKeeperStore:
         )
 
     def disconnect_all(self) -> None:
-        """Forgets the requests that clients wait for: the server's process is gone."""
+        """Forgets the requests that wait for a response, because the server's process ended."""
         for client in self.clients.values():
             client.polls.clear()
 
@@ -118,7 +118,7 @@ class ZooKeeperService:
         """Reacts to an input; returns what is to be done, in order.
 
         Raises:
-            InvariantError: no server understands the request.
+            InvariantError: the request is none of a ZooKeeper session.
         """
         self._now_ms = now_ms
         self._effects = []
@@ -155,7 +155,7 @@ class ZooKeeperService:
         return self._effects
 
     def settle(self, cause_id: CauseId) -> None:
-        """Describes what was written, and answers the polls of those whose watches saw it."""
+        """Records new writes as events, and answers polls whose sessions have watch events, or which are due."""
         self._effects += [effects.RecordEvent(event=event) for event in self._store.new_events(cause_id=cause_id)]
         for session_id, client in self._store.clients.items():
             client.unseen += self._store.server.pop_events(session_id)
@@ -264,13 +264,13 @@ class ZooKeeperService:
         self._effects.append(effects.SendResponse(request_id=request_id, response=response, cause_id=cause_id))
 
     def _forget(self, session_id: SessionId) -> None:
-        """Lets go of a session that is over."""
+        """Removes an ended session, and answers its polls."""
         client = self._store.clients.pop(session_id, None)
         if client is not None:
             self._end_polls(client, session_messages.SessionGone())
 
     def _end_polls(self, client: _Client, answer: session_messages.SessionAnswer) -> None:
-        """Answers the polls that wait for events which they will not get."""
+        """Answers polls that will receive no more events."""
         polls, client.polls = client.polls, []
         for request_id, cause_id, _ in polls:
             self._answer(request_id, cause_id, answer)

@@ -7,8 +7,7 @@ States and edges::
     any --session gone--> CLOSED (``SessionExpired``)
 
 One poll is under way at all times while it is connected: it is the heartbeat, and it brings the events of watches.
-Steps that are asked for while it is not connected wait; those that were under way are lost, and nobody knows what
-became of them.
+Steps that are requested while it is not connected wait; steps that were under way are lost, with unknown outcome.
 """
 
 from collections import deque
@@ -42,9 +41,9 @@ class SessionClient:
         timeout_ms: of each session.
 
     Attributes:
-        outgoing: what is to be sent; whoever sends it empties the list.
-        heard: what is to be delivered to the process, in order; whoever delivers it takes it out.
-        session_id: of the session that it has or had last.
+        outgoing: requests to send; the sender empties the list.
+        heard: inputs to deliver to the process, in order; the caller that delivers them removes them.
+        session_id: id of the present or the last session.
     """
 
     def __init__(self, *, timeout_ms: int) -> None:
@@ -92,7 +91,7 @@ class SessionClient:
     # --- What the network brings ----------------------------------------------------------------------------------
 
     def answered(self, asked: Asked, answer: session_messages.SessionAnswer) -> None:
-        """Takes the answer to something that was sent."""
+        """Processes the response to a request."""
         sent, request = asked
         if (
             self._state is _State.CLOSED
@@ -111,7 +110,7 @@ class SessionClient:
                 self._handle_response(sent, request, answer)
 
     def failed(self, asked: Asked, *, now_ms: int) -> None:
-        """Something that was sent has no answer."""
+        """A request failed without a response."""
         sent, _ = asked
         if (
             self._state is _State.CLOSED
@@ -125,7 +124,7 @@ class SessionClient:
             self._retry_at_ms = now_ms + RETRY_MS
 
     def time_came(self, *, now_ms: int) -> None:
-        """Tries to connect again, if it is time."""
+        """Reconnects if the retry is due."""
         if self._retry_at_ms is None or now_ms < self._retry_at_ms:
             return
         self._retry_at_ms = None
