@@ -38,7 +38,7 @@ _SETTINGS_OF_FEW_ROWS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class OnBroken(Enum):
-    """What to do with runs that cannot be read completely."""
+    """Treatment of runs that cannot be read completely."""
 
     REFUSE = "refuse"
     """Nothing is read at all."""

@@ -142,7 +142,7 @@ class MetadataChecks:
         earlier = set(before.replicas) - set(before.adding_replicas)
         target = set(before.replicas) - set(before.removing_replicas)
         added = set(after.replicas) - earlier
-        # A replica that is added, then to be removed again, is in both lists: then a cancellation yields the target too.
+        # A replica that is added, then to be removed again, is in both lists: a cancellation then yields the target.
         is_complete = set(after.replicas) == target != earlier
         strangers = set(after.isr) - set(after.replicas)
         rules = self._cluster.controllers_rules
