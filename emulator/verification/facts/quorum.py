@@ -138,10 +138,14 @@ class Quorum:
 
     @property
     def _voter_sets(self) -> list[tuple[int, frozenset[int]]]:
-        """The sets of voters that were committed, by the offsets of their records."""
+        """The committed sets of voters, by the offsets of their records.
+
+        A log may have an uncommitted set at the same offset; the last leader's log, if it is there, decides.
+        """
         of_quorum = (each.event for each in self._table.of(events.OtherRecordCommitted))
         committed = {event.metadata_offset for event in of_quorum if event.record == _VOTERS}
         sets = {offset: voters for log in self.logs.values() for offset, voters in log.voters.items()}
+        sets.update({} if self.last_leaders_log is None else self.last_leaders_log.voters)
         return sorted((offset, voters) for offset, voters in sets.items() if offset in committed)
 
     @cached_property

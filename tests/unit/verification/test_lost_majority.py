@@ -5,7 +5,7 @@ from typing import cast
 
 from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
-from laststand.emulator.verification.facts.quorum import NEW_DISK, Quorum
+from laststand.emulator.verification.facts.quorum import NEW_DISK, MetadataLog, Quorum
 from laststand.emulator.verification.tables.events import EventTable
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
@@ -34,7 +34,7 @@ class Events:
             ),
         )
 
-    def lost(self, node: int) -> None:
+    def lost(self, node: int, *, known_end: int = 0) -> None:
         self.add(
             _HARNESS,
             events.FaultInjected(
@@ -43,7 +43,7 @@ class Events:
                 target=str(node),
                 nodes=(NodeId(node),),
                 effect="the disk is empty",
-                metadata_offset=MetadataOffset(0),
+                metadata_offset=MetadataOffset(known_end),
                 begun_ns=0,
                 proved_ns=0,
             ),
@@ -78,9 +78,12 @@ def test_two_of_three_voters_are_a_majority_beside_one_that_is_none() -> None:
     assert lost_a_majority(run)
 
 
-def test_two_of_four_are_none_once_it_was_added() -> None:
+def test_two_of_four_are_none_once_it_is_committed_that_it_was_added() -> None:
     run = run_of_four()
     run.asked("AddRaftVoter", 103)
-    run.lost(100)
-    run.lost(101)
-    assert not lost_a_majority(run)
+    run.lost(100, known_end=10)
+    run.lost(101, known_end=10)
+    assert lost_a_majority(run), "the order may have been refused"
+    run.add(100, events.OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=MetadataOffset(5), record="KRaftVoters"))
+    log = MetadataLog((), (), 10, None, {5: frozenset({100, 101, 102, 103})})
+    assert not Quorum(cast(EventTable, run), {102: log}).lost_a_majority

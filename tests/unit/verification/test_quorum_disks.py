@@ -54,6 +54,9 @@ class Told:
             CollectedEvent(node=node, incarnation=0, sequence=place, event=event) for place, event in enumerate(of, 1)
         ]
 
+    def add(self, node: int, event: events.Event) -> None:
+        self._events.append(CollectedEvent(node=node, incarnation=0, sequence=100, event=event))
+
     def of(self, kind: type[events.Event]) -> list[CollectedEvent[events.Event]]:
         return [each for each in self._events if isinstance(each.event, kind)]
 
@@ -111,6 +114,18 @@ def test_where_nobody_knows_what_was_committed_each_set_may_have_been_in_force()
     alone = {1: frozenset(NODES), 20: frozenset({100, 101}), 25: frozenset({101})}
     assert lost_a_majority(replaced(101, known_end=None), sets=alone, committed=(1, 20, 25))
     assert lost_a_majority(replaced(101, known_end=10), sets=alone, committed=(1, 20, 25)), "who is left lacks all"
+
+
+def test_the_last_leaders_log_says_which_of_two_sets_at_one_offset_was_committed() -> None:
+    told = Told([replaced(101, known_end=25), replaced(102, known_end=26)], (1, 20))
+    elected = events.QuorumLeaderElected(
+        cause_id=CAUSE, directory_id=None, quorum_epoch=LeaderEpoch(2), log_end_offset=MetadataOffset(20)
+    )
+    told.add(100, elected)
+    leaders = MetadataLog((), (), 30, None, {1: frozenset(NODES), 20: frozenset({100, 102})})
+    never_committed = MetadataLog((), (), 21, None, {1: frozenset(NODES), 20: frozenset({102})})
+    quorum = Quorum(cast(EventTable, told), {100: leaders, 102: never_committed})
+    assert not quorum.lost_a_majority
 
 
 def named(node: int) -> DirectoryId:
