@@ -377,6 +377,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "R3": _rule("In a log the coordinator epochs of the markers of one producer id do not fall."),
         "R4": _rule(
             "A coordinator has markers written only of a decision whose record is committed.",
+            keeper=Keeper.PROCESS,
             coordinator_awaits_commit="on",
         ),
         "R5": _rule("In a log the epoch of a producer id does not fall, neither of its records nor of its markers."),

@@ -9,7 +9,7 @@ import pytest
 from laststand.emulator.core import events as e
 from laststand.emulator.verification.verdict.report import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
-from tests.verification.run_builder import CONTROLLER, RunBuilder, healthy
+from tests.verification.run_builder import CONTROLLER, TRANSACTIONS, RunBuilder, healthy
 from tests.verification.test_checks import elect_uncleanly, finish_recovery
 
 WITHOUT_ELR: Final = {"elr": "off"}
@@ -52,6 +52,16 @@ def appends_while_it_recovers(run: RunBuilder) -> None:
     finish_recovery(run)
 
 
+def sends_markers_too_early(run: RunBuilder) -> None:
+    """R4, by broker 0."""
+    run.create_topic(TRANSACTIONS)
+    run.transit("Empty", "Ongoing")
+    run.begin_transition("Ongoing", "PrepareCommit")
+    run.send_markers(decided_at=run.write_own(TRANSACTIONS, is_committed=False))
+    run.commit_own(TRANSACTIONS)
+    run.end_transition()
+
+
 def finds_the_log_of_another_topic(run: RunBuilder) -> None:
     """M15, by broker 2."""
     run.create_topic("other", replicas=(0, 1))
@@ -87,6 +97,10 @@ CASES: Final[Mapping[str, Mixed]] = {
     "H2, it lacks it later": Mixed("H2", moves_under_min_isr, "hw_requires_min_isr", after=(0,), counts=True),
     "M18, others lack it": Mixed("M18", appends_while_it_recovers, "recovering_gate", always=(0, 2), counts=True),
     "M18, it lacks it": Mixed("M18", appends_while_it_recovers, "recovering_gate", always=(1,)),
+    "R4, others lack it": Mixed(
+        "R4", sends_markers_too_early, "coordinator_awaits_commit", always=(1, 2, CONTROLLER), counts=True
+    ),
+    "R4, it lacks it": Mixed("R4", sends_markers_too_early, "coordinator_awaits_commit", always=(0,)),
     "M15, others lack it": Mixed("M15", finds_the_log_of_another_topic, "stray_cleanup", always=(0, 1), counts=True),
     "M15, it lacks it": Mixed("M15", finds_the_log_of_another_topic, "stray_cleanup", always=(2,)),
     "M15, it lacked it before": Mixed("M15", finds_the_log_of_another_topic, "stray_cleanup", before=(2,)),

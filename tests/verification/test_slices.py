@@ -162,7 +162,7 @@ def test_a_run_with_a_fault_in_its_form_is_unfit_or_judged_the_same(
         assert sliced(plan, 700) == expected
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.counts])
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.counts and case.check_id != "R4"])
 def test_nobody_in_a_mixed_cluster_is_accused_by_doubtful_evidence(name: str, tmp_path: Path) -> None:
     run = played(tmp_path / "run", CASES[name])
     without_last_line(run / "events/1-0.jsonl")

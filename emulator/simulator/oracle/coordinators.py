@@ -133,7 +133,7 @@ class CoordinatorChecks:
         self._term(node_id, name, event.leader_epoch).sent[event.transactional_id] = event
         if not self._is_committed(node_id, name, event.decided_at):
             sentence = f"coordinator {node_id} of {name} sends markers of {event.transactional_id}, whose decision at"
-            self._report("R4", name, f"{sentence} {event.decided_at} is not committed")
+            self._report("R4", name, f"{sentence} {event.decided_at} is not committed", by=node_id)
 
     def told(self, node_id: NodeId, name: TopicPartition, event: events.PositionTold) -> None:
         """A coordinator answered with a committed offset: R9."""
@@ -142,5 +142,5 @@ class CoordinatorChecks:
             sentence = f"coordinator {node_id} of {name} told {position} {event.counts_from}"
             self._report("R9", name, f"{sentence} and is not committed")
 
-    def _report(self, check_id: str, name: TopicPartition, sentence: str) -> None:
-        self._alarm_log.report(check_id, name, sentence)
+    def _report(self, check_id: str, name: TopicPartition, sentence: str, *, by: NodeId | None = None) -> None:
+        self._alarm_log.report(check_id, name, sentence, by=by)

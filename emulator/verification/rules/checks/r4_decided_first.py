@@ -6,6 +6,7 @@ from laststand.emulator.core import events
 from laststand.emulator.verification.facts.coordinators import OwnHighWatermarks
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.timeline import ProcessName
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
@@ -20,6 +21,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 event.decided_at,
                 f"{facts} offset {event.decided_at}: broker {each.node} sent the markers of "
                 f"{event.transactional_id} ({event.result}) when its high watermark was {committed}",
+                by=ProcessName(each.node, each.incarnation),
             )
 
 

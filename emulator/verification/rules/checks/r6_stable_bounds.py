@@ -22,7 +22,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         if read.high_watermark is not None and read.last_stable_offset > read.high_watermark:
             yield Finding(read.last_stable_offset, f"{held}, and that its high watermark is {read.high_watermark}")
         start = read.log_start_offset
-        if start is not None and read.last_stable_offset < (_base_of(facts, start) or 0):
+        if start is None or read.last_stable_offset >= start:
+            continue
+        if read.last_stable_offset < (_base_of(facts, start) or 0):
             yield Finding(read.last_stable_offset, f"{held}, and that it starts at {start}")
 
 
