@@ -528,7 +528,7 @@ class MarkersSent(PartitionEvent, frozen=True, kw_only=True):
     decided_at: Offset
 
 
-class PositionTold(PartitionEvent, frozen=True, kw_only=True):
+class PositionReturned(PartitionEvent, frozen=True, kw_only=True):
     """A coordinator answered an OffsetFetch with a group's position.
 
     Attributes:
@@ -1175,7 +1175,7 @@ BrokerEvent: TypeAlias = (
     | TransitionBegun
     | TransitionEnded
     | MarkersSent
-    | PositionTold
+    | PositionReturned
     | PeerUnreachable
     | PeerReachable
     | ClientConnected

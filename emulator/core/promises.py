@@ -391,7 +391,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "R8": _outcome("Two members of one generation of a group never own a partition at the same time."),
         "R9": _rule(
-            "A coordinator tells a group's position only once its record is committed, and the marker of its "
+            "A coordinator returns a group's position only once its record is committed, and the marker of its "
             "transaction if it is of one."
         ),
         "R10": _rule(

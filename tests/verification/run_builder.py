@@ -937,7 +937,7 @@ class RunBuilder:
         assert p.leader is not None
         self.note(
             p.leader,
-            e.PositionTold(
+            e.PositionReturned(
                 cause_id=CAUSE,
                 topic=POSITIONS,
                 partition=0,

@@ -135,11 +135,11 @@ class CoordinatorChecks:
             sentence = f"coordinator {node_id} of {name} sends markers of {event.transactional_id}, whose decision at"
             self._report("R4", name, f"{sentence} {event.decided_at} is not committed", by=node_id)
 
-    def told(self, node_id: NodeId, name: TopicPartition, event: events.PositionTold) -> None:
+    def returned(self, node_id: NodeId, name: TopicPartition, event: events.PositionReturned) -> None:
         """A coordinator answered with a committed offset: R9."""
         if not self._is_committed(node_id, name, event.counts_from):
             position = f"the position {event.position} of {event.group_id} in {event.source}, which counts from"
-            sentence = f"coordinator {node_id} of {name} told {position} {event.counts_from}"
+            sentence = f"coordinator {node_id} of {name} returned {position} {event.counts_from}"
             self._report("R9", name, f"{sentence} and is not committed")
 
     def _report(self, check_id: str, name: TopicPartition, sentence: str, *, by: NodeId | None = None) -> None:

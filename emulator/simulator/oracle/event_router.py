@@ -70,7 +70,7 @@ class EventRouter:
             events.LogTruncated: self._truncated,
             events.MarkersSent: self._markers_sent,
             events.PartitionChanged: self._partition_changed,
-            events.PositionTold: self._position_told,
+            events.PositionReturned: self._position_returned,
             events.PowerLost: self._power_lost,
             events.ProduceAnswered: self._produce_answered,
             events.RecoveryFinished: self._counted,
@@ -398,6 +398,6 @@ class EventRouter:
         assert isinstance(event, events.MarkersSent)
         self._checks.coordinators.markers_sent(node_id, name, event)
 
-    def _position_told(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
-        assert isinstance(event, events.PositionTold)
-        self._checks.coordinators.told(node_id, name, event)
+    def _position_returned(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.PositionReturned)
+        self._checks.coordinators.returned(node_id, name, event)

@@ -81,7 +81,7 @@ class Premise(Enum):
     TRANSACTION_COMMITTED = "no producer was told that a transaction is committed"
     TRANSITION = "no coordinator recorded a transition of a transactional id"
     MARKERS_SENT = "no coordinator recorded that it had markers written"
-    POSITION_TOLD = "no coordinator recorded that it told the position of a group"
+    POSITION_RETURNED = "no coordinator recorded that it returned the position of a group"
     SETTLED_MARKERS = "no final log of a settled leader has the end of a transaction"
     SESSION_FOLLOWED = "no transactional producer began a second session"
     READ_IN_TRANSACTION = "nothing was read in a transaction that is committed"

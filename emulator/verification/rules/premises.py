@@ -40,7 +40,7 @@ _ANY_OF: Final[tuple[tuple[type[events.Event], Premise], ...]] = (
     (events.RecoveryStarted, Premise.RECOVERY_STARTED),
     (events.TransitionBegun, Premise.TRANSITION),
     (events.MarkersSent, Premise.MARKERS_SENT),
-    (events.PositionTold, Premise.POSITION_TOLD),
+    (events.PositionReturned, Premise.POSITION_RETURNED),
     (events.BitFlipped, Premise.FLIPPED),
 )
 

@@ -255,7 +255,7 @@ class Offsets:
     def _record_told(self, turn: Turn, origin: _Origin) -> None:
         partition = self._log.partition
         turn.record(
-            events.PositionTold(
+            events.PositionReturned(
                 cause_id=turn.cause_id,
                 topic=partition.name.topic,
                 partition=partition.name.partition,

@@ -1,4 +1,4 @@
-"""R9 ToldCommitted: a coordinator answers with a group's position only once that is committed."""
+"""R9 CommittedPosition: a coordinator returns a group's position only once it is committed."""
 
 from collections.abc import Iterator
 
@@ -9,25 +9,25 @@ from laststand.emulator.verification.rules.check import Evidence, Finding, Parti
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    told = facts.events.of(events.PositionTold)
-    if not told:
+    returned = facts.events.of(events.PositionReturned)
+    if not returned:
         return
     high_watermarks = OwnHighWatermarks(facts)
-    for each in told:
+    for each in returned:
         committed, event = high_watermarks.before(each), each.event
         if committed is not None and committed <= event.counts_from:
             yield Finding(
                 event.counts_from,
-                f"{facts} offset {event.counts_from}: broker {each.node} told the position {event.position} of "
+                f"{facts} offset {event.counts_from}: broker {each.node} returned the position {event.position} of "
                 f"{event.group_id} in {event.source}, which counts from there, when its high watermark was {committed}",
             )
 
 
 CHECK = PartitionCheck(
     check_id="R9",
-    name="ToldCommitted",
+    name="CommittedPosition",
     source="KIP-447; Kafka's OffsetMetadataManager.fetchOffsets and CoordinatorRuntime",
     needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.POSITION_TOLD}),
+    premises=frozenset({Premise.POSITION_RETURNED}),
     find=_find,
 )

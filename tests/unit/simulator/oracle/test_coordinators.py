@@ -78,7 +78,7 @@ def sends_markers_too_early(world: World) -> None:
 
 
 def tells_what_is_not_committed(world: World) -> None:
-    told = world.last(events.PositionTold)
+    told = world.last(events.PositionReturned)
     world.happens(msgspec.structs.replace(told, counts_from=Offset(99)), node=COORDINATOR)
 
 
