@@ -1,5 +1,6 @@
 """Finds what a process left running: its descendants inherit a mark in their environment, however they are related."""
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -52,5 +53,6 @@ def leave_nothing(mark: str) -> None:
         AssertionError: a process does not end.
     """
     for process in survivors(mark):
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     assert await_end(mark) == []

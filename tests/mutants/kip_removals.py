@@ -21,8 +21,8 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-966",
         place="core/release.py::features_of",
-        code="feature.name != ELR_VERSION or supported_elr_level(switches) > 0",
-        instead="True",
+        code="{ELR_VERSION: supported_elr_level(switches), ",
+        instead="{ELR_VERSION: 1, ",
         test="tests/unit/simulator/test_mixed_eras.py::test_a_broker_that_lacks_a_finalized_feature_is_not_let_in",
     ),
     Removal(

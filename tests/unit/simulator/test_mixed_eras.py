@@ -86,8 +86,8 @@ def test_what_controllers_promise_ends_with_the_first_of_them_that_does_not() ->
 
 
 def test_a_broker_that_lacks_a_finalized_feature_is_not_let_in() -> None:
-    simulation = begun(*restarted("kafka-3.9"))
-    assert not is_active(simulation, ONE)
+    assert not is_active(begun(*restarted("kafka-3.9")), ONE)
+    assert not is_active(begun(*restarted("kafka-4.2,elr=off")), ONE)
     assert is_active(begun(*restarted("kafka-4.2")), ONE)
 
 
