@@ -404,7 +404,7 @@ def format_log_directory(
 
 
 def name_voters(data: Path, voters: VoterSet) -> None:
-    """Has a formatted log directory begin with these voters, who are nodes and directories."""
+    """Writes a quorum's first voters, by node and directory id, into a formatted log directory."""
     path = data / METADATA_LOG / FIRST_CHECKPOINT
     path.parent.mkdir(exist_ok=True)
     bootstrap = path.read_bytes() if path.exists() else b""

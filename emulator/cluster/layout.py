@@ -136,7 +136,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_tls(self) -> bool:
-        """Nodes use TLS between each other."""
+        """Nodes use TLS for their connections to each other."""
         return node_properties(dict(self.properties)).has_tls_between_nodes
 
     @property
@@ -199,7 +199,7 @@ def key_file(run: Path, node_id: NodeId, *, incarnation: int) -> Path:
 
 
 def token_file(run: Path) -> Path:
-    """Returns where the token of the cluster is whose run has this directory."""
+    """Returns the file of a cluster's token, by the directory of its run."""
     return run / "token"
 
 

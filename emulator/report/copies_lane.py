@@ -142,7 +142,7 @@ def promise_line(picture: PartitionPicture, box: Box) -> list[str]:
 
 
 def _steps(times: Floats, heights: Floats) -> tuple[Floats, Floats]:
-    """Holds the line where nothing is acknowledged for long."""
+    """Draws the line level where nothing is acknowledged for long, and not as a slope."""
     long = (times[-1] - times[0]) / 48 if len(times) > 1 else 0.0
     stepped, levels = [times[0]], [heights[0]]
     for time, height in zip(times[1:], heights[1:], strict=True):

@@ -90,7 +90,7 @@ class ClusterView:
         return recovery_strategy(self.image, topic=topic, node_id=self.node_id, static=self.properties)
 
     def is_unclean_election_enabled(self, topic: str) -> bool:
-        """Returns whether a topic takes an unclean leader unseen rather than none."""
+        """Returns whether a topic elects an unclean leader without comparing logs, where it would have none."""
         return self.election_type(topic) is ElectionType.UNCLEAN
 
     def election_type(self, topic: str) -> ElectionType:
