@@ -4,21 +4,18 @@ Several markers of one producer id and epoch cannot be told apart (transaction v
 completed transaction, each of its partitions must have one more marker.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from laststand.emulator.core import events
-from laststand.emulator.verification.facts.coordinators import COMPLETING, terms
+from laststand.emulator.verification.facts.coordinators import COMPLETING, DECIDING, terms
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.transactions import Marker
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    decided = {
-        (each.event.offset, each.event.transactional_id, (each.event.producer_id, each.event.producer_epoch)): each
-        for each in facts.events.of(events.TransitionBegun)
-    }
+    decided = _decisions(facts)
     completed: Counter[tuple[str, Marker]] = Counter()
     for term in terms(facts):
         sent: events.MarkersSent | None = None
@@ -37,9 +34,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                         continue
                     is_completed = True
                     marker = (sent.producer_id, sent.producer_epoch)
-                    decision = decided.get((sent.decided_at, sent.transactional_id, marker))
-                    partitions = {*sent.partitions, *(decision.event.partitions if decision is not None else ())}
-                    for partition in sorted(partitions):
+                    decisions = decided.get((sent.decided_at, sent.transactional_id, marker), set())
+                    decision = next(iter(decisions)) if len(decisions) == 1 else ()
+                    for partition in sorted({*sent.partitions, *decision}):
                         completed[partition, marker] += 1
                         count = facts.cluster.transactions.markers.appended[partition, marker]
                         if count < completed[partition, marker] and not _is_deleted(facts, partition):
@@ -51,6 +48,21 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                             )
                 case _:
                     pass
+
+
+def _decisions(facts: PartitionFacts) -> dict[tuple[int, str, Marker], set[tuple[str, ...]]]:
+    """Returns the partitions of each decision, by offset, transactional id and marker.
+
+    A decision that an unclean election lost may be followed by another one at its offset: then there are several,
+    and the events do not say which of them a later coordinator has read.
+    """
+    decisions: dict[tuple[int, str, Marker], set[tuple[str, ...]]] = defaultdict(set)
+    for each in facts.events.of(events.TransitionBegun):
+        begun = each.event
+        if begun.new in DECIDING:
+            key = (begun.offset, begun.transactional_id, (begun.producer_id, begun.producer_epoch))
+            decisions[key].add(begun.partitions)
+    return decisions
 
 
 def _is_deleted(facts: PartitionFacts, partition: str) -> bool:
