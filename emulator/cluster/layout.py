@@ -11,7 +11,7 @@ Layout below the run's directory::
     tls/                                  certificates, where nodes speak TLS (``rpc.certificates``); likewise
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -89,6 +89,10 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         if not self.combined:
             return (node_id,)
         return machine_of(node_id, controllers=len(self.controller_ids) - len(self.standby_ids))
+
+    def processes_of(self, node_ids: Iterable[NodeId]) -> tuple[NodeId, ...]:
+        """Returns the processes of nodes, each once, by the node that it is named after."""
+        return tuple(dict.fromkeys(self.machine_of(node_id)[0] for node_id in node_ids))
 
     def is_zookeeper(self, node_id: NodeId) -> bool:
         """Returns whether a node is a ZooKeeper server."""

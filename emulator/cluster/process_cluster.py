@@ -174,7 +174,7 @@ class ProcessCluster:
 
     async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for node_id in dict.fromkeys(self.layout.machine_of(node_id)[0] for node_id in node_ids):
+            for node_id in self.layout.processes_of(node_ids):
                 if self.is_running(node_id):
                     self._note_running(node_id)
                 else:

@@ -49,6 +49,7 @@ from tests.verification.resealing import reseal
 
 TRANSACTIONS: Final = "__transaction_state"
 POSITIONS: Final = "__consumer_offsets"
+PAYMENTS: Final = {"transactional_id": "payments", "producer_id": 7, "producer_epoch": 0}
 TRANSACTIONAL: Final = 0x10
 _MARKER: Final = 0x30
 """Attributes of a batch of a transaction, and of the one that ends it (KIP-98)."""
@@ -864,44 +865,30 @@ class RunBuilder:
             if follower != p.leader:
                 self.follow(follower, end, topic)
 
+    def note_own(self, kind: type[e.PartitionEvent], topic: str, **fields: object) -> None:
+        """The leader of an internal topic, as its coordinator, records an event."""
+        p = self.partitions[topic, 0]
+        assert p.leader is not None
+        place = {"topic": topic, "partition": 0, "topic_id": TopicId(p.topic_id), "leader_epoch": p.leader_epoch}
+        self.note(p.leader, kind(cause_id=CAUSE, **place, **fields))  # type: ignore[arg-type]  # fields of the kind
+
     def begin_transition(self, old: str, new: str, *, partitions: tuple[str, ...] = ("orders-0",)) -> None:
         """A coordinator begins to have ``payments`` go from one state to another."""
-        p = self.partitions[TRANSACTIONS, 0]
-        assert p.leader is not None
-        self.note(
-            p.leader,
-            e.TransitionBegun(
-                cause_id=CAUSE,
-                topic=TRANSACTIONS,
-                partition=0,
-                topic_id=TopicId(p.topic_id),
-                leader_epoch=LeaderEpoch(p.leader_epoch),
-                transactional_id="payments",
-                producer_id=ProducerId(7),
-                producer_epoch=ProducerEpoch(0),
-                old=old,
-                new=new,
-                partitions=partitions,
-                offset=Offset(self.end_of(p.leader, TRANSACTIONS)),
-            ),
+        leader = self.partitions[TRANSACTIONS, 0].leader
+        assert leader is not None
+        self.note_own(
+            e.TransitionBegun,
+            TRANSACTIONS,
+            **PAYMENTS,
+            old=old,
+            new=new,
+            partitions=partitions,
+            offset=self.end_of(leader, TRANSACTIONS),
         )
 
     def end_transition(self, *, error: str = "NONE") -> None:
         """The transition takes effect, or is given up."""
-        p = self.partitions[TRANSACTIONS, 0]
-        assert p.leader is not None
-        self.note(
-            p.leader,
-            e.TransitionEnded(
-                cause_id=CAUSE,
-                topic=TRANSACTIONS,
-                partition=0,
-                topic_id=TopicId(p.topic_id),
-                leader_epoch=LeaderEpoch(p.leader_epoch),
-                transactional_id="payments",
-                error=error,
-            ),
-        )
+        self.note_own(e.TransitionEnded, TRANSACTIONS, transactional_id="payments", error=error)
 
     def transit(self, old: str, new: str) -> int:
         """``payments`` goes from one state to another; returns the offset of the record."""
@@ -912,42 +899,19 @@ class RunBuilder:
 
     def send_markers(self, *, decided_at: int) -> None:
         """A coordinator begins to have a committed transaction's markers written."""
-        p = self.partitions[TRANSACTIONS, 0]
-        assert p.leader is not None
-        self.note(
-            p.leader,
-            e.MarkersSent(
-                cause_id=CAUSE,
-                topic=TRANSACTIONS,
-                partition=0,
-                topic_id=TopicId(p.topic_id),
-                leader_epoch=LeaderEpoch(p.leader_epoch),
-                transactional_id="payments",
-                producer_id=ProducerId(7),
-                producer_epoch=ProducerEpoch(0),
-                result="commit",
-                partitions=("orders-0",),
-                decided_at=Offset(decided_at),
-            ),
+        self.note_own(
+            e.MarkersSent, TRANSACTIONS, **PAYMENTS, result="commit", partitions=("orders-0",), decided_at=decided_at
         )
 
-    def tell_position(self, *, counts_from: int) -> None:
-        """A coordinator tells the position of the group ``readers``."""
-        p = self.partitions[POSITIONS, 0]
-        assert p.leader is not None
-        self.note(
-            p.leader,
-            e.PositionReturned(
-                cause_id=CAUSE,
-                topic=POSITIONS,
-                partition=0,
-                topic_id=TopicId(p.topic_id),
-                leader_epoch=LeaderEpoch(p.leader_epoch),
-                group_id="readers",
-                source="orders-0",
-                position=Offset(10),
-                counts_from=Offset(counts_from),
-            ),
+    def return_position(self, *, counts_from: int) -> None:
+        """A coordinator returns the position of the group ``readers``."""
+        self.note_own(
+            e.PositionReturned,
+            POSITIONS,
+            group_id="readers",
+            source="orders-0",
+            position=10,
+            counts_from=counts_from,
         )
 
     # --- Clients --------------------------------------------------------------------------------------------------

@@ -2288,7 +2288,7 @@ def position_is_told(path: Path, *, is_committed: bool = True) -> Path:
     run.create_topic(POSITIONS)
     batch = run.send()
     offset = run.write_own(POSITIONS, is_committed=is_committed)
-    run.tell_position(counts_from=offset)
+    run.return_position(counts_from=offset)
     if not is_committed:
         run.commit_own(POSITIONS)
     run.poll([batch])

@@ -9,7 +9,8 @@ from laststand.emulator.plan import actions
 @executes(actions.Pause)
 async def pause(target: ProcessTarget, action: actions.Pause[NodeId]) -> actions.Outcome:
     """Pauses nodes."""
-    changed = [await target.cluster.pause_node(node_id) for node_id in _processes(target, action)]
+    cluster = target.cluster
+    changed = [await cluster.pause_node(node_id) for node_id in cluster.layout.processes_of(action.nodes)]
     if not any(changed):
         return actions.no_op("nothing ran")
     return actions.Outcome(took_effect=True, affected=all(changed), seen="all threads stand still")
@@ -18,12 +19,8 @@ async def pause(target: ProcessTarget, action: actions.Pause[NodeId]) -> actions
 @executes(actions.Resume)
 async def resume(target: ProcessTarget, action: actions.Resume[NodeId]) -> actions.Outcome:
     """Continues paused nodes."""
-    changed = [await target.cluster.resume_node(node_id) for node_id in _processes(target, action)]
+    cluster = target.cluster
+    changed = [await cluster.resume_node(node_id) for node_id in cluster.layout.processes_of(action.nodes)]
     if not any(changed):
         return actions.no_op("nothing was paused")
     return actions.Outcome(took_effect=True, affected=all(changed), seen="all threads run")
-
-
-def _processes(target: ProcessTarget, action: actions.Pause[NodeId] | actions.Resume[NodeId]) -> dict[NodeId, None]:
-    """Returns a node of each process."""
-    return dict.fromkeys(target.together(node_id)[0] for node_id in action.nodes)

@@ -40,7 +40,7 @@ async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions
         target.cluster.set_release(node_id, era=action.era, kafka=action.kafka)
     if action.inter_broker_protocol_version is not None:
         target.cluster.protocols.update(dict.fromkeys(down, ibp_level(action.inter_broker_protocol_version)))
-    processes = dict.fromkeys(target.together(node_id)[0] for node_id in down)
+    processes = target.cluster.layout.processes_of(down)
     seen = await asyncio.gather(*(_start(target, node_id) for node_id in processes))
     return actions.Outcome(took_effect=True, affected=len(down) == len(action.nodes), seen="; ".join(seen))
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from laststand.emulator.core import events, inputs
 from laststand.emulator.core.eras import rule_texts
@@ -296,7 +296,7 @@ class Processes:
             ),
         )
 
-    def end(self, node: Node[InputT], end: events.IncarnationEnd) -> None:
+    def end(self, node: Node[Any], end: events.IncarnationEnd) -> None:
         """Ends a node's process at once, in combined mode with its other node; no effect if none runs."""
         if node.core is None:
             return
@@ -326,8 +326,6 @@ class Processes:
             # A process stops its broker first, as Kafka's does, and then its controller.
             self._last_to_stop.add(partner.node_id)
             self._queue.after(0, partial(self._stop_after, partner, partner.incarnation))
-        elif isinstance(partner, MetadataNode):
-            self.end(partner, end)
         else:
             self.end(partner, end)
 

@@ -6,17 +6,47 @@ completed transaction, each of its partitions must have one more marker.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from laststand.emulator.core import events
-from laststand.emulator.verification.facts.coordinators import COMPLETING, DECIDING, terms
+from laststand.emulator.verification.facts.coordinators import COMPLETING, DECIDING, Term, terms
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.transactions import Marker
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 
 
+class _Completion(NamedTuple):
+    """A term's transition to a completed state; ``sent`` is ``None`` where the term had no markers written before."""
+
+    term: Term
+    begun: events.TransitionBegun
+    sent: events.MarkersSent | None
+
+
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     decided = _decisions(facts)
-    completed: Counter[tuple[str, Marker]] = Counter()
+    needed: Counter[tuple[str, Marker]] = Counter()
+    for term, begun, sent in _completions(facts):
+        problem = f"{facts} offset {begun.offset}: {term} goes to {begun.new}, and"
+        if sent is None:
+            yield Finding(begun.offset, f"{problem} had no markers written")
+            continue
+        marker = (sent.producer_id, sent.producer_epoch)
+        decisions = decided.get((sent.decided_at, sent.transactional_id, marker), set())
+        decision = next(iter(decisions)) if len(decisions) == 1 else ()
+        for partition in sorted({*sent.partitions, *decision}):
+            needed[partition, marker] += 1
+            count = facts.cluster.transactions.markers.appended[partition, marker]
+            if count < needed[partition, marker] and not _is_deleted(facts, partition):
+                yield Finding(
+                    begun.offset,
+                    f"{problem} {partition} has {count} of the {needed[partition, marker]} markers of producer "
+                    f"{marker[0]} in epoch {marker[1]} that this takes",
+                )
+
+
+def _completions(facts: PartitionFacts) -> Iterator[_Completion]:
+    """Yields the completions of transactions; one that is tried again with the same markers comes once."""
     for term in terms(facts):
         sent: events.MarkersSent | None = None
         is_completed = False
@@ -24,28 +54,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             match step.event:
                 case events.MarkersSent() as event:
                     sent, is_completed = event, False
-                case events.TransitionBegun() as begun if begun.new in COMPLETING and sent is None:
-                    yield Finding(
-                        begun.offset,
-                        f"{facts} offset {begun.offset}: {term} goes to {begun.new}, and had no markers written",
-                    )
-                case events.TransitionBegun() as begun if begun.new in COMPLETING and sent is not None:
-                    if is_completed:
-                        continue
-                    is_completed = True
-                    marker = (sent.producer_id, sent.producer_epoch)
-                    decisions = decided.get((sent.decided_at, sent.transactional_id, marker), set())
-                    decision = next(iter(decisions)) if len(decisions) == 1 else ()
-                    for partition in sorted({*sent.partitions, *decision}):
-                        completed[partition, marker] += 1
-                        count = facts.cluster.transactions.markers.appended[partition, marker]
-                        if count < completed[partition, marker] and not _is_deleted(facts, partition):
-                            yield Finding(
-                                begun.offset,
-                                f"{facts} offset {begun.offset}: {term} goes to {begun.new}, and {partition} has "
-                                f"{count} of the {completed[partition, marker]} markers of producer {marker[0]} in "
-                                f"epoch {marker[1]} that this takes",
-                            )
+                case events.TransitionBegun() as begun if begun.new in COMPLETING and not is_completed:
+                    is_completed = sent is not None
+                    yield _Completion(term, begun, sent)
                 case _:
                     pass
 
