@@ -7,16 +7,31 @@ Addresses are thereby known before any process runs, and all of them start at on
 
 The kernel asks for no user there: any process could listen in place of a node that is down, and would be sent what is
 meant for that node. So the harness sets ``SO_REUSEADDR`` only while the node starts.
+
+A cluster that is stopped holds no socket, but shall have its addresses again. So free ports are chosen outside the
+range from which the kernel gives ports to outgoing connections.
 """
 
+import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Final
 
 from laststand.emulator.core.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
 """The address that everything here binds, but for what a user asks ``laststand tap`` to."""
+
+_FIRST_PORT: Final = 20_000
+"""Lower ports are those of well-known servers."""
+
+_EPHEMERAL_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+_ATTEMPTS: Final = 100
+"""Ports that are tried before the kernel chooses one."""
 
 
 class ReservedPort:
@@ -30,12 +45,25 @@ class ReservedPort:
         """
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            self._bind(0 if number is None else number)
+            if number is not None:
+                self._bind(number)
+            elif not self._bind_outside_ephemeral_range():
+                self._bind(0)
         except OSError as error:
             self._socket.close()
             raise ConfigError(key="port", value=str(number), expected=f"a free one ({error.strerror})") from None
         self.number: int = self._socket.getsockname()[1]
         """The port."""
+
+    def _bind_outside_ephemeral_range(self) -> bool:
+        candidates = _lasting_ports()
+        for number in random.sample(candidates, min(_ATTEMPTS, len(candidates))):
+            try:
+                self._socket.bind((LOOPBACK, number))
+            except OSError:
+                continue
+            return True
+        return False
 
     def _bind(self, number: int) -> None:
         try:
@@ -67,6 +95,16 @@ class ReservedPort:
     def close(self) -> None:
         """Let go of the port."""
         self._socket.close()
+
+
+@cache
+def _lasting_ports() -> Sequence[int]:
+    """Returns the ports that no outgoing connection is given; none where the kernel does not say which these are."""
+    try:
+        lowest, highest = map(int, _EPHEMERAL_RANGE.read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        return ()
+    return (*range(_FIRST_PORT, lowest), *range(highest + 1, 1 << 16))
 
 
 def is_free(number: int) -> bool:

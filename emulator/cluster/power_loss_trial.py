@@ -242,7 +242,10 @@ class _Program:
 
     def _has_begun(self, setting: str) -> bool:
         """Returns whether the process is the program itself, and no longer what launches it."""
-        environment = Path(f"/proc/{self._process.pid}/environ").read_bytes()
+        try:
+            environment = Path(f"/proc/{self._process.pid}/environ").read_bytes()
+        except ProcessLookupError:
+            return False  # it has ended since it was polled
         return os.fsencode(setting) in environment.split(b"\0")
 
     def __enter__(self) -> "_Program":

@@ -7,7 +7,7 @@ interpretation are up to the caller.
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -16,7 +16,7 @@ from laststand.emulator.cluster.child import EndCause, ProcessEnd, StartError
 from laststand.emulator.cluster.layout import ClusterLayout, key_file
 from laststand.emulator.cluster.node_files import NodeFiles
 from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
-from laststand.emulator.cluster.ports import LOOPBACK
+from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.eras import node_rules, plain_switches
@@ -204,11 +204,24 @@ class ProcessCluster:
         }
         upstreams |= await self._detours()
         upstreams |= {link: self._host.kafka_address(link) for link in self.layout.kafka_links}
-        await self.toxiproxy.create(upstreams, listeners=self._listeners(upstreams))
+        with self._reserved_kafka_ports() as reserved:
+            await self.toxiproxy.create(upstreams, listeners={**reserved, **self._listeners(upstreams)})
 
     async def _detours(self) -> Mapping[Link[NodeId], str]:
         """Returns where the proxies of links forward to, if not to the node."""
         return {}
+
+    @contextmanager
+    def _reserved_kafka_ports(self) -> Iterator[Mapping[Link[NodeId], str]]:
+        """Chooses where clients of Kafka reach brokers: ports that a cluster which is started again finds free."""
+        with ExitStack() as stack:
+            chosen: dict[Link[NodeId], str] = {}
+            if self._host.listen_host == LOOPBACK:
+                for link in self.layout.kafka_links:
+                    port = stack.enter_context(closing(ReservedPort()))
+                    port.lend()
+                    chosen[link] = port.address
+            yield chosen
 
     def _listeners(self, _: Iterable[Link[NodeId]]) -> Mapping[Link[NodeId], str]:
         """Returns where the proxies of links listen, if that matters."""
