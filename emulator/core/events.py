@@ -408,6 +408,18 @@ class AuthenticationFailed(Event, frozen=True, kw_only=True):
     reason: str
 
 
+class OperationFailed(Event, frozen=True, kw_only=True):
+    """An operation of a node ended with an exception that nobody foresaw, which is a bug; the node goes on.
+
+    Attributes:
+        operation: the kind of the request, or of whatever else started it.
+        error: the exception, with its type.
+    """
+
+    operation: str
+    error: str
+
+
 class MessageIntercepted(Event, frozen=True, kw_only=True):
     """A fault did something to a single message; ``cause_id`` is the message's.
 
@@ -1185,6 +1197,7 @@ BrokerEvent: TypeAlias = (
     | OrderRelayed
     | AuthorizationDenied
     | AuthenticationFailed
+    | OperationFailed
 )
 
 ControllerEvent: TypeAlias = (
@@ -1221,6 +1234,7 @@ ControllerEvent: TypeAlias = (
     | OrderReceived
     | AuthorizationDenied
     | AuthenticationFailed
+    | OperationFailed
 )
 
 HarnessEvent: TypeAlias = (

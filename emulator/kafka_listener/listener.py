@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from laststand.emulator.core import events
 from laststand.emulator.core.principal_rules import PrincipalRules
@@ -38,6 +38,11 @@ from laststand.emulator.kafka_listener.transactions import TRANSACTIONS
 from laststand.emulator.rpc.interception import Interceptor
 from laststand.emulator.storage.fields import FieldError, FieldReader
 
+ListenerEvent: TypeAlias = (
+    events.ClientConnected | events.ClientDisconnected | events.AuthenticationFailed | events.OperationFailed
+)
+"""An event that a listener records."""
+
 _ADVERTISED: Final[Mapping[int, Handler]] = {
     **DATA_PLANE,
     **GROUPS,
@@ -70,7 +75,7 @@ class KafkaListener:
         interceptor: Interceptor,
         properties: NodeProperties,
         *,
-        record: Callable[[events.ClientConnected | events.ClientDisconnected | events.AuthenticationFailed], None],
+        record: Callable[[ListenerEvent], None],
     ) -> None:
         self._interceptor = interceptor
         self._properties = properties
@@ -201,7 +206,13 @@ class KafkaListener:
         if not self._interceptor.is_idle:
             arrive_again = partial(self._repeat, served, connection, frame)
             await self._pass(connection, frame, Way.REQUEST, arrive_again=arrive_again)
-        answer = await self._handle(served, connection, frame)
+        try:
+            answer = await self._handle(served, connection, frame)
+        except RefusedError:
+            raise
+        except Exception as error:  # a bug, which costs the client its connection, and must not stay unseen
+            self._record(_failure(connection, frame, error))
+            raise
         if answer is not None and not self._interceptor.is_idle:
             await self._pass(connection, frame, Way.RESPONSE, arrive_again=lambda: None)
         return answer
@@ -223,7 +234,7 @@ class KafkaListener:
         api = all_apis().get(int.from_bytes(request[:2], "big"))
         if api is None:
             return
-        cause_id = CauseId(f"kafka-{connection.link}-{connection.number}-{int.from_bytes(request[4:8], 'big')}")
+        cause_id = _cause_id(connection, request)
         passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def arrive() -> None:
@@ -307,6 +318,17 @@ class KafkaListener:
 
 async def _answer(served: Served, request: ClientRequest) -> Message | None:
     return await answer_as_allowed(served, request, _HANDLERS[request.key])
+
+
+def _cause_id(connection: KafkaConnection, frame: bytes) -> CauseId:
+    return CauseId(f"kafka-{connection.link}-{connection.number}-{int.from_bytes(frame[4:8], 'big')}")
+
+
+def _failure(connection: KafkaConnection, frame: bytes, error: Exception) -> events.OperationFailed:
+    api = all_apis()[int.from_bytes(frame[:2], "big")]
+    return events.OperationFailed(
+        cause_id=_cause_id(connection, frame), operation=f"{api.name}Request of a Kafka client", error=repr(error)
+    )
 
 
 def _encoded(message: Message, key: int, version: int) -> Buffers:

@@ -22,6 +22,7 @@ _INFO: Final = frozenset(
         events.BrokerUnfenced,
         events.LogTruncated,
         events.MessageIntercepted,
+        events.OperationFailed,
         events.OrderReceived,
         events.PartitionChanged,
         events.PeerReachable,
@@ -49,6 +50,8 @@ def _is_possible_loss(event: events.Event) -> bool:
         case events.PartitionChanged(election=events.Election.UNCLEAN | events.Election.LAST_KNOWN_LEADER):
             return True
         case events.UncleanLeaderElected():
+            return True
+        case events.OperationFailed():
             return True
         case _:
             return False

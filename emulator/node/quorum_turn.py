@@ -142,8 +142,9 @@ class QuorumTurns:
                 _log.debug("%s", event)
             case effects.RecordEvent(event=event):
                 events.append(event)
-            case ReportFault(operation=operation, error=error):
-                _log.error("%s failed, and the controller resigns", operation, exc_info=error)
+            case ReportFault(failure=failure, error=error):
+                _log.error("%s failed, and the controller resigns", failure.operation, exc_info=error)
+                events.append(failure)
             case RecordFacts(events=facts):
                 self._facts += facts
             case (

@@ -342,6 +342,10 @@ def topic_is_created_again_without_an_id(path: Path) -> Path:
     return run.finish()
 
 
+def operation_failed(run: RunBuilder, *, node: int) -> None:
+    run.note(node, e.OperationFailed(cause_id=CAUSE, operation="FetchRequest", error="KeyError(1)"))
+
+
 def zookeeper_server_ended_by_itself(path: Path) -> Path:
     run = zookeeper_run(path)
     run.create_topic()
@@ -363,6 +367,8 @@ def zookeeper_servers_log_gone(path: Path) -> Path:
 
 UNKNOWN: Mapping[str, Build] = {
     "the log of the ZooKeeper server is gone": zookeeper_servers_log_gone,
+    "an operation failed by a bug": built(partial(operation_failed, node=CONTROLLER)),
+    "a broker's operation failed by a bug": built(partial(operation_failed, node=1)),
     "the ZooKeeper server ended by itself": zookeeper_server_ended_by_itself,
     "a topic that had no id is created again with one": partial(topic_gets_its_id_late, is_made_again=True),
     "a topic is created again without an id": topic_is_created_again_without_an_id,
@@ -498,6 +504,8 @@ def test_a_check_without_its_evidence_is_unknown(reports: dict[str, VerdictRepor
     assert statuses["E1"] is CheckStatus.UNKNOWN
     told = reports["the ZooKeeper server ended by itself"].unknown_reasons
     assert told == ("incarnation 0 of node 100 ended by itself with exit code 255",)
+    told = reports["a broker's operation failed by a bug"].unknown_reasons
+    assert told == ("node 1 failed at FetchRequest, by a bug: KeyError(1)",)
     assert reports["process ended by a signal"].unknown_reasons == (
         "incarnation 0 of node 2 was ended by a signal that no step sent",
     )

@@ -11,7 +11,7 @@ from laststand.emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.events import ControllerEvent, OperationFailed
 from laststand.emulator.core.quorum.effects import (
     AppendBatches,
     RecordQuorumEvent,
@@ -39,11 +39,11 @@ class ReportFault(Effect, frozen=True, kw_only=True):
     """Report a bug: an operation of the active controller failed, which cost the leadership.
 
     Attributes:
-        operation: the kind of the input.
-        error: the exception.
+        failure: the event to write.
+        error: the exception, with its traceback.
     """
 
-    operation: str
+    failure: OperationFailed
     error: Exception
 
 

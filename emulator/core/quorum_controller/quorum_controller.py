@@ -27,7 +27,7 @@ from laststand.emulator.core.authorizer.authorizer import authorizer_of
 from laststand.emulator.core.authorizer.request_guard import refusal
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.errors import EmulatorError, ErrorCode, InvariantError
-from laststand.emulator.core.events import ControllerActivated, ControllerDeposed, Event
+from laststand.emulator.core.events import ControllerActivated, ControllerDeposed, Event, OperationFailed
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.quorum import effects as quorum_effects
@@ -323,8 +323,12 @@ class QuorumController:
             raise
         except Exception as error:  # after any exception, the state in memory may be half changed
             asked = incoming if isinstance(incoming, inputs.RequestReceived) else None
-            kind = type(incoming if asked is None else asked.request).__name__
-            self._effects.append(ReportFault(operation=kind, error=error))
+            failure = OperationFailed(
+                cause_id=incoming.cause_id,
+                operation=type(incoming if asked is None else asked.request).__name__,
+                error=repr(error),
+            )
+            self._effects.append(ReportFault(failure=failure, error=error))
             self._fail(OperationFailure.UNFORESEEN, asked)
         else:
             self._take_all(active, effects)

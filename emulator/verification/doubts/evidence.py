@@ -28,6 +28,7 @@ from laststand.emulator.verification.doubts.fencings import unexplained_fencings
 from laststand.emulator.verification.doubts.message_faults import HOLD, faults_without_message
 from laststand.emulator.verification.doubts.orders import unknown_orders
 from laststand.emulator.verification.doubts.seals import alterations, newer_formats, seal_doubts
+from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import NO_ACKS, PartitionFacts
 from laststand.emulator.verification.reading.census import FileCensus, HistoryCensus
 from laststand.emulator.verification.reading.metadata_log import contradictions_of_log
@@ -105,6 +106,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
         *_about_harness(timeline, may_miss_steps=evidence.run.may_miss_steps),
         *doubts_about_files(timeline, evidence.files),
         *unknown_orders(evidence.facts.cluster),
+        *_about_bugs(evidence.facts.cluster),
         *_about_controller(evidence),
         *_about_topics(evidence, readings),
         *_about_history(timeline, evidence.history),
@@ -177,6 +179,18 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
     }
     if len(rules) > 1:
         yield Doubt(about=None, sentence="the nodes of the run did not all have the same switches")
+
+
+def _about_bugs(cluster: ClusterFacts) -> Iterator[Doubt]:
+    """A node that goes on after a bug proves no more than one that ended by it."""
+    for collected in cluster.events.of(events.OperationFailed):
+        failed = collected.event
+        yield Doubt(
+            about=None,
+            sentence=f"node {collected.node} failed at {failed.operation}, by a bug: {failed.error}",
+            node=collected.node,
+            incarnation=collected.incarnation,
+        )
 
 
 def doubts_about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[Doubt]:

@@ -17,7 +17,7 @@ from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.core.types import MessageFate, NodeId, Way
 from laststand.emulator.kafka_listener.gateway import Answered
-from laststand.emulator.kafka_listener.listener import KafkaListener
+from laststand.emulator.kafka_listener.listener import KafkaListener, ListenerEvent
 from laststand.emulator.kafka_listener.messages import all_apis, api_named
 from laststand.emulator.kafka_listener.releases import served_versions
 from laststand.emulator.kafka_listener.requests import Served
@@ -38,12 +38,15 @@ class Broker:
         self.interceptor = Interceptor(BROKER, record=self.note)
         self.ports: dict[NodeId, int] = {}
         self.clients: list[Client] = []
-        self.connections: list[events.ClientConnected | events.ClientDisconnected | events.AuthenticationFailed] = []
+        self.connections: list[ListenerEvent] = []
         self.changed = asyncio.Event()
+        self.bug: Exception | None = None
 
     async def ask(self, _: messages.Request) -> Answered:
         self.handled += 1
         self.changed.set()
+        if self.bug is not None:
+            raise self.bug
         response = messages.InitProducerIdResponse(
             error=ErrorCode.NONE, producer_id=cast(Any, self.handled), producer_epoch=cast(Any, 0)
         )
@@ -71,9 +74,7 @@ class Broker:
     async def until_connections_noted(self, count: int) -> None:
         await self._until(lambda: len(self.connections) >= count)
 
-    def note_connection(
-        self, event: events.ClientConnected | events.ClientDisconnected | events.AuthenticationFailed
-    ) -> None:
+    def note_connection(self, event: ListenerEvent) -> None:
         self.connections.append(event)
         self.changed.set()
 
@@ -218,6 +219,19 @@ async def test_a_connection_is_on_record_from_its_first_request_to_its_end() -> 
         client.writer.close()
         await broker.until_connections_noted(2)
     assert [type(event) for event in broker.connections] == [events.ClientConnected, events.ClientDisconnected]
+
+
+async def test_a_bug_in_a_request_costs_its_client_the_connection_and_is_on_record() -> None:
+    async with serving() as broker:
+        broker.bug = ZeroDivisionError("of all things")
+        client = await Client.of(broker)
+        client.send()
+        assert await asyncio.wait_for(client.reader.read(), 5) == b""
+        failed = next(event for event in broker.connections if isinstance(event, events.OperationFailed))
+        assert failed.operation == f"{API}Request of a Kafka client"
+        assert failed.error == "ZeroDivisionError('of all things')"
+        broker.bug = None
+        await (await Client.of(broker)).ask()
 
 
 def test_steps_may_name_every_message_of_a_client() -> None:

@@ -2,15 +2,16 @@
 
 import pytest
 
-from laststand.emulator.core import effects
+from laststand.emulator.core import admin_messages, effects
 from laststand.emulator.core.disk import Keep
-from laststand.emulator.core.inputs import Started
+from laststand.emulator.core.events import OperationFailed
+from laststand.emulator.core.inputs import RequestReceived, Started
 from laststand.emulator.core.quorum.batches import KRaftVersion, KRaftVoters, LeaderChange, QuorumBatch
 from laststand.emulator.core.quorum.messages import VoteRequest
 from laststand.emulator.core.quorum.settings import initial_directory_id
 from laststand.emulator.core.quorum.states import IllegalQuorumState
 from laststand.emulator.core.quorum.voter_set import ReplicaKey, Voter, VoterSet
-from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId
+from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId, RequestId
 from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.metadata_journal import DIRECTORY
 from laststand.emulator.node.quorum_turn import QuorumTurns
@@ -26,13 +27,18 @@ METADATA = f"{DATA}/{DIRECTORY}"
 FIRST, SECOND, THIRD = (NodeId(node_id) for node_id in (100, 101, 102))
 
 
-def turns(filesystem: MemoryFileSystem, node_id: NodeId = FIRST) -> QuorumTurns:
+def turns(
+    filesystem: MemoryFileSystem,
+    node_id: NodeId = FIRST,
+    *,
+    controllers: tuple[NodeId, ...] = (FIRST, SECOND, THIRD),
+) -> QuorumTurns:
     config = NodeConfig(
         run="run",
         node_id=node_id,
         incarnation=0,
         cluster_id="cluster",
-        controller_ids=(FIRST, SECOND, THIRD),
+        controller_ids=controllers,
         data_dirs=(DATA,),
         ledger_dir="/ledger",
         event_file="/events",
@@ -82,6 +88,22 @@ def test_a_log_without_its_file_of_epoch_and_vote_stops_the_process() -> None:
     filesystem.unlink(quorum_state_path(METADATA))
     with pytest.raises(IllegalQuorumState, match="who was voted for is unknown"):
         turns(filesystem)
+
+
+def test_a_bug_in_an_operation_is_on_record_and_costs_the_leadership(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = turns(durable_directory(DATA), controllers=(FIRST,))
+    leader.run([Started(cause_id=CauseId("start"))], now_ms=0)
+    assert leader.active is not None
+    monkeypatch.setattr(leader.active, "step", lambda *_, **__: 1 / 0)
+    asked = RequestReceived(
+        cause_id=CauseId("asked"), request_id=RequestId(1), request=admin_messages.DescribeClusterRequest()
+    )
+    events, _ = leader.run([asked], now_ms=1)
+    failed = [event for event in events if isinstance(event, OperationFailed)]
+    assert [(each.cause_id, each.operation, each.error) for each in failed] == [
+        ("asked", "DescribeClusterRequest", "ZeroDivisionError('division by zero')")
+    ]
+    assert leader.active is None
 
 
 @pytest.mark.parametrize("has_directory_ids", [False, True])

@@ -229,7 +229,7 @@ def test_a_bug_in_an_operation_costs_the_leadership_and_not_the_process(monkeypa
     request = controllers.register(old, 1)
     assert controllers.error(request) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert controllers.core[old].active is None
-    assert [(fault.operation, type(fault.error)) for fault in controllers.faults] == [
+    assert [(fault.failure.operation, type(fault.error)) for fault in controllers.faults] == [
         ("BrokerRegistrationRequest", ZeroDivisionError)
     ]
     controllers.run(6000)
