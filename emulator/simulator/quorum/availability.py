@@ -53,7 +53,7 @@ class QuorumAvailability:
         network: its faults.
         settle_ms: time in which undisturbed controllers follow one leader, and earlier faults have no more effect.
         resign_ms: time after which a leader without a majority has to resign.
-        voters: returns the present voters.
+        voters: returns the voters by a controller's own log, committed or not: a leader goes by these.
         report: takes the id of a promise that was found broken, and a sentence.
     """
 
@@ -65,7 +65,7 @@ class QuorumAvailability:
         *,
         settle_ms: int,
         resign_ms: int,
-        voters: Callable[[], tuple[NodeId, ...]],
+        voters: Callable[[NodeId], tuple[NodeId, ...]],
         report: Callable[[str, str], None],
     ) -> None:
         self._nodes = nodes
@@ -82,7 +82,7 @@ class QuorumAvailability:
         self._processes: dict[NodeId, int] = {}
         self._elected: dict[NodeId, tuple[LeaderEpoch, int]] = {}
         self._raised_ms: dict[LeaderEpoch, int] = {}
-        self._known_voters: tuple[NodeId, ...] = ()
+        self._voters_of: dict[NodeId, tuple[NodeId, ...]] = {}
 
     def look(self, now_ms: int) -> None:
         """Records the faults in force, and judges leaders; called with every step and event of a controller."""
@@ -100,11 +100,10 @@ class QuorumAvailability:
             for link in links:
                 if network.is_blocked(link) or link in network.latencies or link in touched:
                     self._disturbed_ms[link] = now_ms
-        voters = self._voters()
-        if voters != self._known_voters:
-            self._known_voters = voters
-            self._disturbed_ms.update(dict.fromkeys(self._nodes, now_ms))
         for node_id, node in self._nodes.items():
+            if node.leads and self._voters_of.get(node_id) != (voters := self._voters(node_id)):
+                self._voters_of[node_id] = voters
+                self._disturbed_ms.update(dict.fromkeys(self._nodes, now_ms))
             if not node.leads or not self._faults.is_sound(node_id) or self._may_be_heard(node_id, touched):
                 self._alone_since_ms.pop(node_id, None)
             elif now_ms - self._alone_since_ms.setdefault(node_id, now_ms) > self._resign_ms + SLACK_MS:
@@ -113,14 +112,15 @@ class QuorumAvailability:
 
     def _may_be_heard(self, leader: NodeId, touched: set[tuple[NodeId, NodeId]]) -> bool:
         """Returns whether fetches of a majority may reach a leader; held messages count, as they may be released."""
+        voters = self._voters_of[leader]
         near = [
             voter
-            for voter in self._known_voters
+            for voter in voters
             if voter == leader
             or (voter, leader) in touched
             or (self._faults.is_running(voter) and not self._network.swallows_requests(Link(voter, leader)))
         ]
-        return 2 * len(near) > len(self._known_voters)
+        return 2 * len(near) > len(voters)
 
     def recorded(self, node_id: NodeId, event: events.QuorumEvent, now_ms: int) -> None:
         """Judges an event."""
@@ -128,14 +128,19 @@ class QuorumAvailability:
         self._raised_ms.setdefault(event.leader_epoch, now_ms)
         if isinstance(event, events.LeaderElected):
             self._elected[node_id] = event.leader_epoch, now_ms
-        elif isinstance(event, events.LeaderDeposed) and node_id in self._elected and node_id in self._known_voters:
+        elif (
+            isinstance(event, events.LeaderDeposed)
+            and node_id in self._elected
+            and node_id in self._voters_of.get(node_id, ())
+        ):
             self._judge_deposition(node_id, event.leader_epoch)
 
     def _judge_deposition(self, node_id: NodeId, by_epoch: LeaderEpoch) -> None:
         leader_epoch, elected_ms = self._elected[node_id]
         raised_ms = self._raised_ms[by_epoch]
-        count = len(self._known_voters) // 2
-        others = [voter for voter in self._known_voters if voter != node_id]
+        voters = self._voters_of[node_id]
+        count = len(voters) // 2
+        others = [voter for voter in voters if voter != node_id]
         for followers in combinations(others, count):
             disturbed_ms = max((self._disturbed_ms.get(each, 0) for each in _parts((node_id, *followers))), default=0)
             since_ms = max(disturbed_ms, elected_ms)

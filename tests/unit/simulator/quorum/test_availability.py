@@ -32,13 +32,14 @@ class World:
         self.network = Network()
         self.nodes = {node_id: _Node() for node_id in _IDS}
         self.fired: set[str] = set()
+        self.voters: dict[NodeId, tuple[NodeId, ...]] = {}
         self._availability = QuorumAvailability(
             self.nodes,
             self,
             self.network,
             settle_ms=_SETTLE_MS,
             resign_ms=_RESIGN_MS,
-            voters=lambda: _IDS,
+            voters=lambda node_id: self.voters.get(node_id, _IDS),
             report=lambda check_id, _: self.fired.add(check_id),
         )
         self.nodes[_LEADER].leads = True
@@ -87,9 +88,17 @@ def _leads_on_though_nobody_reaches_it(world: World) -> None:
     world.look(1 + _RESIGN_MS + SLACK_MS + 1)
 
 
+def _is_reached_only_by_one_that_it_has_removed(world: World) -> None:
+    world.voters[_LEADER] = (_LEADER, _FOLLOWER)
+    world.cut((_FOLLOWER, _LEADER))
+    world.look(1)
+    world.look(1 + _RESIGN_MS + SLACK_MS + 1)
+
+
 CASES: Final[list[tuple[str, Callable[[World], None]]]] = [
     ("Q8", _deposed_by_one_that_does_not_hear_it),
     ("Q9", _leads_on_though_nobody_reaches_it),
+    ("Q9", _is_reached_only_by_one_that_it_has_removed),
 ]
 """Promises, and the history that breaks each."""
 
@@ -133,8 +142,24 @@ def _is_reached_again_in_time(world: World) -> None:
     world.look(_RESIGN_MS + 1 + SLACK_MS)
 
 
+def _another_leader_has_appended_the_removal_of_its_voter(world: World) -> None:
+    """100 is reached by 102, which 101 has removed in its log, a leader that nobody hears any more."""
+    world.voters[_FOLLOWER] = (_LEADER, _FOLLOWER)
+    world.nodes[_FOLLOWER].leads = True
+    world.cut((_FOLLOWER, _LEADER))
+    world.look(1)
+    world.look(10 * _RESIGN_MS)
+
+
 @pytest.mark.parametrize(
-    "history", [_deposed_soon_after_a_fault, _resigns_in_time, _one_follower_reaches_it, _is_reached_again_in_time]
+    "history",
+    [
+        _deposed_soon_after_a_fault,
+        _resigns_in_time,
+        _one_follower_reaches_it,
+        _is_reached_again_in_time,
+        _another_leader_has_appended_the_removal_of_its_voter,
+    ],
 )
 def test_no_check_fires_while_the_promise_is_kept(history: Callable[[World], None]) -> None:
     world = World()
