@@ -26,7 +26,7 @@ from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, Nod
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.faults import fault_events
-from laststand.emulator.plan.machines import on_machines
+from laststand.emulator.plan.machines import on_machines, together
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.orders import is_order, order_given
@@ -162,7 +162,9 @@ class ProcessTarget:
         if isinstance(action, actions.Member):
             self.client.do_as_member(action)
             return actions.effective("sent")
-        action = on_machines(action, self.together)
+        return together([await self._perform(each) for each in on_machines(action, self.together)])
+
+    async def _perform(self, action: actions.Action) -> actions.Outcome:
         links = self.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()

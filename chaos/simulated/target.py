@@ -19,7 +19,7 @@ from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, Nod
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.faults import fault_events
-from laststand.emulator.plan.machines import on_machines
+from laststand.emulator.plan.machines import on_machines, together
 from laststand.emulator.simulator.actions.performer import perform
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, MetadataNode
@@ -183,7 +183,9 @@ class SimulatedTarget:
             with cores_at_work():
                 self._clients.produce(action.producer, action.partition, action.records)
             return actions.effective("sent")
-        action = on_machines(action, self.together)
+        return together([self._perform_and_note(each) for each in on_machines(action, self.together)])
+
+    def _perform_and_note(self, action: actions.Action) -> actions.Outcome:
         before = self._cluster.committed_end_offset
         broken = [Link(*link) for link in self._cluster.network.broken]
         begun_ns = self._cluster.event_log.now_ns

@@ -89,6 +89,13 @@ class Clients(Enum):
     CONNECTED = "connected"
 
 
+class Roles(Enum):
+    """The nodes of a machine that a fault of the network is about, where a broker and a controller share a process."""
+
+    ALL = "all"
+    NAMED = "named"
+
+
 # --- The table ----------------------------------------------------------------------------------------------------
 
 
@@ -241,10 +248,19 @@ class OnBrokers(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
     nodes: Annotated[tuple[NodeT_co, ...], field.Brokers()]
 
 
+_ROLES: Final = field.Choice(
+    "roles",
+    Roles,
+    help="Of a combined process: `all` of its nodes, as it has one network, or only those that are `named`.",
+    default=Roles.ALL,
+)
+
+
 class OnLink(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
     """Base of actions on the connections that one node dials to another."""
 
     link: Annotated[Link[NodeT_co], field.Ends()]
+    roles: Annotated[Roles, _ROLES] = Roles.ALL
 
 
 class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
@@ -795,6 +811,7 @@ class Isolate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="isolate"):
             line_default=Clients.CONNECTED,
         ),
     ] = Clients.CUT
+    roles: Annotated[Roles, _ROLES] = Roles.ALL
 
 
 @action_spec("cut 0->1", "What 0 dials to 1 is swallowed, in both directions.", fault="cut")
@@ -809,6 +826,7 @@ class LoseResponses(_Action, Generic[NodeT_co], frozen=True, kw_only=True, tag="
     """Stop the answers that one node gets from another; its requests arrive."""
 
     link: Annotated[Link[NodeT_co], field.Arrow("responses")]
+    roles: Annotated[Roles, _ROLES] = Roles.ALL
 
 
 @action_spec("reset 0->1", "Connections end; requests on their way may still arrive.", fault="reset")

@@ -1,12 +1,17 @@
-"""Combined mode: what is done to a process, or to its machine, is done to the broker and to the controller in it."""
+"""Combined mode: what is done to a process, its machine or that machine's network is done to both nodes in it."""
 
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, cast
 
 import msgspec
 
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import is_client
+
+MachineOf: TypeAlias = Callable[[NodeId], tuple[NodeId, ...]]
+"""Returns all nodes of a node's process."""
 
 _OF_MACHINES: Final = (
     actions.Kill,
@@ -18,17 +23,48 @@ _OF_MACHINES: Final = (
     actions.Resume,
     actions.ClockRate,
     actions.ClockJump,
+    actions.HealNodes,
+    actions.Isolate,
 )
 
 
-def on_machines(action: actions.Action, machine_of: Callable[[NodeId], tuple[NodeId, ...]]) -> actions.Action:
-    """Returns an action on whole machines; what is done to links, or to one role, stays as it is.
+def on_machines(action: actions.Action, machine_of: MachineOf) -> tuple[actions.Action, ...]:
+    """Returns what is done to whole machines: one action, or one for each link between two machines.
 
     Args:
-        action: any.
-        machine_of: returns all nodes of a node's process.
+        action: any; one on messages, on a single disk, or on the roles that it names stays as it is.
+        machine_of: of the cluster.
     """
-    if not isinstance(action, _OF_MACHINES):
-        return action
-    nodes = tuple(dict.fromkeys(each for node_id in action.nodes for each in machine_of(node_id)))
-    return cast(actions.Action, msgspec.structs.replace(action, nodes=nodes))
+    if getattr(action, "roles", None) is actions.Roles.NAMED:
+        return (action,)
+    if isinstance(action, _OF_MACHINES):
+        nodes = tuple(dict.fromkeys(each for node_id in action.nodes for each in machine_of(node_id)))
+        return (cast(actions.Action, msgspec.structs.replace(action, nodes=nodes)),)
+    if isinstance(action, actions.OnLink | actions.LoseResponses):
+        links = _between_machines(action.link, machine_of)
+        return tuple(cast(actions.Action, msgspec.structs.replace(action, link=link)) for link in links)
+    return (action,)
+
+
+def is_within(link: Link[NodeId], machine_of: MachineOf) -> bool:
+    """Returns whether both ends of a link are on one machine."""
+    return link.target in machine_of(link.source)
+
+
+def together(outcomes: Sequence[actions.Outcome]) -> actions.Outcome:
+    """Returns the outcome of what was done to each link between two machines."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    done = [outcome for outcome in outcomes if outcome.took_effect]
+    return actions.Outcome(
+        took_effect=bool(done),
+        affected=bool(done) and all(outcome.affected for outcome in done),
+        seen="; ".join(dict.fromkeys(outcome.seen for outcome in done or outcomes)),
+    )
+
+
+def _between_machines(link: Link[NodeId], machine_of: MachineOf) -> Sequence[Link[NodeId]]:
+    if is_client(link.source) or is_client(link.target) or is_within(link, machine_of):
+        return (link,)
+    pairs = [Link(source, target) for source in machine_of(link.source) for target in machine_of(link.target)]
+    return [link, *(pair for pair in pairs if pair != link)]

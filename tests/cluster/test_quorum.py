@@ -30,7 +30,7 @@ from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.storage.metadata_log import MetadataLog
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.quorum_state import read_quorum_state
-from tests.cluster.fault_targets import fault_target
+from tests.cluster.fault_targets import ONE, fault_target
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
@@ -157,6 +157,13 @@ async def test_a_broker_and_a_controller_share_the_fate_of_their_process(tmp_pat
         assert cluster.is_paused(both[0])
         assert (await execute(target, actions.Resume(nodes=(both[0],)))).affected
         assert not cluster.is_paused(both[1])
+
+        assert cluster.toxiproxy is not None
+        assert (await target.perform(actions.Isolate(nodes=(both[0],), clients=actions.Clients.CONNECTED))).affected
+        outward = {(source, ONE) for source in both} | {(ONE, node_id) for node_id in both}
+        assert {tuple(link) for link in cluster.toxiproxy.broken} == outward, "a machine has one network"
+        assert (await target.perform(actions.HealNodes(nodes=(both[1],)))).affected
+        assert not cluster.toxiproxy.broken
 
         ends: tuple[actions.Action, ...] = (
             actions.Kill(nodes=(both[1],)),

@@ -201,6 +201,36 @@ def test_a_crash_within_a_turn_takes_the_power_of_all_in_the_process() -> None:
     story.finish()
 
 
+def test_a_process_with_both_roles_has_one_network() -> None:
+    story = Story("combined=true")
+    network, first = story.cluster.network, story.active
+    broker = NodeId(first - 100)
+    others = {NodeId(each) for each in (0, 1, 2, 100, 101, 102)} - {broker, first}
+    outward = {pair for one in (broker, first) for other in others for pair in (Link(one, other), Link(other, one))}
+    story.play(actions.Isolate(nodes=(broker,), clients=actions.Clients.CONNECTED))
+    assert network.cuts == outward, "what the two say to each other does not leave the machine"
+    assert {faulted.nodes for _, faulted in story.written(events.FaultInjected)} == {(broker,), (first,)}
+    assert story.cluster.run_until(lambda: story.active != first, within_ms=5_000), "its controller is cut off, too"
+    story.play(actions.HealNodes(nodes=(first,)))
+    assert not network.cuts
+    story.play(actions.Isolate(nodes=(broker,), clients=actions.Clients.CONNECTED, roles=actions.Roles.NAMED))
+    assert all(broker in link for link in network.cuts)
+    assert Link(broker, first) in network.cuts
+    story.finish()
+
+
+def test_a_cut_between_two_machines_is_one_between_all_that_they_run() -> None:
+    story = Story("combined=true")
+    network = story.cluster.network
+    link = Link(NodeId(0), NodeId(1))
+    ends = [(0, 1), (0, 101), (100, 1), (100, 101)]
+    story.play(actions.Cut(link=link))
+    assert network.cuts == {Link(NodeId(source), NodeId(target)) for source, target in ends}
+    story.play(actions.HealLink(link=link), actions.Cut(link=link, roles=actions.Roles.NAMED))
+    assert network.cuts == {link}
+    story.finish()
+
+
 def test_a_controller_that_nobody_starts_stays_down_and_keeps_nobody_waiting() -> None:
     story = Story("standby_controllers=2")
     story.fail_over()

@@ -11,6 +11,7 @@ from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Link
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
+from laststand.emulator.plan.machines import is_within
 from laststand.emulator.plan.nodes import is_client
 
 
@@ -22,12 +23,13 @@ async def cut(target: ProcessTarget, action: actions.Cut[NodeId]) -> actions.Out
 
 @executes(actions.Isolate)
 async def isolate(target: ProcessTarget, action: actions.Isolate[NodeId]) -> actions.Outcome:
-    """Cuts every link to and from the nodes, those of clients included unless they stay connected."""
+    """Cuts every link to and from machines, or named nodes; those of clients included unless they stay connected."""
     links = {
         link
         for node_id in action.nodes
         for link in proxies(target).links_of(node_id)
-        if action.clients is actions.Clients.CUT or not is_client(link.source)
+        if (action.clients is actions.Clients.CUT or not is_client(link.source))
+        and (action.roles is actions.Roles.NAMED or not is_within(link, target.together))
     }
     return await break_links(target, sorted(links), proxies(target).cut)
 

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias, assert_never
 from laststand.emulator.core.types import MessageFate, NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Direction, Link
+from laststand.emulator.plan.machines import is_within
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.plan.nouns import counted
 from laststand.emulator.simulator.actions.targets import UNKNOWN_NODE, find_process
@@ -41,17 +42,20 @@ def _silenced(live: int, links: int) -> actions.Outcome:
     )
 
 
-def isolate(cluster: SimulatedCluster, node_id: NodeId, clients: actions.Clients) -> actions.Outcome:
-    """Cuts every link between a node and the others."""
+def isolate(cluster: SimulatedCluster, node_id: NodeId, action: actions.Isolate[NodeId]) -> actions.Outcome:
+    """Cuts every link between a node and the others, but for those within its machine, unless it is meant alone."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     links = [
         link
         for link in _links(cluster)
-        if node_id in link and (clients is actions.Clients.CUT or link.source != CLIENT)
+        if node_id in link
+        and (action.clients is actions.Clients.CUT or link.source != CLIENT)
+        and (action.roles is actions.Roles.NAMED or not is_within(link, cluster.machine_of))
     ]
     live = sum(_is_live(cluster, link) for link in links)
-    cluster.links.isolate(node_id, clients)
+    for link in links:
+        cluster.links.cut(link.source, link.target)
     return _silenced(live, len(links))
 
 

@@ -13,7 +13,7 @@ from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
 from laststand.emulator.plan.fields import TRANSACTIONAL, transactional_name
-from laststand.emulator.plan.machines import on_machines
+from laststand.emulator.plan.machines import on_machines, together
 from laststand.emulator.simulator.actions import on_links, on_nodes
 from laststand.emulator.simulator.actions.administration import administer, change_permissions, change_voters
 from laststand.emulator.simulator.actions.targets import on_each
@@ -25,7 +25,10 @@ _EFFECT: Final = "simulated"
 
 def perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:
     """Performs an action, and writes the faults that it began and ended into the event log."""
-    action = on_machines(action, cluster.machine_of)
+    return together([_perform_and_record(cluster, each) for each in on_machines(action, cluster.machine_of)])
+
+
+def _perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:
     before, broken = cluster.committed_end_offset, cluster.network.broken
     begun_ns = cluster.event_log.now_ns
     outcome = perform(cluster, action)
@@ -121,8 +124,8 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             return on_nodes.depose_controller(cluster)
         case actions.Draw(number=number):
             return _draw(cluster, number)
-        case actions.Isolate(nodes=nodes, clients=clients):
-            return on_each(nodes, lambda node_id: on_links.isolate(cluster, node_id, clients))
+        case actions.Isolate(nodes=nodes):
+            return on_each(nodes, lambda node_id: on_links.isolate(cluster, node_id, action))
         case actions.Cut(link=link):
             return on_links.cut(cluster, link)
         case actions.LoseResponses(link=link):

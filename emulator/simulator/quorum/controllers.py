@@ -79,7 +79,7 @@ class ControllersCluster(SimulatedCluster):
             + 4 * self.properties.controller_quorum_election_timeout_ms
             + self.properties.controller_quorum_request_timeout_ms,
             resign_ms=timeouts_ms * 3 // 2,
-            voters=lambda: tuple(voter.node_id for voter in self.voters),
+            voters=lambda node_id: tuple(voter.node_id for voter in self._voters_by(node_id)),
             report=self._report_once,
         )
         self._reported: set[str] = set()
@@ -141,7 +141,10 @@ class ControllersCluster(SimulatedCluster):
     @property
     def voters(self) -> tuple[ReplicaKey, ...]:
         """The voters by the log of the controller that was the last one to become active."""
-        return voters_in(self.metadata_node.disk) or self.quorum_oracle.formatted
+        return self._voters_by(self.metadata_node.node_id)
+
+    def _voters_by(self, node_id: NodeId) -> tuple[ReplicaKey, ...]:
+        return voters_in(self.controllers[node_id].disk) or self.quorum_oracle.formatted
 
     @property
     def has_settled_voters(self) -> bool:
@@ -237,7 +240,8 @@ class ControllersCluster(SimulatedCluster):
                     self._reported_end_offset = MetadataOffset(base_offset + 1)
                     for event in facts:
                         self.event_log.write(node, event)
-            case ReportFault(error=error):
+            case ReportFault(failure=failure, error=error):
+                self.event_log.write(node, failure)
                 raise error
             case ServeMetadata(controller_epoch=controller_epoch):
                 self._serve(node, controller_epoch)
