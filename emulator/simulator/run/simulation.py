@@ -21,7 +21,7 @@ from laststand.emulator.core.client.steps import Source
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
-from laststand.emulator.core.types import Acks, NodeId, TopicPartition
+from laststand.emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import COMMITTED_READER, GROUPS, PRODUCER_ALL, PRODUCER_LEADER, TRANSACTIONAL
 from laststand.emulator.plan.plan import Plan
@@ -127,6 +127,7 @@ class Simulation:
         self._rules = plan.rules()
         self.oracle = Oracle(make_checks(self._rules, self._alarmed))
         self.has_crashed = False
+        self._asked_to_forget: set[BrokerId] = set()
         self.skipped: list[int] = []
         self._steps_played = 0
         self._is_written = journal is not None
@@ -210,6 +211,8 @@ class Simulation:
         # As in an explored plan: without actions that were impossible, and with consecutive waits merged.
         if outcome.took_effect and not isinstance(action, actions.Wait):
             self.oracle.acted()
+            if isinstance(action, actions.UnregisterBroker):
+                self._asked_to_forget.add(action.broker_id)
             self._note_step(action, outcome.seen)
         return outcome.took_effect
 
@@ -267,12 +270,7 @@ class Simulation:
             node.pending_crash = None
             node.disk.room = None
             cluster.processes.resume(node)
-            if (
-                node.broker is not None
-                and node.broker.broker_epoch is not None
-                and broker_id not in cluster.image.brokers
-            ):
-                cluster.processes.stop(broker_id)  # an unregistered broker cannot register again until it is restarted
+            self._stop_if_unregistered(broker_id)
             cluster.processes.start(broker_id)
         left = self._converge()
         if left and cluster.is_mended_by_restarts:
@@ -312,11 +310,21 @@ class Simulation:
         while True:
             self._start_controllers()  # a node may have been on its way out when the healing began
             for broker_id in cluster.nodes:
+                if broker_id in self._asked_to_forget and self._stop_if_unregistered(broker_id):
+                    self._asked_to_forget.discard(broker_id)
                 cluster.processes.start(broker_id)
             cluster.run(_POLL_MS)
             left = list(self.oracle.missing())
             if not left or cluster.now_ms >= end_ms:
                 return left
+
+    def _stop_if_unregistered(self, broker_id: BrokerId) -> bool:
+        """Stops a broker that is not registered any more: it cannot register again until it is restarted."""
+        broker = self.cluster.nodes[broker_id].broker
+        if broker is None or broker.broker_epoch is None or broker_id in self.cluster.image.brokers:
+            return False
+        self.cluster.processes.stop(broker_id)
+        return True
 
     def _start_controllers(self) -> None:
         for controller in self.cluster.metadata_nodes.values():
