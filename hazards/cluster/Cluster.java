@@ -310,13 +310,19 @@ final class Cluster implements AutoCloseable {
         servers.replaceControllerDisk(place);
     }
 
-    /** Heartbeats in the place of a broker, so that its session goes on, until others have been fenced. */
-    void keepAliveUntilFenced(int broker, int... others) throws Exception {
-        await("brokers are fenced: " + setOf(others), () -> {
+    /** Heartbeats in the place of a broker, so that its session outlasts those of others, until it leads a partition. */
+    void keepAliveUntilItLeads(int broker, int partition) throws Exception {
+        await("broker " + broker + " leads partition " + partition, () -> {
+            // What was observed may still be the metadata of former controllers, or none.
+            BrokerRegistration known = metadata.cluster().broker(broker);
+            PartitionRegistration state = partition(partition);
+            if (known == null || state == null) {
+                return false;
+            }
             controller().processBrokerHeartbeat(context(ApiKeys.BROKER_HEARTBEAT),
-                new BrokerHeartbeatRequestData().setBrokerId(broker).setBrokerEpoch(brokerEpoch(broker))
+                new BrokerHeartbeatRequestData().setBrokerId(broker).setBrokerEpoch(known.epoch())
                     .setCurrentMetadataOffset(Long.MAX_VALUE).setWantFence(false)).get();
-            return setOf(others).stream().allMatch(this::isFenced);
+            return state.leader == broker;
         });
     }
 

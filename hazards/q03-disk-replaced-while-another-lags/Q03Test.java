@@ -28,7 +28,7 @@ class Q03Test {
             cluster.replaceControllerDisk(replaced);
             cluster.startController(replaced);
             cluster.startController(lags);
-            cluster.keepAliveUntilFenced(2, 0, 1); // a broker that is there, as far as the new controller knows
+            cluster.keepAliveUntilItLeads(2, 0); // it is there, and in the ISR, as far as the new controller knows
 
             cluster.start(2);
             cluster.start(0);

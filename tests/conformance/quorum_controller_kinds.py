@@ -135,10 +135,10 @@ def run_activation(vector: Vector) -> list[str]:
     return mismatches(vector.expect, observed)
 
 
-_FAILURES: Final[Mapping[str, OperationFailure]] = {
+_FAILURES: Final[Mapping[str, OperationFailure | ErrorCode]] = {
     "NotLeaderException": OperationFailure.NOT_LEADER,
-    "RejectedExecutionException": OperationFailure.STOPPING,
-    "BoundedListTooLongException": OperationFailure.TOO_MANY_RECORDS,
+    "RejectedExecutionException": ErrorCode.REQUEST_TIMED_OUT,
+    "BoundedListTooLongException": ErrorCode.POLICY_VIOLATION,
 }
 """Kafka's exceptions that say no error of the protocol, and are foreseen."""
 

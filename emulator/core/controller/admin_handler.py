@@ -32,7 +32,7 @@ Commit: TypeAlias = Callable[[Sequence[Decision]], None]
 """Replays decisions at once, so that the view shows them."""
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
-"""Partitions that one CreateTopics may make (``ReplicationControlManager.MAX_PARTITIONS_PER_BATCH``)."""
+"""Partitions that one request may make (Kafka's ``MAX_PARTITIONS_PER_BATCH``, and ``MAX_RECORDS_PER_USER_OP``)."""
 
 
 class AdminHandler:
@@ -127,12 +127,22 @@ class AdminHandler:
     ) -> admin_messages.CreatePartitionsResponse:
         names = [topic.name for topic in request.topics]
         results = []
+        refused = self._excess_of_new(request)
         for topic in request.topics:
-            outcome = _duplicate(topic.name, names) or add_partitions(self._view, topic)
+            outcome = refused or _duplicate(topic.name, names) or add_partitions(self._view, topic)
             if not request.validate_only:
                 commit(outcome.decisions)
             results.append(_topic_result(topic.name, outcome))
         return admin_messages.CreatePartitionsResponse(topics=tuple(results))
+
+    def _excess_of_new(self, request: admin_messages.CreatePartitionsRequest) -> TopicOutcome | None:
+        image = self._view.image
+        known = [topic for topic in request.topics if topic.name in image.topics]
+        added = sum(max(0, topic.count - len(image.partitions_of(topic.name))) for topic in known)
+        if added <= PARTITIONS_PER_REQUEST_MAX:
+            return None
+        message = "Unable to perform excessively large batch operation."
+        return TopicOutcome(error=ErrorCode.POLICY_VIOLATION, message=message)
 
     # --- Partitions -----------------------------------------------------------------------------------------------
 

@@ -3,6 +3,11 @@
 Kafka's ``EventHandlerExceptionInfo``: an error of the protocol is an ordinary answer; a controller that cannot append
 any longer resigns; and after an unforeseen exception the state may be wrong, so that the controller resigns, too. A
 record that cannot be applied is no failure of an operation: the process stops (``InvariantError``).
+
+Two of Kafka's exceptions have no counterpart. Its event queue rejects operations once the process stops
+(REQUEST_TIMED_OUT), and nobody hears that, as its socket server has stopped before; here whoever asks a controller that
+stops is answered NOT_CONTROLLER. Its lists of records are bounded (POLICY_VIOLATION); here a request for too many
+partitions is refused before anything is decided (``AdminHandler``).
 """
 
 from collections.abc import Mapping
@@ -18,8 +23,6 @@ class OperationFailure(Enum):
     """Reasons why an operation ends without an answer of its own."""
 
     NOT_LEADER = "the quorum takes its records no longer"
-    STOPPING = "the controller takes no more operations, since its process is about to stop"
-    TOO_MANY_RECORDS = "it would have written more records than one operation may"
     UNFORESEEN = "anything else, which is a bug"
 
 
@@ -39,8 +42,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 _OUTCOMES: Final[Mapping[OperationFailure, Outcome]] = {
     OperationFailure.NOT_LEADER: Outcome(error=ErrorCode.NOT_CONTROLLER, resigns=True),
-    OperationFailure.STOPPING: Outcome(error=ErrorCode.REQUEST_TIMED_OUT),
-    OperationFailure.TOO_MANY_RECORDS: Outcome(error=ErrorCode.POLICY_VIOLATION),
     OperationFailure.UNFORESEEN: Outcome(error=ErrorCode.UNKNOWN_SERVER_ERROR, resigns=True, is_fault=True),
 }
 

@@ -727,3 +727,16 @@ def test_one_request_makes_no_more_partitions_than_kafka_lets_it(
     request = admin_messages.CreateTopicsRequest(topics=(topic, single))
     response = driver().ask(request, admin_messages.CreateTopicsResponse)
     assert [result.error for result in response.topics] == [error, error]
+
+
+@pytest.mark.parametrize(("added", "error"), [(10, ErrorCode.NONE), (11, ErrorCode.POLICY_VIOLATION)])
+def test_one_request_adds_no_more_partitions_than_kafka_lets_it(
+    added: int, error: ErrorCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_handler, "PARTITIONS_PER_REQUEST_MAX", 10)
+    made = driver()
+    present = len(made.image.partitions_of("orders"))
+    wide = admin_messages.CreatablePartitions(name="orders", count=present + added)
+    response = made.ask(admin_messages.CreatePartitionsRequest(topics=(wide,)), admin_messages.CreatePartitionsResponse)
+    assert [result.error for result in response.topics] == [error]
+    assert len(made.image.partitions_of("orders")) == present + (added if error is ErrorCode.NONE else 0)
