@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.waiting import StepError
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.client.history import complete_history
@@ -10,7 +13,7 @@ from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.layout import foreign_history_files
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import events
-from laststand.emulator.core.types import MetadataOffset, NodeId
+from laststand.emulator.core.types import BrokerId, MetadataOffset, NodeId
 
 
 async def stop_nodes(target: ProcessTarget) -> None:
@@ -19,13 +22,38 @@ async def stop_nodes(target: ProcessTarget) -> None:
     It completes what brokers that were killed had written of clients of Apache Kafka.
     """
     cluster = target.cluster
-    brokers = await _stop(target, cluster.layout.broker_ids)
+    layout = cluster.layout
+    shared = [broker_id for broker_id in layout.broker_ids if len(layout.machine_of(broker_id)) > 1]
+    leaving = _end_brokers(target, shared)
+    brokers = await _stop(target, [broker_id for broker_id in layout.broker_ids if broker_id not in shared])
+    await _until_left(target, leaving)
     committed = await target.committed_end()
-    _note_stopped(target, brokers, committed)
+    _note_stopped(target, brokers | await _stop(target, shared), committed)
     _note_stopped(target, await _stop(target, cluster.layout.controller_ids), committed)
     await asyncio.to_thread(cluster.files.catch_up)
     for path in foreign_history_files(cluster.layout.directory):
         complete_history(path)
+
+
+def _end_brokers(target: ProcessTarget, shared: Sequence[BrokerId]) -> list[BrokerId]:
+    """Ends brokers whose controllers share their processes, and these go on: each broker finds one when it leaves."""
+    cluster = target.cluster
+    leaving = [each for each in shared if cluster.is_running(each) and not cluster.is_paused(each)]
+    for broker_id in leaving:
+        cluster.end_broker(broker_id)
+    return leaving
+
+
+async def _until_left(target: ProcessTarget, leaving: Sequence[BrokerId]) -> None:
+    """Waits until the controllers have fenced brokers that leave; these give up after a session."""
+
+    def seen() -> Observation:
+        registered = target.image.brokers
+        waiting = [each for each in leaving if each in registered and not registered[each].fenced]
+        return Observation(reached=not waiting, text=f"brokers that have not left: {waiting}")
+
+    with suppress(StepError):
+        await target.wait(seen, timeout_s=target.session_timeout_ms / 1000)
 
 
 async def _stop(target: ProcessTarget, nodes: Sequence[NodeId]) -> dict[NodeId, ProcessEnd | None]:

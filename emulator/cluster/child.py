@@ -252,10 +252,10 @@ class Child:
                 self._signal(signal.SIGKILL)
             return await self.wait()
 
-    def notify(self) -> None:
-        """Send SIGUSR1 to the process, unless it has ended: a node then looks at the faults of its disk."""
+    def notify(self, number: signal.Signals = signal.SIGUSR1) -> None:
+        """Send a signal to the process, unless it has ended: by SIGUSR1 a node looks at the faults of its disk."""
         if self.end is None:
-            self._signal(signal.SIGUSR1)
+            self._signal(number)
 
     async def kill(self) -> ProcessEnd:
         """End the process with SIGKILL, paused or not, and wait until it is gone, its sockets and locks with it."""

@@ -5,6 +5,7 @@ their addresses.
 """
 
 import shutil
+import signal
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -61,8 +62,8 @@ class NodeProcess(Protocol):
         """Lets it run on; returns whether that changed anything."""
         ...
 
-    def notify(self) -> None:
-        """Sends it SIGUSR1."""
+    def notify(self, number: signal.Signals = signal.SIGUSR1) -> None:
+        """Sends it a signal."""
 
 
 class NodeHost(Protocol):

@@ -6,6 +6,7 @@ interpretation are up to the caller.
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -301,6 +302,12 @@ class ProcessCluster:
         """Ends a node in order; ``None`` if it was down."""
         child = self.process_of(node_id)
         return None if child is None else await child.stop()
+
+    def end_broker(self, broker_id: BrokerId) -> None:
+        """Has a process with both roles end its broker in order; its controller goes on until the node is stopped."""
+        child = self.process_of(broker_id)
+        if child is not None:
+            child.notify(signal.SIGUSR2)
 
     async def kill_node(self, node_id: NodeId) -> ProcessEnd | None:
         """Kills a node; ``None`` if it was down."""

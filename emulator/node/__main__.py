@@ -2,6 +2,7 @@
 
 ``broker,controller`` with two files is a process with both roles (combined mode): each has a core, a port, an event log
 and a directory of its own, and they share what happens to the process. It stops its broker first, as Kafka's does.
+By SIGUSR2 it stops the broker alone, until SIGTERM: where a whole cluster ends, each broker then finds a controller.
 
 The event log is opened before anything slow is imported, so that an incarnation that is killed early still has a file.
 Exit codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the
@@ -166,20 +167,34 @@ async def _serve(nodes: "Sequence[_Node]") -> None:
         for filesystem in filesystems:
             filesystem.disk.notice()
 
-    loop.add_signal_handler(signal.SIGTERM, shells[0].request_shutdown)
+    may_end = asyncio.Event()
+    may_end.set()
+
+    def end() -> None:
+        may_end.set()
+        shells[0].request_shutdown()
+
+    def end_broker() -> None:
+        may_end.clear()
+        shells[0].request_shutdown()
+
+    loop.add_signal_handler(signal.SIGTERM, end)
     loop.add_signal_handler(signal.SIGUSR1, notice)
+    if len(shells) > 1:
+        loop.add_signal_handler(signal.SIGUSR2, end_broker)
     report_ready(ports[0], metrics_ports[0])
-    await _run(shells)
+    await _run(shells, may_end)
 
 
-async def _run(shells: "Sequence[ControllerShell | BrokerShell]") -> None:
-    """Runs until the first has ended, and then the others, which are asked to end one after the other."""
+async def _run(shells: "Sequence[ControllerShell | BrokerShell]", may_end: asyncio.Event) -> None:
+    """Runs until the first has ended, and then the others, which are asked to end one after the other once they may."""
     if len(shells) == 1:
         await shells[0].run()
         return
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(shell.run()) for shell in shells]
         await running[0]
+        await may_end.wait()
         for shell, task in zip(shells[1:], running[1:], strict=True):
             shell.request_shutdown()
             await task

@@ -21,7 +21,7 @@ from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.quorum.batches import QuorumBatch
 from laststand.emulator.core.quorum.settings import initial_directory_id
-from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.core.types import BrokerId, CauseId, NodeId
 from laststand.emulator.node.metadata_journal import DIRECTORY
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
@@ -183,6 +183,14 @@ async def test_a_broker_and_a_controller_share_the_fate_of_their_process(tmp_pat
             return Observation(reached=all(each.is_active for each in registered), text="a broker is fenced")
 
         await target.wait(unfenced, timeout_s=FAILOVER_S)
+
+        def has_left() -> Observation:
+            return Observation(reached=target.image.brokers[BrokerId(both[0])].fenced, text="the broker has not left")
+
+        cluster.end_broker(BrokerId(both[0]))
+        await target.wait(has_left, timeout_s=FAILOVER_S)
+        described = await target.ask_controller(admin_messages.DescribeClusterRequest())
+        assert isinstance(described, admin_messages.DescribeClusterResponse), "its controller goes on"
         await stop_nodes(target)
     ended = [event for event in harness_events(tmp_path) if event["type"] == "IncarnationEnded"]
     assert {(event["ended_node"], event["ended_incarnation"], event["end"]) for event in ended} >= {

@@ -113,11 +113,11 @@ class ContainerProcess:
         """Lets it run on; returns whether that changed anything."""
         return await self._switch(self.container.unpause, is_paused=False)
 
-    def notify(self) -> None:
-        """Sends it SIGUSR1."""
+    def notify(self, number: signal.Signals = signal.SIGUSR1) -> None:
+        """Sends it a signal."""
         if self.end is None:
             with suppress(DockerException, requests.RequestException):
-                self.container.kill(signal=signal.SIGUSR1.name)
+                self.container.kill(signal=number.name)
 
     async def _switch(self, call: Callable[[], None], *, is_paused: bool) -> bool:
         if self.end is not None or self.is_paused is is_paused:
