@@ -201,6 +201,16 @@ def test_a_crash_within_a_turn_takes_the_power_of_all_in_the_process() -> None:
     story.finish()
 
 
+def test_a_bug_in_an_operation_is_a_finding_and_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story()
+    monkeypatch.setattr(story.cluster.controller, "step", lambda *_, **__: 1 / 0)
+    assert not story.simulation.play(actions.Wait(duration_ms=5_000)), "a broker's heartbeat meets the bug"
+    assert [alarm.check_id for alarm in story.simulation.findings()] == ["Exception"]
+    assert {failed.error for _, failed in story.written(events.OperationFailed)} == {
+        "ZeroDivisionError('division by zero')"
+    }
+
+
 def test_a_process_with_both_roles_has_one_network() -> None:
     story = Story("combined=true")
     network, first = story.cluster.network, story.active
