@@ -162,7 +162,7 @@ class ProcessTarget:
         if isinstance(action, actions.Member):
             self.client.do_as_member(action)
             return actions.effective("sent")
-        return together([await self._perform(each) for each in on_machines(action, self.together)])
+        return together([(each, await self._perform(each)) for each in on_machines(action, self.together)])
 
     async def _perform(self, action: actions.Action) -> actions.Outcome:
         links = self.cluster.toxiproxy

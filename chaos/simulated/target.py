@@ -183,7 +183,7 @@ class SimulatedTarget:
             with cores_at_work():
                 self._clients.produce(action.producer, action.partition, action.records)
             return actions.effective("sent")
-        return together([self._perform_and_note(each) for each in on_machines(action, self.together)])
+        return together([(each, self._perform_and_note(each)) for each in on_machines(action, self.together)])
 
     def _perform_and_note(self, action: actions.Action) -> actions.Outcome:
         before = self._cluster.committed_end_offset

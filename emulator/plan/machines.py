@@ -51,16 +51,21 @@ def is_within(link: Link[NodeId], machine_of: MachineOf) -> bool:
     return link.target in machine_of(link.source)
 
 
-def together(outcomes: Sequence[actions.Outcome]) -> actions.Outcome:
-    """Returns the outcome of what was done to each link between two machines."""
-    if len(outcomes) == 1:
-        return outcomes[0]
-    done = [outcome for outcome in outcomes if outcome.took_effect]
+def together(played: Sequence[tuple[actions.Action, actions.Outcome]]) -> actions.Outcome:
+    """Returns the outcome of what was done to each link between two machines, or to something else at once."""
+    if len(played) == 1:
+        return played[0][1]
+    done = [each for each in played if each[1].took_effect]
     return actions.Outcome(
         took_effect=bool(done),
-        affected=bool(done) and all(outcome.affected for outcome in done),
-        seen="; ".join(dict.fromkeys(outcome.seen for outcome in done or outcomes)),
+        affected=bool(done) and all(outcome.affected for _, outcome in done),
+        seen="; ".join(f"{_link_of(action)}: {outcome.seen}" for action, outcome in done or played),
     )
+
+
+def _link_of(action: actions.Action) -> Link[NodeId]:
+    assert isinstance(action, actions.OnLink | actions.LoseResponses), "nothing else is done in parts"
+    return action.link
 
 
 def _between_machines(link: Link[NodeId], machine_of: MachineOf) -> Sequence[Link[NodeId]]:

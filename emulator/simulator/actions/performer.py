@@ -25,7 +25,7 @@ _EFFECT: Final = "simulated"
 
 def perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:
     """Performs an action, and writes the faults that it began and ended into the event log."""
-    return together([_perform_and_record(cluster, each) for each in on_machines(action, cluster.machine_of)])
+    return together([(each, _perform_and_record(cluster, each)) for each in on_machines(action, cluster.machine_of)])
 
 
 def _perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:

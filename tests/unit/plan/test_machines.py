@@ -58,8 +58,12 @@ def test_what_is_done_to_a_disk_to_a_named_role_within_a_machine_or_to_clients_s
 
 def test_the_outcome_of_several_links_is_that_of_those_that_changed() -> None:
     proved, unproved, idle = actions.effective("silent"), actions.unproved("bytes pass"), actions.no_op("it is cut")
-    assert together([proved]) == proved
-    assert together([proved, idle]) == proved
-    assert together([idle, idle]) == idle
-    both = together([proved, unproved])
-    assert (both.took_effect, both.affected, both.seen) == (True, False, "silent; no effect was seen: bytes pass")
+    first, second = actions.Cut(link=link(0, 1)), actions.Cut(link=link(100, 101))
+    assert together([(actions.Kill(nodes=nodes(0)), proved)]) == proved
+    one = together([(first, proved), (second, idle)])
+    assert (one.took_effect, one.affected, one.seen) == (True, True, "0->1: silent")
+    none = together([(first, idle), (second, idle)])
+    assert (none.took_effect, none.affected, none.seen) == (False, False, f"0->1: {idle.seen}; 100->101: {idle.seen}")
+    both = together([(first, proved), (second, unproved)])
+    assert (both.took_effect, both.affected) == (True, False)
+    assert both.seen == f"0->1: silent; 100->101: {unproved.seen}"
