@@ -799,7 +799,8 @@ def _form(root: type[msgspec.Struct]) -> Iterable[str]:
     for struct in structs_of(root):
         meanings = field_meanings(struct)
         hints = get_type_hints(struct)
-        rows = ((_code(name), _type_text(hints[name]), meanings[name]) for name in struct.__struct_fields__)
+        names = zip(struct.__struct_encode_fields__, struct.__struct_fields__, strict=True)
+        rows = ((_code(written), _type_text(hints[name]), meanings[written]) for written, name in names)
         yield f"\n## {struct.__name__}\n\n{_prose(first_paragraph(struct))}\n"
         yield table(("Field", "Type", "Meaning"), rows)
     yield "\n## Words\n\n"

@@ -389,34 +389,34 @@ class StandingCluster:
 
     # --- The end --------------------------------------------------------------------------------------------------
 
-    async def end(self, ending: Ending, *, tell: Callable[[str], None]) -> None:
-        """Heals all faults if asked to, reads everything, and stops all nodes in order; calls ``tell`` with each phase.
+    async def end(self, ending: Ending, *, report: Callable[[str], None]) -> None:
+        """Heals all faults if asked to, reads everything, and stops all nodes in order; reports each phase.
 
         A failure on the way becomes the run's problem, and the rest is still done.
         """
         async with self._one_step:
             self._log.cause_id = CauseId("end")
             if ending is Ending.RESTORE:
-                tell("restore everything, wait for leaders and full ISRs")
+                report("restore everything, wait for leaders and full ISRs")
                 await self._attempt("after everything was restored", self._restore)
-            tell("read everything")
+            report("read everything")
             await self._attempt("the final read", self._read_all)
-            tell("stop the nodes")
+            report("stop the nodes")
             await self._attempt("the orderly stop", lambda: stop_nodes(self._target))
             self._ended = Ended.DOWN
 
-    async def stop(self, *, tell: Callable[[str], None]) -> None:
-        """Ends all processes in order, so that another supervisor can start them again; calls ``tell`` with each phase.
+    async def stop(self, *, report: Callable[[str], None]) -> None:
+        """Stops all processes in order, so that another supervisor can start them again; reports each phase.
 
-        Links are mended and what is paused goes on before, since a node ends in order only where it can say so.
+        Links are healed and paused nodes resumed first: a controlled shutdown needs the controller.
         """
         async with self._one_step:
             self._log.cause_id = CauseId("stop")
-            tell("mend links, resume what is paused")
+            report("mend links, resume what is paused")
             await self._attempt("before the stop", self._mend)
             layout = self._layout
             running = tuple(node_id for node_id in layout.node_ids if self._cluster.is_running(node_id))
-            tell("stop the nodes")
+            report("stop the nodes")
             await self._attempt("the orderly stop", lambda: stop_nodes(self._target))
             for nodes in _brokers_then_controllers(running, layout.controller_ids):
                 self._record_step(PlayedStep(action=Stop(nodes=nodes), outcome=effective("in order")))

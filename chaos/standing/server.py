@@ -237,8 +237,8 @@ async def stand(order: StandingOrder, *, on_serving: Callable[[Server], None]) -
         server.announce(messages.DownPhase(text="await the clients"))
         await server.dismiss_clients()
         if ending is None:
-            await cluster.stop(tell=lambda text: server.announce(messages.DownPhase(text=text)))
+            await cluster.stop(report=lambda text: server.announce(messages.DownPhase(text=text)))
         else:
-            await cluster.end(ending, tell=lambda text: server.announce(messages.DownPhase(text=text)))
+            await cluster.end(ending, report=lambda text: server.announce(messages.DownPhase(text=text)))
     server.announce(messages.TakenDown(problem=cluster.problem))
     await server.close()

@@ -3,7 +3,7 @@
 // A page from disk can start no worker that is a module. Pyodide refuses others, and knows them by what this takes away.
 self.importScripts = undefined;
 
-const tell = (message) => self.postMessage(message);
+const send = (message) => self.postMessage(message);
 const unpack = async (packed) => {
   const { body } = await fetch(`data:;base64,${packed}`);
   return new Response(body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
@@ -34,13 +34,13 @@ self.onmessage = async ({ data }) => {
   try {
     if (data.kind === "begin") {
       session = begin(data.files);
-      tell({ kind: "ready", rules: JSON.parse((await session).rules_as_json()) });
+      send({ kind: "ready", rules: JSON.parse((await session).rules_as_json()) });
     }
     const found = await session;
-    if (data.kind === "play") tell({ ...data, played: JSON.parse(found.play_as_json(data.plan)) });
+    if (data.kind === "play") send({ ...data, played: JSON.parse(found.play_as_json(data.plan)) });
     if (data.kind === "explore")
-      tell({ ...data, explored: JSON.parse(found.explore_as_json(data.seed, data.era, data.switches)) });
+      send({ ...data, explored: JSON.parse(found.explore_as_json(data.seed, data.era, data.switches)) });
   } catch (error) {
-    tell({ kind: "failed", text: String(error) });
+    send({ kind: "failed", text: String(error) });
   }
 };

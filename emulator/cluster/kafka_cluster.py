@@ -170,7 +170,7 @@ class KafkaCluster(ProcessCluster):
         on_unexpected_end: as for ``ProcessCluster``.
     """
 
-    tells_of_peers = False
+    records_unreachable_peers = False
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ _IVY: Final = """<ivy-module version="2.0">
   </dependencies>
 </ivy-module>
 """
-_TELLING: Final = ("Server access error", "module not found", "ERROR")
+_REASON_MARKS: Final = ("Server access error", "module not found", "ERROR")
 """Words that mark the lines in which Ivy and Maven give a reason, the clearest first."""
 
 _IVY_SETTINGS: Final = "LASTSTAND_IVY_SETTINGS"
@@ -74,8 +74,8 @@ class KafkaInstallError(EmulatorError):
     def __init__(self, *, step: str, output: str) -> None:
         lines = output.strip().splitlines()
         self.step = step
-        telling = [line.strip() for mark in _TELLING for line in lines if mark in line]
-        self.reason = next(iter(telling), lines[-1] if lines else "no reason given")
+        reasons = [line.strip() for mark in _REASON_MARKS for line in lines if mark in line]
+        self.reason = next(iter(reasons), lines[-1] if lines else "no reason given")
         super().__init__(f"{step}: {self.reason}")
 
 

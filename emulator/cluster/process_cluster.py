@@ -45,7 +45,7 @@ class ProcessCluster:
     """The processes of one run. Use it as an asynchronous context manager: leaving it kills what still runs.
 
     Attributes:
-        tells_of_peers: whether brokers record events about peers that they cannot reach.
+        records_unreachable_peers: whether brokers record events about peers that they cannot reach.
         cluster_id: that of the layout, or the one that was drawn.
         interceptions: faults of single messages that a node has from its next start on.
         clock_rates: of nodes whose clocks run wrong, in parts per million, likewise.
@@ -53,7 +53,7 @@ class ProcessCluster:
         protocols: of brokers of a cluster with ZooKeeper that speak another one than its rules say, likewise.
     """
 
-    tells_of_peers: bool = True
+    records_unreachable_peers: bool = True
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The promises that the emulator makes of every run: the one table of checks by id.
+"""The promises that the emulator makes for every run: the table of checks by id.
 
 Two oracles judge these promises independently of each other: the simulator's, which watches a cluster from outside
 while it runs, and ``laststand.emulator.verification``, which reads what a run left on disk. Their checks share only
@@ -194,8 +194,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
     {
         "D1": _outcome(
             "Every record acknowledged with acks=all is on every later leader and on the last one, at its offset and "
-            "with its CRC, and the final consumer reads it. A broker that is restarted and leads again in its own "
-            "epoch is a later leader, too.",
+            "with its CRC, and the final consumer reads it. A broker that restarts and leads again in the same epoch "
+            "counts as a later leader.",
             exempts=(
                 Exemption.DELETED_RECORDS,
                 Exemption.DELETED_TOPICS,
@@ -205,7 +205,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "D2": _outcome(
             "Unless an election was unclean, a leader's log ends at or above every high watermark of earlier leaders, "
-            "its own former process among them.",
+            "and of its own previous process.",
             exempts=(Exemption.UNCLEAN_ELECTIONS,),
         ),
         "D3": Promise(
@@ -231,13 +231,13 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             ),
         ),
         "D5": _outcome(
-            "A record that a consumer received is still at its offset on every later leader, be it the same broker "
-            "after a restart.",
+            "A record that a consumer received is still at its offset on every later leader, also if that is the same "
+            "broker after a restart.",
             exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
         ),
         "D6": _outcome("Below the lower of their high watermarks, two replicas' logs are equal, batch by batch."),
         "D7": _outcome(
-            "Two logs that have a batch of the same offset and leader epoch have the same batch.",
+            "If two logs have a batch with the same offset and leader epoch, it is the same batch.",
             exempts=(Exemption.DELETED_RECORDS,),
         ),
         "D8": _rule(
@@ -252,13 +252,15 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D9": _rule("Log start offset <= high watermark <= log end offset, and a log has no gaps."),
         "D10": _outcome(
             "Every batch that is stored, appended by a leader or consumed was sent by a producer to that partition, "
-            "but for what coordinators write: internal topics, and the ends of transactions."
+            "except those that coordinators write: records of internal topics, and markers of transactions."
         ),
         "D11": _outcome(
-            "A batch whose producer was told that it was not appended is in no log and reaches no consumer."
+            "A batch that a broker reported to its producer as not appended is in no log and reaches no consumer."
         ),
-        "D12": _outcome("In a leader's log an idempotent batch is stored once, another one at most once per attempt."),
-        "D13": _outcome("In a leader's log the sequence numbers of a producer and its epoch rise with the offsets."),
+        "D12": _outcome(
+            "A leader's log has a batch of an idempotent producer once, any other batch at most once per attempt."
+        ),
+        "D13": _outcome("In a leader's log the sequence numbers of a producer id and epoch rise with the offsets."),
         "D14": _outcome(
             "Of two batches acknowledged with acks=all, one that was sent after the other was acknowledged has the "
             "higher offset in that partition.",
@@ -270,19 +272,19 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "D16": _outcome("A consumer receives no batch at or above the high watermark of the broker that serves it."),
         "D17": _outcome(
-            "A batch that was damaged on a disk is given to nobody: no consumer receives it and no replica takes it.",
+            "A batch that was damaged on a disk is not passed on: no consumer receives it and no replica appends it.",
             judged_by=JudgedBy.VERIFICATION,
         ),
         "C1": _outcome(
             "Between two seeks a consumer receives each offset of a partition once, in order, without a gap."
         ),
         "C2": _outcome(
-            "A record acknowledged with acks=all reaches some consumer if one has read the partition from below it to "
-            "above it.",
+            "A record acknowledged with acks=all reaches some consumer if a consumer has read the partition from below "
+            "the record's offset to above it.",
             exempts=(Exemption.DELETED_TOPICS, Exemption.ACKS_1),
         ),
         "C3": _outcome(
-            "No client that has read up to an offset is told later that the log ends before it.",
+            "Once a client has read up to an offset, no broker answers it that the log ends before that offset.",
             exempts=(Exemption.DELETED_RECORDS,),
         ),
         "C4": _outcome(
@@ -291,66 +293,63 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS, Exemption.ACKS_1),
         ),
         "C5": _outcome(
-            "A consumer group that was told that a position is committed is given no lower one, until it commits that.",
+            "A consumer group whose commit of a position was acknowledged gets no lower position until it commits one.",
             judged_by=JudgedBy.VERIFICATION,
         ),
         "X1": _outcome(
-            "A reader of committed records is given no record of a transaction that is aborted: as its producer was "
-            "told, or by its end in any partition."
+            "A read_committed consumer receives no record of an aborted transaction: one that was reported as aborted "
+            "to its producer, or has an abort marker in any partition."
         ),
-        "X2": _outcome("A transaction has the same end in all of its partitions."),
+        "X2": _outcome("A transaction has the same marker, commit or abort, in all of its partitions."),
         "X3": _outcome(
-            "Every record that was acknowledged in a transaction whose producer was told that it is committed is in "
-            "the log once, and committed there.",
+            "If a producer's commit of a transaction was acknowledged, every acknowledged record of the transaction is "
+            "in the log once, and committed there.",
             exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
         ),
         "X4": _outcome(
-            "A reader of committed records is given no record of a transaction before each of its batches has an "
-            "outcome: only then can its producer ask for it to be committed."
+            "A read_committed consumer receives no record of a transaction before each batch of it has an outcome: "
+            "only then can the producer ask to commit the transaction."
         ),
         "X5": _outcome(
-            "Once every fault is over, no transaction stays open for longer than its timeout, the coordinator's check "
-            "for those that are late, and the time after which it gives an unanswered request up "
+            "Once every fault is over, no transaction stays open for longer than three times together: its timeout, "
+            "the interval of the coordinator's check for late transactions, and the coordinator's request timeout "
             "(request.timeout.ms)."
         ),
         "X6": _outcome(
-            "Nothing of a producer that another session with its transactional id has fenced is committed: no record "
-            "that it sends afterwards, and none that it left behind by an end of that session."
+            "Nothing of a producer that another session of its transactional id has fenced is committed: no record "
+            "that it sends afterwards, and no record that it left behind, by a commit of the other session."
         ),
         "X7": _outcome(
-            "Of the records that a group reads in transactions, each is read in one transaction that is committed: not "
-            "in two, and in none only while it is behind all that was read in committed ones.",
+            "Each record that a group reads in transactions is read in exactly one committed transaction; only records "
+            "after the last record of all committed transactions are in none.",
             exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
         ),
         "X8": _outcome(
-            "The position of a group is one that it committed: not one that was refused, nor one of a transaction that "
-            "is aborted. One that went back, as its log ends before it, is judged by X9."
+            "A group's position is one that the group committed: not a refused one, nor one of an aborted transaction. "
+            "X9 judges a position that went back because the log ends before it."
         ),
         "X9": _outcome(
-            "A group goes on where its last committed position is: it is given no record again, and leaves none out, "
-            "nor any that was written before that position after it had been committed.",
+            "A group goes on at its last committed position: it receives no record again and skips none, not even a "
+            "record that was written below that position after the commit.",
             exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
         ),
-        "X10": _outcome(
-            "A reader of committed records goes from one position to the next, and past no committed record that it is "
-            "not given."
-        ),
+        "X10": _outcome("A read_committed consumer goes from one position to the next, and skips no committed record."),
         "E1": _outcome(
             "Each final log holds exactly the batches that its node's event log says it must hold.",
             exempts=(Exemption.KILLED_PROCESSES,),
             judged_by=JudgedBy.VERIFICATION,
         ),
         "H1": _rule(
-            "A high watermark does not pass the least log end offset that the leader knows of in the maximal ISR; one "
-            "that it learned before its term does not count."
+            "A high watermark does not pass the lowest log end offset that the leader knows of the maximal ISR's "
+            "members; offsets that it learned before its term do not count."
         ),
         "H2": _rule(
-            "A leader's high watermark moves only while the ISR that the controller committed, as the leader knows it, "
-            "has min(min ISR, replication factor) members.",
+            "A leader's high watermark moves only while the committed ISR that the leader knows has min(min ISR, "
+            "replication factor) members.",
             keeper=Keeper.PROCESS,
             hw_requires_min_isr="on",
         ),
-        "H3": _rule("Within one leader's term its high watermark does not go back."),
+        "H3": _rule("A leader's high watermark does not go back within its term."),
         "H4": _rule(
             "The maximal ISR of a leader with enough members in sync contains every member of the controller's ISR and "
             "ELR.",
@@ -362,50 +361,49 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             answers_await_metadata="on",
         ),
         "H5": _rule(
-            "The maximal ISR is the committed and the proposed one, and one proposal is in flight at a time.",
+            "The maximal ISR is the union of the committed and the proposed ISR, and one proposal is in flight at a "
+            "time.",
             judged_by=JudgedBy.SIMULATOR,
             keeper=Keeper.PROCESS,
             maximal_isr="on",
         ),
         "R1": _rule(
-            "A coordinator has one transition of a transactional id under way at most: the next one in its epoch "
-            "begins once that has taken effect or was given up."
+            "A coordinator has at most one transition of a transactional id under way: the next one in the same epoch "
+            "begins once the previous one has taken effect or was given up."
         ),
         "R2": _rule(
             "A coordinator completes a transaction only once each of its partitions has the marker, or is deleted."
         ),
         "R3": _rule("In a log the coordinator epochs of the markers of one producer id do not fall."),
         "R4": _rule(
-            "A coordinator has markers written only of a decision whose record is committed.",
+            "A coordinator has markers written only for a decision whose record is committed.",
             keeper=Keeper.PROCESS,
             coordinator_awaits_commit="on",
         ),
         "R5": _rule("In a log the epoch of a producer id does not fall, neither of its records nor of its markers."),
         "R6": _rule(
-            "Readers of committed records are held at no offset above the high watermark, and at none below the batch "
-            "in which the log starts."
+            "The last stable offset is not above the high watermark, and not below the batch in which the log starts."
         ),
         "R7": _outcome(
-            "The generations of a group do not fall: a member that asks to join comes into none before one that "
-            "another was in already, once the group has committed a position."
+            "The generations of a group do not fall: once the group has committed a position, a member that asks to "
+            "join gets no generation lower than one that another member was in already."
         ),
         "R8": _outcome("Two members of one generation of a group never own a partition at the same time."),
         "R9": _rule(
-            "A coordinator returns a group's position only once its record is committed, and the marker of its "
-            "transaction if it is of one."
+            "A coordinator returns a group's position only once its record is committed, and for a position of a "
+            "transaction also the transaction's marker."
         ),
         "R10": _rule(
-            "A transactional id goes from one state to another as Kafka's table of transitions allows, and from the "
-            "one that took effect last."
+            "A transactional id changes its state only as Kafka's table of transitions allows, and from the state that "
+            "took effect last."
         ),
         "R11": _rule(
-            "The transactions that a broker takes for open in a log, and those that it tells readers are aborted, are "
-            "those that the log's batches say.",
+            "The transactions of a log that a broker takes for open, and those that it reports to consumers as "
+            "aborted, are those that the log's batches show.",
             judged_by=JudgedBy.SIMULATOR,
         ),
         "R12": _rule(
-            "The positions that a coordinator of groups answers are what the records of its log say, up to the high "
-            "watermark.",
+            "A group coordinator returns the positions that the records of its log have, up to the high watermark.",
             judged_by=JudgedBy.SIMULATOR,
         ),
         "M1": _rule(
@@ -425,8 +423,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             elr="on",
         ),
         "M4": _rule(
-            "ISR and ELR together have min ISR members once they had them, until an unclean restart or election, "
-            "another min ISR or other replicas take some away.",
+            "Once ISR and ELR together have min ISR members, they keep that many, except after an unclean restart or "
+            "election, or a change of min ISR or of the replicas.",
             keeper=Keeper.CONTROLLERS,
             elr="on",
             ap_partition_epoch_check="on",
@@ -448,7 +446,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             only_of=ClusterKind.KRAFT,
         ),
         "M8": _outcome(
-            "A leader epoch of a partition belongs to one broker: by the controller, by the brokers and in the logs."
+            "A leader epoch of a partition has one leader: in the controller's records, among the brokers and in the "
+            "logs."
         ),
         "M9": _rule(
             "Each committed change raises the partition epoch by one and the leader epoch by at most one, by one if "
@@ -471,14 +470,14 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "M12": _rule("Broker epochs are unique, and those of one broker rise with each registration."),
         "M13": _rule("A broker acts only on states that the controller committed.", only_of=ClusterKind.KRAFT),
-        "M14": _outcome("One controller writes at a time, and a metadata offset stands for one record."),
+        "M14": _outcome("One controller writes at a time, and a metadata offset has one record."),
         "Q1": _quorum("In an epoch of the quorum one controller leads, and a voter votes for one candidate."),
         "Q2": _quorum(
-            "Two metadata logs that have a record of one offset and epoch are equal up to there, and the epochs of a "
-            "log never fall."
+            "Two metadata logs that have a record with the same offset and epoch are equal up to it, and the epochs of "
+            "a log never fall."
         ),
         "Q3": _quorum(
-            "A controller that is elected has every metadata record that was committed in an epoch before, as long as "
+            "A controller that is elected has every metadata record that was committed in an earlier epoch, as long as "
             "fewer than a majority of the controllers' disks were lost.",
         ),
         "Q4": _quorum(
@@ -486,19 +485,20 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "of the controllers' disks were lost."
         ),
         "Q5": _quorum(
-            "Whoever leads the quorum last has every metadata record that was committed, as long as fewer than a "
+            "The last leader of the quorum has every metadata record that was committed, as long as fewer than a "
             "majority of the controllers' disks were lost.",
         ),
         "Q6": _quorum(
-            "The epoch of a controller never falls on one disk, nor its high watermark in one process, which cuts "
-            "nothing below that."
+            "A controller's epoch never falls on one disk; its high watermark never falls in one process, which "
+            "truncates nothing below it."
         ),
         "Q7": _quorum(
-            "A leader of the quorum commits what a majority of the voters has durably, with a record of its own epoch.",
+            "A leader of the quorum commits only records that a majority of the voters has on disk, up to a record of "
+            "its own epoch.",
             judged_by=JudgedBy.SIMULATOR,
         ),
         "Q8": _quorum(
-            "A leader of the quorum that is undisturbed together with a majority of the voters is not deposed.",
+            "A leader of the quorum is not deposed while no fault affects it and a majority of the voters.",
             judged_by=JudgedBy.SIMULATOR,
         ),
         "Q9": _quorum(
@@ -511,13 +511,13 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             stray_cleanup=("delete", "rename"),
         ),
         "M16": _rule(
-            "A reassignment completes with every replica in the ISR that it adds, and with min ISR members or every "
-            "target, by the era's rule; a replica that leaves ends the leader epoch.",
+            "A reassignment completes once every added replica is in the ISR, and, by the era's rule, min ISR members "
+            "or every target; removing a replica raises the leader epoch.",
             only_of=ClusterKind.KRAFT,
         ),
         "M17": _rule("An ELR contains replicas only.", keeper=Keeper.CONTROLLERS, elr_within_replicas="on"),
         "M18": _rule(
-            "Until its recovery step is through, an uncleanly elected leader appends and acknowledges nothing.",
+            "An uncleanly elected leader appends and acknowledges nothing before its recovery step is complete.",
             keeper=Keeper.PROCESS,
             recovering_gate="on",
         ),
@@ -527,24 +527,24 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             cancel_requires_min_isr="on",
         ),
         "M20": _rule(
-            "An unclean recovery elects the longest log of the highest epoch among the replicas that answered, by what "
-            "they answered; with strategy Balanced the last known ELR and leader are among them. Before the timeout "
-            "every replica has answered, or, by the era's rule and with Aggressive, every one that could lead. The "
-            "strategy is the one that is configured, or asked for.",
+            "An unclean recovery elects, by the answers of the replicas, the longest log of the highest epoch; with "
+            "strategy Balanced the last known ELR and leader have answered. Before the timeout every replica has "
+            "answered, or, by the era's rule and with Aggressive, every replica that could lead. The strategy is the "
+            "configured or the requested one.",
             only_of=ClusterKind.KRAFT,
         ),
         "M21": _rule(
-            "The controller goes by the min ISR that is configured for the topic, or by the partition's number of "
-            "replicas where that is less.",
+            "The controller uses the min ISR that is configured for the topic, or the partition's number of replicas "
+            "if that is lower.",
             keeper=Keeper.CONTROLLERS,
             min_isr_per_partition="on",
             only_of=ClusterKind.KRAFT,
         ),
         "Z1": _zookeeper(
-            "Once all is quiet, what the controller believes of a partition is what its state node says.",
+            "Once no change is under way, the controller's copy of a partition's state equals its state node.",
             judged_by=JudgedBy.SIMULATOR,
         ),
-        "Z2": _zookeeper("The controller epoch that a broker knows does not go back.", judged_by=JudgedBy.SIMULATOR),
+        "Z2": _zookeeper("The controller epoch that a broker knows does not fall.", judged_by=JudgedBy.SIMULATOR),
         "Z3": _zookeeper(
             "A leader's high watermark does not pass the log end offset of a member of the last ISR that the state "
             "node had in its leader epoch.",
@@ -552,43 +552,43 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             maximal_isr=("on",),
         ),
         "Z4": _zookeeper(
-            "No broker removes a log of a partition of which it is a replica in the ISR, unless the topic is being "
+            "No broker removes the log of a partition while it is in the partition's ISR, unless the topic is being "
             "deleted.",
             control_broker_epoch_check=("on",),
             stop_replica_epoch=("greater", "not_lower"),
         ),
-        "Z5": _zookeeper("Once all is quiet, no notification of an ISR change is left."),
+        "Z5": _zookeeper("Once no change is under way, no notification of an ISR change is left."),
         "Z6": _zookeeper(
-            "A state node's leader is in its ISR and changes only with the leader epoch, which never goes back, and "
-            "whoever leads in an epoch is the leader that the node had with it."
+            "A state node's leader is in its ISR and changes only with the leader epoch, which never falls, and a "
+            "broker leads in an epoch only if the node named it as leader of that epoch."
         ),
         "Z7": _zookeeper(
             "Each write of a state node raises its version by one and the leader epoch by one or not at all."
         ),
         "Z8": _zookeeper(
-            "A broker takes a role only from a LeaderAndIsr that was meant for this registration of it or a later one, "
-            "of a controller that none it has heard of replaced.",
+            "A broker takes a role only from a LeaderAndIsr that was sent for its current registration or a later one, "
+            "by the newest controller that it knows of.",
             judged_by=JudgedBy.SIMULATOR,
             control_broker_epoch_check=("on",),
         ),
         "Z9": _zookeeper(
-            "An ISR that leaves the leader epoch is written by the leader itself, or as the leader asked for it, at "
-            "the version that it named, if the release's checks of AlterIsr and AlterPartition allow it; and a leader "
-            "takes for committed what its node had.",
+            "A change of the ISR without a new leader epoch is written by the leader itself, or as the leader "
+            "requested it, at the version that it named, if the release's checks of AlterIsr and AlterPartition allow "
+            "it; and a leader takes an ISR for committed only if its state node had it.",
             judged_by=JudgedBy.SIMULATOR,
         ),
         "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH, only_of=ClusterKind.KRAFT),
         "L2": _liveness("Every broker runs and is unfenced.", judged_by=JudgedBy.BOTH),
         "L3": _liveness("Every partition has a leader, unless no replica may lead it.", judged_by=JudgedBy.BOTH),
         "L4": _liveness("Every ISR is all replicas, and no AlterPartition is in flight.", judged_by=JudgedBy.BOTH),
-        "L5": _liveness("Every request is answered, or given up by its client."),
+        "L5": _liveness("Every request is answered, or its client gives it up."),
         "L6": _liveness(
             "Replicas are full copies, high watermarks are at the log ends, and a consumer reaches them.",
             judged_by=JudgedBy.BOTH,
         ),
         "L7": _rule(
-            "No broker removes a log of a partition that is its own, and none keeps one that is not: a stray is "
-            "noticed, and deleted no earlier than stray.delete.delay.ms and not long after.",
+            "No broker removes the log of a partition that is assigned to it, and none keeps another log: a stray is "
+            "found, and deleted no earlier than stray.delete.delay.ms and not long after.",
             kind=PromiseKind.LIVENESS,
             keeper=Keeper.BROKER,
             stray_cleanup=("delete", "rename"),
@@ -598,25 +598,25 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             kind=PromiseKind.LIVENESS,
             exempts=(Exemption.DELETED_TOPICS,),
         ),
-        "L9": _liveness("Nothing goes on changing."),
+        "L9": _liveness("The state of the cluster stops changing."),
         "L10": _liveness(
-            "While the controller runs, a partition is led soon after a member of its ISR or ELR is active, and, while "
-            "the guarantee holds, soon after all replicas are active that are not outstanding. Where the strategy "
-            "allows an unclean leader, it is led soon after whoever that strategy waits for is active."
+            "While the controller runs, a partition has a leader soon after a member of its ISR or ELR is active, and, "
+            "while the guarantee holds, soon after all replicas are active that are not outstanding. If the strategy "
+            "allows an unclean leader, it has one soon after the replicas that the strategy waits for are active."
         ),
         "L11": _liveness(
-            "What a leader has is committed soon, while min ISR replicas, the leader among them, are in touch with it "
-            "and with the controller; and it acknowledges what it has committed, rather than have the request time out."
+            "A leader's records are committed soon while min ISR replicas, including the leader, are connected to the "
+            "leader and the controller; and the leader acknowledges committed records before the request times out."
         ),
         "L12": _liveness(
-            "A broker of which the controller hears nothing is fenced soon; one that is registered and in touch with "
-            "it is unfenced soon."
+            "A broker from which the controller receives nothing is fenced soon; a registered broker that is connected "
+            "to the controller is unfenced soon."
         ),
         "L13": _liveness(
-            "A member of the ISR that cannot fetch what the leader has leaves the ISR soon, while the leader is in "
-            "touch with the controller."
+            "A member of the ISR that cannot fetch the leader's records leaves the ISR soon, while the leader is "
+            "connected to the controller."
         ),
-        "InvariantError": _crash("No process of the core contradicts itself."),
+        "InvariantError": _crash("No process of the core violates an invariant of its own state."),
         "Exception": _crash("No process of the core raises an unexpected exception."),
     }
 )
@@ -627,7 +627,7 @@ OUTCOME_CHECKS: Final = tuple(
     for check_id, promise in PROMISES.items()
     if promise.kind is PromiseKind.OUTCOME and promise.judged_by is not JudgedBy.SIMULATOR
 )
-"""Outcomes that are judged on every run that was left on disk, so that a scenario may expect violations of them."""
+"""Outcome checks that ``verify`` judges in every run, so that a scenario may expect violations of them."""
 
 
 def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:

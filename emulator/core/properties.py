@@ -1,7 +1,7 @@
 """Configuration with Kafka's property names and defaults, parsed once.
 
 A property file or a scenario gives text; ``NodeProperties`` and ``TopicProperties`` are what the rest of the program
-reads. Their fields are the properties that exist, and the fields' types are the values that these may have. Effective
+reads. Their fields are the known properties, and the type of a field is the range of its property. Effective
 values follow Kafka's order, topic over cluster over node.
 """
 
@@ -51,12 +51,12 @@ SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _USER: Final = re.compile(r'user_(\S+?)="([^"]*)"')
 _SECRET: Final = frozenset({"sasl_jaas_config"})
 TLS_BETWEEN_NODES: Final[Mapping[str, str]] = MappingProxyType({"security.inter.broker.protocol": "SSL"})
-"""Of nodes that speak TLS to each other."""
+"""Properties of nodes that use TLS between each other."""
 
 TLS_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     {**TLS_BETWEEN_NODES, "listener.security.protocol.map": "KAFKA:SSL", "ssl.client.auth": "required"}
 )
-"""Of nodes that speak TLS to each other and to clients of Kafka, and want to see certificates of all of them."""
+"""Properties of nodes that use TLS between each other and with Kafka clients, and require client certificates."""
 
 HIDDEN: Final = "[hidden]"
 """Shown in place of a password."""
@@ -65,11 +65,11 @@ HIDDEN: Final = "[hidden]"
 class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes.
 
-    In ``broker.rack``, ``{node}`` stands for the broker's id, and of racks with commas between them brokers take one in
-    turn. Four are not Kafka's: ``leader.recovery.min.ms``, the
-    minimum duration of a leader's recovery step (KIP-704), so that the step can be observed; ``stray.delete.delay.ms``,
-    the grace period of stray logs (KIP-550); ``alter.partition.retry.backoff.ms``, a constant in Kafka; and
-    ``unclean.recovery.retry.backoff.ms``, the wait before a replica that did not answer is asked again.
+    In ``broker.rack``, ``{node}`` stands for the broker's id; a list of racks, separated by commas, is dealt out to the
+    brokers in turn. Four properties are not Kafka's: ``leader.recovery.min.ms``, the minimum duration of a leader's
+    recovery step (KIP-704), so that the step can be observed; ``stray.delete.delay.ms``, the grace period of stray logs
+    (KIP-550); ``alter.partition.retry.backoff.ms``, a constant in Kafka; and ``unclean.recovery.retry.backoff.ms``, the
+    wait before the controller asks a replica again that did not answer.
     """
 
     broker_heartbeat_interval_ms: Positive = 2000
@@ -160,17 +160,17 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_sasl(self) -> bool:
-        """Kafka clients have to authenticate by SASL."""
+        """Whether Kafka clients have to authenticate by SASL."""
         return "SASL_" in self.listener_security_protocol_map
 
     @property
     def has_tls_between_nodes(self) -> bool:
-        """Nodes use TLS between each other, with certificates on both sides."""
+        """Whether nodes use TLS between each other, with certificates on both sides."""
         return self.security_inter_broker_protocol == "SSL"
 
     @property
     def has_tls(self) -> bool:
-        """Kafka clients use TLS."""
+        """Whether Kafka clients use TLS."""
         return self.listener_security_protocol_map.endswith("SSL")
 
     @property
@@ -187,7 +187,7 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
 class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of one topic, every default resolved.
 
-    Those of timestamps and of compression apply to batches that Kafka's own clients send (``kafka_listener``).
+    The properties of timestamps and compression apply to batches that Kafka's own clients send (``kafka_listener``).
     """
 
     min_insync_replicas: Positive
@@ -210,7 +210,7 @@ class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredTopicProperties(msgspec.Struct, frozen=True, kw_only=True):
-    """Topic properties that are stored, and described with Kafka's defaults, but have no effect here."""
+    """Topic properties that are stored and described as in Kafka, but have no effect in the emulator."""
 
     compression_gzip_level: _GzipLevel = -1
     compression_lz4_level: _Lz4Level = 9
@@ -242,12 +242,12 @@ def field_name(property_name: str) -> str:
 
 
 def node_property_names() -> tuple[str, ...]:
-    """Returns the names of the properties that a node has."""
+    """Returns the names of all node properties."""
     return tuple(_NODE.fields)
 
 
 def is_node_property(name: str) -> bool:
-    """Returns whether a node knows a property of that name."""
+    """Returns whether ``name`` is a node property."""
     return name in _NODE.fields
 
 

@@ -13,7 +13,7 @@ def first_paragraph(kind: type) -> str:
 
 
 def field_meanings(struct: type) -> dict[str, str]:
-    """Returns the meaning of each field by the docstrings of a struct and its bases, each in one line."""
+    """Returns the meaning of each field, as it is named in files, by the docstrings of a struct and its bases."""
     found: dict[str, str] = {}
     for kind in reversed(struct.__mro__):
         _, _, attributes = (inspect.cleandoc(kind.__doc__ or "")).partition("Attributes:\n")
@@ -24,7 +24,12 @@ def field_meanings(struct: type) -> dict[str, str]:
                 found[name] = entry[2]
             elif name is not None and line.strip():
                 found[name] += f" {line}"
-    return {name: _one_line(text) for name, text in found.items()}
+    written = dict(zip(_names(struct, "__struct_fields__"), _names(struct, "__struct_encode_fields__"), strict=True))
+    return {written.get(name, name): _one_line(text) for name, text in found.items()}
+
+
+def _names(struct: type, attribute: str) -> tuple[str, ...]:
+    return getattr(struct, attribute, ())
 
 
 def _one_line(text: str) -> str:

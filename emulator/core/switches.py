@@ -37,10 +37,10 @@ class Truncation(Enum):
     """Epoch end offsets, repeated until the epochs agree (KIP-101 with KIP-279)."""
 
     KIP_101 = "kip101"
-    """One lookup that takes the first larger epoch's start: S03."""
+    """One lookup, answered with the start offset of the first larger epoch: S03."""
 
     HIGH_WATERMARK = "high_watermark"
-    """Cut at the local high watermark, as before 0.11: S01, S02."""
+    """Truncation to the local high watermark, as before 0.11: S01, S02."""
 
 
 class SessionCheck(Enum):
@@ -57,23 +57,23 @@ class LastKnown(Enum):
     """The replicas that an offline partition remembers as candidates (KIP-966)."""
 
     LEADER = "leader"
-    """Only the leader that it had when it went offline; electable in every mode (Kafka 4.2 as shipped)."""
+    """Only the leader that the partition had when it went offline; electable in every mode (Kafka 4.2 as shipped)."""
 
     KIP = "kip"
-    """Members that left the ELR uncleanly, and the last leader beside them; the leader only where unclean is off."""
+    """Members that left the ELR uncleanly, and the last leader; only the leader if unclean election is disabled."""
 
 
 class ClearElr(Enum):
     """The effect of a new min ISR on an ELR that was computed for the old one (KIP-966, KAFKA-16540)."""
 
     SATISFIED = "satisfied"
-    """Emptied where the ISR has the new size: the KIP. Elsewhere the high watermark stands, so members stay good."""
+    """Emptied if the ISR has at least the new min ISR (KIP-966). A smaller ISR commits nothing the ELR would lack."""
 
     ALWAYS = "always"
     """Emptied, whatever the ISR; an offline partition loses its candidates (Kafka 4.2 as shipped)."""
 
     OFF = "off"
-    """Kept: S17."""
+    """Kept whatever the ISR: S17."""
 
 
 class UncleanPick(Enum):
@@ -87,7 +87,7 @@ class UncleanPick(Enum):
 
 
 class Switches(QuorumRules, frozen=True, kw_only=True):
-    """One frozen set of rules. The defaults are era ``kip-966``: the KIPs to the letter, and our repairs.
+    """One frozen set of rules. The defaults are era ``kip-966``: the KIPs to the letter, and Laststand's repairs.
 
     Each rule's docstring also names its origin: KIP-966, another KIP, a Kafka release, or Laststand itself, if no KIP
     has the rule and Kafka behaves differently. ``docs/eras.md`` is generated from these docstrings.
@@ -106,7 +106,7 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     """
 
     hw_requires_min_isr: bool = True
-    """The high watermark waits for a committed ISR of min ISR (KIP-966; in Kafka since 3.7).
+    """The high watermark advances only while the committed ISR has min ISR members (KIP-966; in Kafka since 3.7).
 
     KIP-966: "Additional High Watermark advancement requirement"; in Kafka since 3.7 without a feature flag.
     """
@@ -115,7 +115,7 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     """A partition with fewer replicas than min.insync.replicas takes acks=all as soon as all are in sync (KIP-966).
 
     KIP-966: "min.insync.replicas > replication factor" is min(min ISR, replication factor); in Kafka since 3.7
-    (KAFKA-15583). Before, the ISR was compared with the value as configured, and such a partition refused acks=all.
+    (KAFKA-15583). Earlier releases compare the ISR with the configured value, and such a partition refuses acks=all.
     """
 
     unclean_detection: bool = True
@@ -134,7 +134,8 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     truncation: Truncation = Truncation.LEADER_EPOCH
     """The method by which followers reconcile their logs (KIP-101, KIP-279).
 
-    KIP-101: one epoch lookup from 0.11 on, to the high watermark before; KIP-279 repeats the lookup, since 2.0.
+    KIP-101: followers look up one epoch since 0.11, and truncate to the high watermark before; KIP-279 repeats the
+    lookup, since 2.0.
     """
 
     ap_partition_epoch_check: bool = True
@@ -158,8 +159,7 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     last_known: LastKnown = LastKnown.KIP
     """The replicas that an offline partition remembers (KIP-966).
 
-    KIP-966: it collects members that left the ELR uncleanly and the last leader beside them; Kafka 4.2 keeps the
-    leader alone.
+    KIP-966: members that left the ELR uncleanly, and the last leader; Kafka 4.2 remembers the leader only.
     """
 
     unclean_pick: UncleanPick = UncleanPick.RANDOM
@@ -170,39 +170,40 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     """
 
     recovery_waits: bool = True
-    """Balanced waits until the timeout for every replica that has not answered, and may still start (KIP-966): S52.
+    """A Balanced recovery waits, up to its timeout, also for replicas that may still start (KIP-966): S52.
 
-    KIP-966: "all the LastKnownELR members have replied, plus the replicas replied within the timeout", and who starts
-    within the timeout can still reply. ``off`` is the other reading: it elects once everybody has answered who could
-    lead then. Kafka has no unclean recovery.
+    KIP-966: "all the LastKnownELR members have replied, plus the replicas replied within the timeout", and a replica
+    that starts within the timeout can still reply. ``off`` is the other reading: the controller elects once every
+    replica that may lead at that moment has answered. Kafka has no unclean recovery.
     """
 
     recovering_gate: bool = True
     """An uncleanly elected leader recovers before it serves, and its followers serve no reads meanwhile (KIP-704).
 
     KIP-704: Kafka stores the state since 3.2 and clears it with the leader's next AlterPartition, but no release
-    recovers anything or refuses a request for it (KAFKA-13587).
+    recovers anything or refuses a request because of it (KAFKA-13587).
     """
 
     recovery_aborts_transactions: bool = True
     """A leader that recovers from an unclean election aborts the transactions that are open in its log (KIP-704).
 
-    KIP-704: "any necessary recovery steps", for what transaction coordinators believe; Kafka has no such step, and a
-    transaction whose end was lost stays open: readers of committed records stop there and never go on (KAFKA-20716).
+    KIP-704: "any necessary recovery steps"; Kafka has none. A transaction whose end was lost stays open, and readers of
+    committed records stop there for good (KAFKA-20716).
     """
 
     recovery_asks_coordinator: bool = True
     """A leader that recovers asks how open transactions ended before it aborts them (KIP-704).
 
-    KIP-704: "any necessary recovery steps"; Kafka has none. A commit whose marker was lost with its leader is written
-    again where the coordinator's log is whole; an abort is a guess, and undoes what the producer was told.
+    KIP-704: "any necessary recovery steps"; Kafka has none. If the coordinator still has the decision to commit, the
+    leader writes the lost marker again; to abort without asking is a guess, and contradicts a commit that was
+    acknowledged.
     """
 
     txn_recovery: TxnRecovery = TxnRecovery.ABORT_ONGOING
     """The recovery of a coordinator of transactions whose log was elected uncleanly.
 
-    KIP-704: "any necessary recovery steps"; Kafka has none. A transaction whose decision was lost looks ongoing: its
-    producer may have been told that it is committed, and some partitions may have its end (KAFKA-20716).
+    KIP-704: "any necessary recovery steps"; Kafka has none. A transaction whose decision was lost looks ongoing,
+    although its commit may have been acknowledged and some partitions may have its marker (KAFKA-20716).
     """
 
     txn_recovery_scan: bool = True
@@ -216,36 +217,36 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     group_recovery: GroupRecovery = GroupRecovery.REBALANCE
     """The recovery of a coordinator of groups whose log was elected uncleanly.
 
-    KIP-704: "any necessary recovery steps"; Kafka has none. A generation that was lost is given again to others, and a
-    member of the lost one is taken for current.
+    KIP-704: "any necessary recovery steps"; Kafka has none. The number of a lost generation is assigned to a new
+    one, and a member of the lost generation is taken for a member of the new one.
     """
 
     offset_beyond_end: OffsetBeyondEnd = OffsetBeyondEnd.CLAMP
     """The treatment of a group's position whose records were lost by an unclean election (KIP-704): T14, T15.
 
-    KIP-704: "any necessary recovery steps"; Kafka has none: the group goes on by ``auto.offset.reset`` where its
-    position is out of range, and in the middle of other records where it is not.
+    KIP-704: "any necessary recovery steps"; Kafka has none: the group goes on by ``auto.offset.reset`` if its
+    position is out of range, and otherwise in the middle of records that were written later.
     """
 
     stray_cleanup: StrayCleanup = StrayCleanup.DELETE
-    """The treatment of logs that are not assigned here any more (KIP-550).
+    """The treatment of logs that are no longer assigned to the broker (KIP-550).
 
-    KIP-550: never merged, it deletes; Kafka in KRaft mode renames to ``-stray`` and leaves it there (KAFKA-14616);
-    before there was nothing.
+    KIP-550: it deletes such logs, and was never merged; Kafka in KRaft mode renames them to ``-stray`` and leaves them
+    there (KAFKA-14616); earlier releases do nothing.
     """
 
     clear_elr_on_min_isr_change: ClearElr = ClearElr.SATISFIED
     """The effect of a new min ISR on eligible leader replicas (KIP-966).
 
-    KIP-966: "Other behaviors", where the new min ISR is no more than the ISR; Kafka 4.x clears in any case
+    KIP-966: "Other behaviors", if the ISR has at least the new min ISR; Kafka 4.x empties the ELR in any case
     (KAFKA-16540).
     """
 
     elr_within_replicas: bool = True
-    """A replica that is reassigned away leaves the ELR and the replicas that are remembered beside it (KIP-966).
+    """A replica that a reassignment removes leaves the ELR and the last known ELR (KIP-966).
 
-    KIP-966: "Other behaviors", once a reassignment is complete the ELR has final replicas only; Kafka 4.x does not
-    filter it.
+    KIP-966: "Other behaviors", a complete reassignment leaves only target replicas in the ELR; Kafka 4.x does not
+    filter the ELR.
     """
 
     min_isr_per_partition: bool = True
@@ -260,132 +261,132 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     cancel_requires_min_isr: bool = True
     """A reassignment is cancelled only if enough of the replicas that remain are in sync (KIP-966).
 
-    KIP-966: "Other behaviors", min ISR is asked for when a reassignment is cancelled, too; Kafka asks for one
+    KIP-966: "Other behaviors", a cancelled reassignment, too, must leave min ISR members in the ISR; Kafka requires one
     member (KIP-455).
     """
 
     reassignment_needs_all: bool = False
-    """A reassignment completes with every target in the ISR, not with those alone that it adds (KAFKA-15665).
+    """A reassignment completes once every target replica is in the ISR, not only those that it adds (KAFKA-15665).
 
-    Kafka 3.8: KIP-966 leaves it at "all the adding replicas should be in ISR", and asks for min ISR beside that; Kafka
-    asks for every target (KAFKA-15665), so that a dead one that stays keeps a reassignment from its end. Since 4.3
-    (KAFKA-19975) it asks for those that are added again, unless they are fewer than those that leave
-    (``PartitionReassignmentReplicas.maybeCompleteReassignment``), which is ``off`` without
-    ``reassignment_requires_min_isr``.
+    Kafka 3.8: KAFKA-15665 requires every target, so a dead replica that stays assigned keeps the reassignment from
+    completing. KIP-966 requires that "all the adding replicas should be in ISR", and min ISR. Since 4.3 (KAFKA-19975)
+    Kafka again requires only the added replicas, unless they are fewer than the removed ones
+    (``PartitionReassignmentReplicas.maybeCompleteReassignment``); that is ``off`` here, with
+    ``reassignment_requires_min_isr`` off, too.
     """
 
     reassignment_requires_min_isr: bool = True
-    """A reassignment completes with an ISR of min ISR only (KIP-966).
+    """A reassignment completes only while the ISR has min ISR members (KIP-966).
 
-    KIP-966: "Other behaviors", where one that completes with those that it adds could leave one member; Kafka does not
-    ask for it: up to 4.2 every target is no fewer, and since 4.3 the ISR only does not shrink (KAFKA-19975).
+    KIP-966: "Other behaviors", a reassignment that needs only the added replicas could leave an ISR of one. Kafka does
+    not require min ISR: up to 4.2 it requires every target, since 4.3 only that the ISR does not shrink (KAFKA-19975).
     """
 
     downgrade_ignores_elr: bool = True
-    """Without the feature an ELR that is left over is no candidate list (KIP-966).
+    """After a downgrade of the feature the ELR that is left over provides no candidates (KIP-966).
 
     KIP-966: "Compatibility", ELR fields are ignored after the downgrade; in Kafka 4.x they still decide one
     election.
     """
 
     truncation_sync: bool = True
-    """A log that was cut is synced before anything else is written about it (S35).
+    """A truncated log is synced before anything else is written about it (S35).
 
-    Laststand: KIP-101 lets followers cut their logs by epoch; Kafka syncs no cut (``LocalLog.truncateTo``), and the
-    epochs at once. Found by the simulator.
+    Laststand: KIP-101 has followers truncate by epoch; Kafka does not sync the truncated log (``LocalLog.truncateTo``),
+    but syncs the epoch cache at once. Found by the simulator.
     """
 
     truncation_ends_at_batch: bool = True
-    """A log that is cut within a batch ends where that batch began, not at the offset asked for (S49).
+    """A log that is truncated within a batch ends where that batch began, not at the requested offset (S49).
 
-    Laststand: KIP-101 has followers cut their logs, and no KIP says where one ends that is cut within a batch;
-    Kafka's ends at the offset that it was cut at, and the batch goes whole (``LocalLog.truncateTo``,
-    ``LogSegment.truncateTo``). Found by the simulator.
+    Laststand: no KIP says where a log ends that is truncated within a batch; Kafka removes the whole batch, but takes
+    the requested offset as the log end offset (``LocalLog.truncateTo``, ``LogSegment.truncateTo``). Found by the
+    simulator.
     """
 
     empty_logs_keep_epoch: bool = True
-    """A log keeps the epoch of the last record that was deleted from it, where that began (S50).
+    """A log keeps the leader epoch of the last record that was deleted from it, with the epoch's start offset (S50).
 
     Laststand: by KIP-101 a log's epochs show where it differs from the leader's; Kafka moves the epoch of deleted
-    records to the log start (``LeaderEpochFileCache.truncateFromStart``), and drops what begins at a log's end when
-    it opens it (``LogLoader.load``), so that a log whose records were all deleted has none.
+    records to the log start (``LeaderEpochFileCache.truncateFromStart``), and removes epochs that start at the log end
+    when it opens a log (``LogLoader.load``), so that a log whose records were all deleted has no epochs.
     """
 
     lower_start_is_durable: bool = True
-    """A log that begins again below its start writes that down at once, not only with the next checkpoint (S51).
+    """A log whose start offset is lowered writes the new start to disk at once, not with the next checkpoint (S51).
 
-    Laststand: no text says so (KIP-107 has log starts rise only); Kafka writes log starts every
+    Laststand: no KIP says so (in KIP-107 log start offsets only rise); Kafka writes log starts every
     ``log.flush.start.offset.checkpoint.interval.ms``. Found by the simulator.
     """
 
     holes_end_logs: bool = True
-    """Recovery ends a log where a segment does not follow on the one before (S47).
+    """Recovery ends a log before the first segment that does not continue the previous one (S47).
 
     Laststand: KIP-101 compares logs by epoch, which shows no hole; Kafka (``LogLoader.recoverLog``) drops later
     segments only after one from which it had to cut bytes; a segment that lost whole batches looks intact.
-    Compaction leaves such gaps by right; here nothing is compacted. Found on processes by ``laststand fuzz``.
+    Compaction leaves such gaps legitimately, but nothing is compacted here. Found on processes by ``laststand fuzz``.
     """
 
     recovery_trims_epochs: bool = True
-    """Recovery forgets epochs beyond the end of a log before it adds those of its batches, not after (S48).
+    """Recovery removes epochs beyond the end of a log before it adds the epochs of the log's batches (S48).
 
-    Laststand: by KIP-101 a log's epochs show where it differs from the leader's; Kafka adds those of recovered
-    batches only above the newest that it has (``LogSegment.recover``), and forgets what begins beyond the log's end
-    after that (``LogLoader.load``). Found by the simulator.
+    Laststand: by KIP-101 a log's epochs show where it differs from the leader's; Kafka adds epochs of recovered
+    batches only above the newest epoch that it has (``LogSegment.recover``), and removes epochs beyond the log's end
+    only after that (``LogLoader.load``). Found by the simulator.
     """
 
     truncate_before_hw: bool = True
-    """A follower that diverges cuts its log, and takes no high watermark over until it agrees (KAFKA-14704): S22.
+    """A diverging follower truncates its log before it takes the leader's high watermark over (KAFKA-14704): S22.
 
     Kafka 3.4: KAFKA-14704; followers serve readers since KIP-392 (2.4), and the order was wrong for some releases
     before 3.4.
     """
 
     roles_after_registration: bool = True
-    """A broker opens its logs and takes its roles once metadata knows this very process (S36).
+    """A broker opens its logs and takes its roles only once the metadata has its own registration (S36).
 
     Laststand: KIP-631 has a broker catch up with the metadata before it starts, and does not say what it does with
-    roles that it finds there. Until 3.4 Kafka published nothing to it before that; later releases install the
-    publishers first (``BrokerServer.startup``), so a process can act on its predecessor's roles. Found by the
-    simulator.
+    roles that it finds there. Until 3.4 Kafka published no metadata to a broker before it had caught up; later releases
+    install the publishers first (``BrokerServer.startup``), so a process may act on its predecessor's roles. Found by
+    the simulator.
     """
 
     progress_of_this_term: bool = True
-    """A leader that was not leader in the epoch just before counts on nothing that followers reported to it (S43).
+    """A leader forgets the offsets that followers reported to it, unless it led in the epoch just before (S43).
 
     Laststand: KIP-101 has a leader wait for its followers' fetches; Kafka (``Partition.makeLeader``,
-    ``Replica.resetReplicaState``) keeps what it knows of them if it led before, whoever led in between, so that
-    metadata that comes together hides a term.
+    ``Replica.resetReplicaState``) keeps the followers' reported offsets if it is still leader by its own
+    knowledge; metadata that arrives all at once hides another leader's term in between.
     """
 
     untouched_logs_stay_proven: bool = True
-    """A broker that stops before it opens its logs renews the proof that they were closed in order (S46).
+    """A broker that stops before it opens its logs renews the proof that they were closed cleanly (S46).
 
-    Laststand: KIP-966, "Detection of an unclean shutdown", has a broker write its epoch when it stops in order;
-    Kafka writes none while a broker starts (``BrokerServer.shutdown``), nor where the logs were not loaded
+    Laststand: KIP-966, "Detection of an unclean shutdown", has a broker write its epoch at a clean shutdown; Kafka
+    writes none while a broker starts (``BrokerServer.shutdown``), nor where the logs were not loaded
     (``LogManager.shutdown``). Found by the simulator.
     """
 
     refusals_are_final: bool = True
-    """A refusal that a leader goes back on moves the partition epoch on: no other copy of the change applies (S45).
+    """A refusal after which the leader reverts its ISR raises the partition epoch, so no copy of it applies (S45).
 
-    Laststand: KIP-841 has the leader go back to its ISR at INELIGIBLE_REPLICA, as Kafka does
-    (``Partition.handleAlterPartitionError``); neither sees that a copy of the request may arrive later, and be
-    carried out.
+    Laststand: KIP-841 has the leader revert to its last ISR at INELIGIBLE_REPLICA, as Kafka does
+    (``Partition.handleAlterPartitionError``); neither considers that a copy of the request may arrive later and be
+    accepted.
     """
 
     answers_await_metadata: bool = True
-    """A leader takes an accepted ISR once it knows all that the controller knew when it accepted it (S38).
+    """A leader applies an accepted ISR only after the metadata that the controller had when it accepted it (S38).
 
-    Laststand: KIP-497 has the leader act on the answer, and neither it nor KIP-966 orders that after the metadata;
+    Laststand: KIP-497 has the leader act on the response; neither KIP-497 nor KIP-966 orders that after the metadata,
     nor does Kafka (``Partition.handleAlterPartitionUpdate``).
     """
 
     coordinator_awaits_commit: bool = True
-    """A coordinator acts once all that its log held when it was elected is committed, not at once.
+    """A new coordinator acts only once every record that its log held at the election is committed.
 
-    Laststand: no KIP says so; Kafka loads to the log end, committed or not (``CoordinatorLoaderImpl``), and answers
-    by what is committed meanwhile: a group is told an earlier position, and an end is acted on that may be lost.
+    Laststand: no KIP says so; Kafka loads to the log end, committed or not (``CoordinatorLoaderImpl``), and acts at
+    once: a group gets an earlier position, and markers are written for a decision that may still be lost.
     """
 
     partition_verification: bool = True
@@ -393,7 +394,7 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
 
     KIP-890: "Transactions Server-Side Defense", part 1, in Kafka since 3.6
     (``transaction.partition.verification.enable``). Without it a record that arrives after its transaction's end opens
-    one that no coordinator knows, and that never ends.
+    a transaction that no coordinator knows, and that never ends.
     """
 
     epoch_per_transaction: bool = True
@@ -412,7 +413,7 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
 
 
 _KIP_966: Final = Switches()
-# Without what is Laststand's own.
+# Without Laststand's own rules.
 _KIP_966_TEXT: Final = replace(
     _KIP_966,
     truncation_sync=False,
@@ -487,12 +488,12 @@ ERAS: Final = MappingProxyType(
         "kip-966": _KIP_966,
     }
 )
-"""Presets that name real protocols. Those of ZooKeeper clusters are in ``zookeeper.rules``."""
+"""Presets that name real protocols. The eras of ZooKeeper clusters are in ``zookeeper.rules``."""
 
 ERAS_WITH_ZOOKEEPER: Final = frozenset(
     {"kafka-2.5-zk", "kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.2-zk", "kafka-3.9-zk", "kip-550-zk"}
 )
-"""Eras of clusters with ZooKeeper, whose rules ``eras`` has."""
+"""Names of the eras of clusters with ZooKeeper; module ``eras`` has their rules."""
 
 _NOT_HERE: Final = "eras with ZooKeeper are for `run`, `simulate`, `up` and `compose`"
 
@@ -514,7 +515,7 @@ def era_switches(era: str) -> Switches:
 
 
 def is_of_3_9_or_before(switches: Switches) -> bool:
-    """Returns whether rules are of a release before 4.0: none of the rules that Kafka has since 4.0 is on."""
+    """Returns whether the rules are of a release before 4.0: no rule that Kafka introduced in 4.0 is on."""
     brought = (name for name in Switches.__struct_fields__ if getattr(_KAFKA_3_9, name) != getattr(_KAFKA_4_2, name))
     return not any(getattr(switches, name) == getattr(_KAFKA_4_2, name) for name in brought)
 

@@ -216,20 +216,20 @@ class TxnRecovery(StrEnum):
     """Transactions that look ongoing are aborted: their decisions may be what was lost."""
 
     BUMP_ALL = "bump_all"
-    """The same, and every id gets another producer id with its next session: that there was a later one may be lost."""
+    """As ``ABORT_ONGOING``, and each id gets a new producer id at its next session: a later epoch may be lost."""
 
     OFF = "off"
-    """Kafka: they go on, and are aborted when they have taken too long."""
+    """Kafka: transactions that look ongoing stay so, and are aborted at their timeout."""
 
 
 class GroupRecovery(StrEnum):
     """The treatment of ``__consumer_offsets`` records by an uncleanly elected leader."""
 
     REBALANCE = "rebalance"
-    """Generation ids jump above all that can have been lost, and members join again."""
+    """Generation ids jump above every id that can have been lost, and members join again."""
 
     HOLD = "hold"
-    """The same, and no position is answered until one is committed again, by an administrator: no member knows one."""
+    """As ``REBALANCE``, and no position is returned until an administrator commits one: members know none."""
 
     OFF = "off"
     """Kafka: the remaining records are used as they are."""
@@ -249,23 +249,23 @@ class StrayCleanup(StrEnum):
     """The treatment of logs found at start that are not assigned to the broker (KIP-550)."""
 
     DELETE = "delete"
-    """Put aside, and deleted after a grace: the KIP."""
+    """Put aside, and deleted after a delay (KIP-550)."""
 
     RENAME = "rename"
     """Put aside and left on disk (Kafka in KRaft mode)."""
 
     OFF = "off"
-    """Left as they are, and taken for the data of whatever partition of their name comes next: S26, S27."""
+    """Left as they are; a later partition of the same name takes them for its own data: S26, S27."""
 
 
 class TruncationReason(StrEnum):
-    """Reason why a log was cut."""
+    """Reason for a truncation."""
 
     DIVERGING_EPOCH = "diverging_epoch"
     HIGH_WATERMARK = "high_watermark"
     OFFSET_OUT_OF_RANGE = "offset_out_of_range"
     RECOVERED = "recovered"
-    """A scan of the files met a bad batch."""
+    """Recovery found a damaged batch in the files."""
 
     RESTARTED = "restarted"
     """Everything was dropped, and the log begins again at another offset."""

@@ -29,7 +29,7 @@ _DURATION_VERSION: Final = 1
 _STATES: Final = frozenset(state.title for state in TransactionState)
 
 
-def _told(error: ErrorCode, *, knows_fenced: bool) -> ErrorCode:
+def _known_to_client(error: ErrorCode, *, knows_fenced: bool) -> ErrorCode:
     is_unknown = error is ErrorCode.PRODUCER_FENCED and not knows_fenced
     return ErrorCode.INVALID_PRODUCER_EPOCH if is_unknown else error
 
@@ -53,7 +53,7 @@ async def init_producer_id(served: Served, request: ClientRequest) -> Message:
     )
     response = await served.ask(asked, transaction_messages.InitTransactionResponse)
     return {
-        "errorCode": _told(response.error, knows_fenced=request.version >= _FENCED_INIT_VERSION),
+        "errorCode": _known_to_client(response.error, knows_fenced=request.version >= _FENCED_INIT_VERSION),
         "producerId": response.producer_id,
         "producerEpoch": response.producer_epoch,
     }
@@ -94,7 +94,7 @@ async def _add_partitions(served: Served, request: ClientRequest) -> Message:
             partitions=names,
         )
         is_new = request.version >= _FENCED_VERSION
-        errors = [_told(error, knows_fenced=is_new) for error in await _added(served, asked)]
+        errors = [_known_to_client(error, knows_fenced=is_new) for error in await _added(served, asked)]
         return {"resultsByTopicV3AndBelow": _results(names, errors)}
     results = []
     for each in body["transactions"]:
@@ -124,7 +124,7 @@ async def _add_offsets(served: Served, request: ClientRequest) -> Message:
         partitions=(partition_of(body["groupId"], OFFSETS_TOPIC, count),),
     )
     (error,) = await _added(served, asked)
-    return {"errorCode": _told(error, knows_fenced=request.version >= _FENCED_VERSION)}
+    return {"errorCode": _known_to_client(error, knows_fenced=request.version >= _FENCED_VERSION)}
 
 
 async def _end_transaction(served: Served, request: ClientRequest) -> Message:
@@ -138,7 +138,7 @@ async def _end_transaction(served: Served, request: ClientRequest) -> Message:
     )
     response = await served.ask(asked, transaction_messages.EndTxnResponse)
     return {
-        "errorCode": _told(response.error, knows_fenced=request.version >= _FENCED_VERSION),
+        "errorCode": _known_to_client(response.error, knows_fenced=request.version >= _FENCED_VERSION),
         "producerId": response.producer_id,
         "producerEpoch": response.producer_epoch,
     }

@@ -25,7 +25,7 @@ from laststand.emulator.verification.tables.columns import NONE, Columns
 from laststand.emulator.verification.tables.matching import groups_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace
 
-_TOLD: Final = (
+_KEPT: Final = (
     e.NodeStarted,
     e.IncarnationStarted,
     e.IncarnationEnded,
@@ -56,7 +56,7 @@ class LiveStory:
     def __init__(self, directory: Path) -> None:
         self._tail = EventTail(directory / "events")
         self._records: defaultdict[tuple[str, int], PartitionRecord] = defaultdict(PartitionRecord)
-        self._told: list[CollectedEvent[e.AnyEvent]] = []
+        self._kept: list[CollectedEvent[e.AnyEvent]] = []
         self._files: dict[_Process, str] = {}
         self._ended_ns: dict[_Process, int] = {}
         self._seen: set[_Process] = set()
@@ -69,7 +69,7 @@ class LiveStory:
         """
         self._add_events(list(self._tail.read()))
         facts = RunFacts()
-        for each in self._told:
+        for each in self._kept:
             facts.add_event(each)
         facts.cluster.event_files.update(self._files)
         facts.order_events()
@@ -97,7 +97,7 @@ class LiveStory:
             final=tuple(record.holds_now()),
             promised=tuple(record.promised(origin_ns)),
             acknowledged=tuple(record.acknowledged(origin_ns)),
-            told=(),
+            named_events=(),
             flushed=tuple(record.flushed(origin_ns)),
         )
 
@@ -120,8 +120,8 @@ class LiveStory:
                         self._ended_ns[collected.event.ended_node, collected.event.ended_incarnation] = (
                             collected.time_ns
                         )
-                if isinstance(collected.event, _TOLD):
-                    self._told.append(collected)
+                if isinstance(collected.event, _KEPT):
+                    self._kept.append(collected)
         for process in sorted(by_process.keys() | losses.keys()):
             for new in by_process.get(process, ()):
                 self._seen.add(process)

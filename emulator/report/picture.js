@@ -1,5 +1,5 @@
 "use strict";
-// Gives a picture a cursor that tells states and events, zoom, and the chain of events of one cause.
+// Gives a picture a cursor that shows states and events, zoom, and the chain of events of one cause.
 const attachPicture = (svg, data, box, kept) => {
   const NEAR_PX = 7, DRAG_MIN = 12, NARROWEST = 2, TICKS_MAX = 12, TICK_GAP = 42;
   const drawn = (name, attributes) => {
@@ -183,7 +183,7 @@ const attachPicture = (svg, data, box, kept) => {
   };
   if (kept.span) zoom(placeAt(kept.span[0]), placeAt(kept.span[1]));
 
-  const tell = (point) => {
+  const showAt = (point) => {
     if (point.x < left || point.x > right) { hide(); return; }
     const edge = edgeAt(point);
     if (edge) show(edge[0], edge[1], point.y, edge); else show(timeAt(point.x), point.x, point.y, null);
@@ -195,7 +195,7 @@ const attachPicture = (svg, data, box, kept) => {
       selection.setAttribute("width", Math.abs(point.x - from));
       return;
     }
-    tell(point);
+    showAt(point);
   });
   svg.addEventListener("pointerleave", () => { if (!selection) hide(); });
   svg.addEventListener("pointerdown", (event) => {
@@ -219,10 +219,10 @@ const attachPicture = (svg, data, box, kept) => {
     drop();
     if (end - begin > DRAG_MIN / svg.getScreenCTM().a) {
       around((begin + end) / 2, Math.max(end - begin, NARROWEST));
-      tell(toPicture(event));
+      showAt(toPicture(event));
     } else follow(shown);
   });
-  svg.addEventListener("dblclick", (event) => { all(); tell(toPicture(event)); });
+  svg.addEventListener("dblclick", (event) => { all(); showAt(toPicture(event)); });
   svg.addEventListener("keydown", (event) => {
     if (event.target !== svg) return;
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

@@ -28,18 +28,18 @@ class EndedRuns:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._seen: dict[Path, _Signature] = {}
-        self._told: set[Path] = set()
+        self._listed: set[Path] = set()
 
     def poll(self) -> list[Path]:
         """Returns the runs that have ended and have not changed since the previous poll."""
         ended = []
         for run in runs_below(self._directory):
-            if run in self._told or (run / VERDICT_FILE).exists():
+            if run in self._listed or (run / VERDICT_FILE).exists():
                 continue
             signature = _signature(run)
             if self._seen.get(run) == signature and _has_end(run):
                 ended.append(run)
-                self._told.add(run)
+                self._listed.add(run)
             self._seen[run] = signature
         return ended
 

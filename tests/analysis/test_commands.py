@@ -129,7 +129,7 @@ def test_a_mistake_in_a_pipe_ends_it(failover_run: Path) -> None:
     )
 
 
-def test_at_a_terminal_a_mistake_is_told_and_the_next_query_is_answered(
+def test_at_a_terminal_a_mistake_is_reported_and_the_next_query_is_answered(
     runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines: Iterator[str | type[BaseException]] = iter(

@@ -191,7 +191,7 @@ def test_tables_are_views_for_sql(spark: SparkSession, runs: Runs) -> None:
     assert row[0] == 1
 
 
-def test_runs_are_told_apart_and_read_once(spark: SparkSession, failover_run: Path, tmp_path: Path) -> None:
+def test_runs_are_distinguished_and_read_once(spark: SparkSession, failover_run: Path, tmp_path: Path) -> None:
     other = healthy(tmp_path / "healthy" / "1").finish()
     both = read_runs(spark, [failover_run, other, other / "."])
     found = {row["scenario"]: row["count"] for row in both.partition_changes.groupBy("scenario").count().collect()}

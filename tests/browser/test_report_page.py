@@ -77,7 +77,7 @@ def test_the_keyboard_reaches_every_mark_and_lights_its_twin(browser: Browser, p
         assert "lit" in str(tab.locator("#p0-disc-2").get_attribute("class")).split()
 
 
-def test_arrow_keys_tell_event_after_event_and_enter_what_followed_from_its_cause(
+def test_arrow_keys_show_event_after_event_and_enter_what_followed_from_its_cause(
     browser: Browser, pages: dict[str, Path]
 ) -> None:
     with opened(browser, pages["lost"]) as tab:
@@ -104,7 +104,7 @@ def test_arrow_keys_tell_event_after_event_and_enter_what_followed_from_its_caus
         assert told.is_hidden()
 
 
-def test_the_pointer_tells_the_state_and_the_event_of_the_nearest_edge_which_a_click_follows(
+def test_the_pointer_reports_the_state_and_the_event_of_the_nearest_edge_which_a_click_follows(
     browser: Browser, pages: dict[str, Path]
 ) -> None:
     with opened(browser, pages["lost"]) as tab:
@@ -212,7 +212,7 @@ def test_axe_finds_nothing(scheme: Literal["light", "dark"], browser: Browser, c
         assert found.passes > 10
 
 
-def test_both_pictures_of_a_comparison_tell_events(browser: Browser, compared: Path) -> None:
+def test_both_pictures_of_a_comparison_show_events(browser: Browser, compared: Path) -> None:
     with opened(browser, compared) as tab:
         for name, leader in (("#p0-figure", "broker 2 leads, epoch 4"), ("#other-figure", "broker 1 leads, epoch 4")):
             tab.locator(name).focus()

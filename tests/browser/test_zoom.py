@@ -83,7 +83,7 @@ def told_time(tab: Page) -> float:
     return float(tab.locator("#box").inner_text().split(" s", 1)[0])
 
 
-def test_after_a_drag_the_box_tells_the_time_where_the_pointer_is(page: Page) -> None:
+def test_after_a_drag_the_box_reports_the_time_where_the_pointer_is(page: Page) -> None:
     drag(page)
     shown = told_time(page)
     box = box_of(page.locator("svg.figure"))
@@ -91,7 +91,7 @@ def test_after_a_drag_the_box_tells_the_time_where_the_pointer_is(page: Page) ->
     assert told_time(page) == pytest.approx(shown, abs=0.05)
 
 
-def test_plus_and_minus_zoom_around_the_event_that_is_told_and_arrows_move_on(page: Page) -> None:
+def test_plus_and_minus_zoom_around_the_event_that_is_reported_and_arrows_move_on(page: Page) -> None:
     page.locator("svg.figure").focus()
     for _ in range(6):
         page.keyboard.press("ArrowRight")

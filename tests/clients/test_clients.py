@@ -40,7 +40,7 @@ def test_a_client_produces_and_consumes(client: str, cluster: StandingCluster) -
         assert consumer.wait_for("read", COUNT) == values
 
 
-def test_nothing_that_they_were_told_is_lost(cluster: StandingCluster) -> None:
+def test_nothing_that_was_acknowledged_to_them_is_lost(cluster: StandingCluster) -> None:
     report = cluster.verify()
     assert report.verdict is Verdict.VALID, report.unknown_reasons
     assert sum(counts.acked for counts in report.counts) == _acked.total()

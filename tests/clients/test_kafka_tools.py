@@ -161,7 +161,7 @@ def test_consumer_groups(cluster: StandingCluster) -> None:
     assert tool(cluster, groups, "--list").split() == []
 
 
-def test_nothing_that_they_were_told_is_lost(cluster: StandingCluster) -> None:
+def test_nothing_that_was_acknowledged_to_them_is_lost(cluster: StandingCluster) -> None:
     report = cluster.verify()
     assert report.verdict is Verdict.VALID, report.unknown_reasons
     assert report.lost_records == 0

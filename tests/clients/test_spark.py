@@ -30,6 +30,6 @@ def test_sink_batch_and_stream(cluster: StandingCluster, tmp_path: Path) -> None
         assert application.said("stream") == [values, values]  # the second goes on where the first had ended
 
 
-def test_nothing_that_it_was_told_is_lost(cluster: StandingCluster) -> None:
+def test_nothing_that_was_acknowledged_to_it_is_lost(cluster: StandingCluster) -> None:
     report = cluster.verify()
     assert report.verdict is Verdict.VALID, report.unknown_reasons

@@ -91,7 +91,7 @@ def one_kill(cluster: FakeCluster, folder: Path) -> list[str]:
     ],
     ids=["correct", "other-ids", "slow", "lossy", "stale"],
 )
-def test_a_cluster_is_convicted_of_what_its_clients_were_told(
+def test_a_cluster_is_judged_by_what_its_clients_were_answered(
     fault: Fault, broker_ids: tuple[int, int], verdict: Verdict, checks: set[str], tmp_path: Path
 ) -> None:
     names = dict(enumerate(map(str, broker_ids)))

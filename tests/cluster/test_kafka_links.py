@@ -92,7 +92,7 @@ async def lose_an_answer(cluster: StandingCluster, **settings: object) -> None:
         await send(app, b"second")
 
 
-def test_an_answer_that_is_lost_makes_a_producer_send_again_and_only_idempotence_tells_that(
+def test_an_answer_that_is_lost_makes_a_producer_send_again_and_only_idempotence_shows_that(
     cluster: StandingCluster,
 ) -> None:
     asyncio.run(lose_an_answer(cluster))

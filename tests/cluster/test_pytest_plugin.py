@@ -74,7 +74,7 @@ def test_a_scenario_passes_fails_or_is_skipped(workers: tuple[str, ...], project
         (None, ("--laststand-era", "kafka-1.0"), "kafka-1.0"),
     ],
 )
-def test_mistakes_are_told_without_a_traceback(
+def test_mistakes_are_reported_without_a_traceback(
     changed: str | None, arguments: tuple[str, ...], said: str, project: Path
 ) -> None:
     if changed is not None:

@@ -105,7 +105,7 @@ def test_topics_are_handled_as_kafkas_tools_do(terminal: Terminal) -> None:
     assert "no topic spare" in blue(terminal, "topics", "delete", "spare", "--if-exists")
 
 
-def test_logs_tell_what_a_node_did(terminal: Terminal) -> None:
+def test_logs_show_what_a_node_did(terminal: Terminal) -> None:
     first = blue(terminal, "logs", "0", "--events").splitlines()[0]
     assert " 0-0 #0 NodeStarted role=broker " in first
     assert "the cluster serves" in blue(terminal, "logs")

@@ -122,7 +122,7 @@ def test_with_them_nothing_is_gone_and_writes_resume_under_the_eligible_member(s
     assert acked[0] >= 1500
 
 
-def test_both_tell_the_story_that_kafka_tells(story: Told) -> None:
+def test_both_runs_have_the_story_that_kafka_has(story: Told) -> None:
     without, with_elr = story.report(ISR_ONLY).leaders, story.report(ELR).leaders
     assert without != with_elr
     assert any("leader none, ISR [2], ELR []" in line for line in without)
@@ -209,7 +209,7 @@ def test_controls_are_what_their_scenarios_expect(control: str, reports: dict[st
     assert (report.lost_records == 0) == (report.verdict is Verdict.VALID)
 
 
-def test_what_is_flushed_is_told_and_is_what_a_power_loss_leaves(
+def test_what_is_flushed_is_reported_and_is_what_a_power_loss_leaves(
     story: Told, played: dict[str, Path], reports: dict[str, VerdictReport]
 ) -> None:
     assert reports["flush"].doubts == ()

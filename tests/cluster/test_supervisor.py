@@ -157,7 +157,7 @@ async def test_a_crash_just_before_the_kill_stays_a_crash(tmp_path: Path) -> Non
     assert (end.cause, end.signal_number) == (EndCause.UNEXPECTED, signal.SIGABRT)
 
 
-async def test_stop_kill_and_a_deadline_that_passes_are_told_apart(tmp_path: Path) -> None:
+async def test_stop_kill_and_a_deadline_that_passes_are_distinguished(tmp_path: Path) -> None:
     async with Supervisor() as supervisor:
         stopped = await supervisor.start(serving(tmp_path, name="stopped"))
         killed = await supervisor.start(serving(tmp_path, name="killed"))

@@ -104,7 +104,7 @@ def test_every_line_before_a_bad_one_is_sent_and_counted(store: Path) -> None:
     assert "line 2501 has no key separator ':': 'no separator'; every line before it was sent" in result.stderr
 
 
-def test_a_controller_that_is_down_is_told(shell: Shell) -> None:
+def test_a_controller_that_is_down_is_reported(shell: Shell) -> None:
     assert shell.type("chaos kill controller")[0] == 0
     code, told = shell.type("topics list")
     assert code == ExitCode.USAGE, told
@@ -112,7 +112,7 @@ def test_a_controller_that_is_down_is_told(shell: Shell) -> None:
     assert shell.type("chaos start controller")[0] == 0
 
 
-def test_a_store_in_which_nobody_may_write_is_told(tmp_path: Path) -> None:
+def test_a_store_in_which_nobody_may_write_is_reported(tmp_path: Path) -> None:
     (tmp_path / "standing").write_text("a file where the clusters' directory would be")
     (tmp_path / ".laststand-store").touch()
     for place in (tmp_path, Path("/proc/laststand")):

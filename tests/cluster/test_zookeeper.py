@@ -72,7 +72,7 @@ class Proxy:
         self._server.close()
 
 
-def test_what_watches_missed_is_told_after_a_reconnect(server: Server) -> None:
+def test_what_watches_missed_is_reported_after_a_reconnect(server: Server) -> None:
     root = server.new_root()
     path = root.removeprefix(server.address)
 
@@ -155,7 +155,7 @@ def test_the_owner_of_a_session_that_was_ended_hears_of_it_and_opens_none_by_its
     server.runner.run(play())
 
 
-def test_the_transaction_log_tells_every_change_in_order(server: Server) -> None:
+def test_the_transaction_log_has_every_change_in_order(server: Server) -> None:
     root = server.new_root()
     path = root.removeprefix(server.address)
     reader = TransactionLogReader(server.data)

@@ -55,7 +55,7 @@ def test_what_is_acknowledged_by_all_survives_a_leader_that_loses_zookeeper(stor
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_it_is_told_who_wrote_the_isr(story: Told, era: str) -> None:
+def test_the_story_names_the_writer_of_the_isr(story: Told, era: str) -> None:
     _, _, report = story[era]
     [*_, election] = [line for line in report.leaders if "elected as" in line and "epoch 0" not in line]
     assert re.search(r"written by broker \d, controller in epoch \d ", election)

@@ -940,7 +940,7 @@ KIP_REMOVALS: Final = (
         instead="True",
         test=(
             "tests/unit/core/broker/groups/test_position_check.py::"
-            "test_a_position_is_not_told_beyond_where_its_records_end"
+            "test_no_position_is_returned_beyond_the_end_of_its_records"
         ),
     ),
     Removal(
@@ -974,7 +974,7 @@ KIP_REMOVALS: Final = (
         place="core/broker/replicas/isr_changes.py::maybe_expand_isr",
         code="or partition.is_recovering",
         instead="",
-        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_refusal_is_answered_by_telling_again",
+        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_refusal_is_answered_by_sending_the_request_again",
     ),
     Removal(
         row="kip-704",
@@ -1008,7 +1008,7 @@ KIP_REMOVALS: Final = (
         place="core/broker/replicas/leader_recovery.py::LeaderRecovery._report",
         code="self.timers.set(step.partition.name, at_ms=turn.now_ms + RETRY_MS)",
         instead="pass",
-        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_refusal_is_answered_by_telling_again",
+        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_refusal_is_answered_by_sending_the_request_again",
     ),
     Removal(
         row="kip-704",
@@ -1122,7 +1122,7 @@ KIP_REMOVALS: Final = (
         instead="if False:",
         test=(
             "tests/unit/core/zookeeper/controller/test_controller_events.py::test_an_unclean_"
-            "election_is_remembered_and_told"
+            "election_is_stored_and_sent_to_the_leader"
         ),
     ),
     Removal(
@@ -1192,7 +1192,7 @@ KIP_REMOVALS: Final = (
         place="storage/recovery.py::create_log",
         code="write_topic_id(filesystem, path, topic_id)",
         instead="pass",
-        test=("tests/unit/storage/test_log_directory.py::test_strays_are_known_again_and_go_when_they_are_told_to"),
+        test=("tests/unit/storage/test_log_directory.py::test_strays_are_found_again_and_removed_on_request"),
     ),
     Removal(
         row="kip-550",
@@ -2049,7 +2049,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-497",
         place="core/zookeeper/controller/alter_partition.py::AlterPartition._publish",
-        code="(*updates.written, *(updates.outdated if tells_roles else ()))",
+        code="(*updates.written, *(updates.outdated if sends_roles else ()))",
         instead="(*updates.written,)",
         test=(
             "tests/unit/core/zookeeper/controller/test_controller_events.py::test_with_the_ki"

@@ -258,7 +258,7 @@ REMOVALS: Final = (
         code="if broker_id in cached and broker.broker_epoch > cached[broker_id].broker_epoch",
         instead="if False",
         test="tests/simulation/test_zookeeper_stories.py"
-        "::test_a_broker_that_came_back_between_two_looks_is_told_its_roles[kafka-2.6-zk]",
+        "::test_a_broker_that_came_back_between_two_looks_gets_its_roles[kafka-2.6-zk]",
     ),
     Removal(
         row="Z26",

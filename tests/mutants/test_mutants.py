@@ -72,7 +72,7 @@ def try_mutants(project: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_survivor_is_told_until_it_is_explained_or_killed(project: Path) -> None:
+def test_a_survivor_is_reported_until_it_is_explained_or_killed(project: Path) -> None:
     exit_code, output = try_mutants(project)
     assert exit_code == 1, output
     assert SURVIVOR.describe() in output

@@ -155,7 +155,7 @@ def test_a_seed_decides_everything(tmp_path: Path) -> None:
     assert evidence("first", 1) != evidence("other", 2)
 
 
-def test_a_missed_barrier_ends_the_steps_and_is_told(tmp_path: Path) -> None:
+def test_a_missed_barrier_ends_the_steps_and_is_reported(tmp_path: Path) -> None:
     scenario = read_scenario(
         tmp_path / "broken.yaml",
         f"{BROKEN}  - until: {{partition: all, leader: 1, within: 2 s}}\n  - kill: {{node: 0}}\n",

@@ -408,7 +408,7 @@ def test_the_mark_survives_a_change_of_the_controller() -> None:
 
 
 @pytest.mark.parametrize("era", ALL_ERAS)
-def test_a_broker_that_came_back_between_two_looks_is_told_its_roles(era: str) -> None:
+def test_a_broker_that_came_back_between_two_looks_gets_its_roles(era: str) -> None:
     cluster = ZooKeeperCluster(1, 2, 3, era=era)
     cluster.create_topic(2, 3, 1)
     record = acked(cluster, 2)

@@ -108,7 +108,7 @@ wait 10
         list(partition_traces(run_of(parse_plan(plan))))
 
 
-def test_an_append_that_a_process_did_not_live_to_tell_is_a_line_of_its_own() -> None:
+def test_an_append_that_a_killed_process_did_not_record_is_a_line_of_its_own() -> None:
     run = run_of(plan_in(REGRESSIONS / "an-append-of-which-nobody-told.txt"))
     assert any(line["action"] == "Keep" for trace in partition_traces(run) for line in trace)
 

@@ -70,7 +70,7 @@ def test_only_what_happened_below_min_isr_is_counted(
     assert (by_acks[-1].accepted, by_acks[-1].read, by_acks[-1].high_watermark_advance) == (0, 0, 0)
 
 
-def test_it_tells_who_came_back(reports: dict[str, VerdictReport]) -> None:
+def test_it_reports_who_came_back(reports: dict[str, VerdictReport]) -> None:
     (returned,) = comparison(reports["stands"]).returns
     assert (returned.acks, returned.topic, returned.leader, returned.election) == (1, "bills", 1, "elr")
     assert returned.log_end_offset == 50

@@ -95,7 +95,7 @@ def test_a_failed_send_keeps_waiting_until_the_last_one_failed(reports: dict[str
     assert found.slowest_after_fault == FaultToAck(fault="slow", target="0->1", seconds=None)
 
 
-def test_a_failover_is_told_from_the_first_send_that_had_to_wait(reports: dict[str, VerdictReport]) -> None:
+def test_a_failover_is_reported_from_the_first_send_that_had_to_wait(reports: dict[str, VerdictReport]) -> None:
     [partition] = reports["failover"].availability
     assert (partition.leaderless_s, partition.below_min_isr_s) == pytest.approx((3.0, 4.0))
     found = workload(reports["failover"])
@@ -109,7 +109,7 @@ def test_a_failover_is_told_from_the_first_send_that_had_to_wait(reports: dict[s
     assert reports["fails"].fault_to_ack_s is None
 
 
-def test_the_summary_tells_the_worst(reports: dict[str, VerdictReport]) -> None:
+def test_the_summary_reports_the_worst(reports: dict[str, VerdictReport]) -> None:
     [line] = [line for line in summary(reports["failover"]).splitlines() if "availability" in line]
     assert line == (
         "  availability: at most 7.20 s without an ack (orders-0, acks=all), 99 % acked within 0.500 s, "

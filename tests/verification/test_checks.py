@@ -3324,7 +3324,7 @@ def test_losses_are_classified(
     assert reports[name].guarantee is guarantee
 
 
-def test_story_tells_that_a_leader_led_again(reports: dict[str, VerdictReport]) -> None:
+def test_story_reports_that_a_leader_led_again(reports: dict[str, VerdictReport]) -> None:
     (loss,) = reports["leads again"].losses
     assert loss.first_lacking == FirstLacking(node=0, leader_epoch=0, log_end_offset=0, led_again=True)
     assert [line.kind for line in loss.story if line.node == 0] == [
@@ -3338,7 +3338,7 @@ def test_story_tells_that_a_leader_led_again(reports: dict[str, VerdictReport]) 
     assert [event.file for event in line.events] == ["events/0-1.jsonl"]
 
 
-def test_story_tells_that_a_disk_was_replaced(tmp_path: Path) -> None:
+def test_story_reports_that_a_disk_was_replaced(tmp_path: Path) -> None:
     run = healthy(tmp_path / "run" / "1")
     run.fault("kill", "0")
     run.end(0, e.IncarnationEnd.KILLED)

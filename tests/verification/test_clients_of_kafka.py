@@ -44,7 +44,7 @@ def test_processes_are_read_as_they_are_written() -> None:
     assert ForeignProcess.parse("producer-0") is None
 
 
-def test_a_loss_names_the_client_that_was_told(tmp_path: Path) -> None:
+def test_a_loss_names_the_client_that_got_the_acknowledgement(tmp_path: Path) -> None:
     report = lost_to_app(tmp_path)
     assert (report.verdict, report.lost_records) == (Verdict.VIOLATION, 100)
     assert all("to client app of Kafka" in loss.story[0].text for loss in report.losses)
@@ -52,7 +52,7 @@ def test_a_loss_names_the_client_that_was_told(tmp_path: Path) -> None:
     assert "acknowledged by broker 0 to client app of Kafka: " in str(finding)
 
 
-def test_an_answer_that_a_fault_may_have_swallowed_is_none_that_the_client_was_told(tmp_path: Path) -> None:
+def test_an_answer_that_a_fault_may_have_swallowed_does_not_count_as_received(tmp_path: Path) -> None:
     report = lost_to_app(tmp_path, silenced=(events.FaultLink(APP, NodeId(0)),))
     assert (report.verdict, report.lost_records) == (Verdict.VIOLATION, 50)
     assert {loss.acked_by for loss in report.losses} == {1}

@@ -80,7 +80,7 @@ def test_a_long_run_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("--one-run --duration 59s", "--duration: a minute at least"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(
+def test_a_mistake_is_reported_in_a_line(
     arguments: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

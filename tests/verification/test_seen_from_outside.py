@@ -136,12 +136,12 @@ def test_deleted_records_are_not_lost_if_somebody_asked_for_that(asked: int, los
     assert (sum(loss.records for loss in report.losses), report.doubts) == (lost, ())
 
 
-def test_nothing_is_said_of_a_rise_past_a_high_watermark_that_is_not_told(tmp_path: Path) -> None:
+def test_nothing_is_said_of_a_rise_past_a_high_watermark_that_is_not_reported(tmp_path: Path) -> None:
     [bounds] = [check for check in judged(deleting(tmp_path / "run", asked=10)).checks if check.check_id == "D9"]
     assert bounds.status is CheckStatus.NOT_ASKED
 
 
-def test_a_power_loss_may_undo_a_rise_of_which_a_broker_told(tmp_path: Path) -> None:
+def test_a_power_loss_may_undo_a_rise_that_a_broker_reported(tmp_path: Path) -> None:
     run = deleting(tmp_path / "run", asked=10)
     run.starts[2, "orders", 0] = 0
     assert judged(run).doubts == ()
@@ -160,7 +160,7 @@ def test_the_settled_leader_is_that_of_the_moment_when_the_cluster_had_settled(t
     assert report.losses == ()
 
 
-def test_cuts_and_power_losses_are_told_of_logs_that_may_have_had_what_is_lost(tmp_path: Path) -> None:
+def test_cuts_and_power_losses_are_reported_of_logs_that_may_have_had_what_is_lost(tmp_path: Path) -> None:
     run = RunBuilder(tmp_path / "run")
     run.start_brokers(0, 1, 2)
     run.create_topic()
@@ -176,7 +176,7 @@ def test_cuts_and_power_losses_are_told_of_logs_that_may_have_had_what_is_lost(t
     assert any(line.startswith("Broker 2 lost power") for line in told)
 
 
-def test_a_cut_before_the_epoch_of_what_is_lost_is_not_told_of_it(tmp_path: Path) -> None:
+def test_a_truncation_before_the_epoch_of_a_lost_record_is_not_reported_for_it(tmp_path: Path) -> None:
     run = RunBuilder(tmp_path / "run")
     run.start_brokers(0, 1, 2)
     run.create_topic()

@@ -29,7 +29,7 @@ def told(report: SweepReport) -> SweepReport:
 @pytest.mark.parametrize(
     ("options", "keep_going", "found"), [(LOSING, False, True), (LOSING, True, True), (HOLDING, False, False)]
 )
-def test_spark_and_processes_tell_the_same(
+def test_spark_and_processes_report_the_same(
     spark: SparkSession, options: SweepOptions, monkeypatch: pytest.MonkeyPatch, *, keep_going: bool, found: bool
 ) -> None:
     for module in (search_sweep, spark_sweep):

@@ -195,7 +195,7 @@ def test_a_cluster_fills_the_tables(cluster: Cluster, hidden: Path, tmp_path: Pa
 
 
 @pytest.mark.timeout(500)
-def test_a_master_that_does_not_answer_is_told_in_a_line(hidden: Path, tmp_path: Path) -> None:
+def test_a_master_that_does_not_answer_is_reported_in_a_line(hidden: Path, tmp_path: Path) -> None:
     run = str(healthy(tmp_path / "1").finish())
     for arguments in (("verify", run), ("export", run, str(tmp_path / "tables"))):
         result = laststand(*arguments, "--master", "spark://127.0.0.1:1", temporary=hidden, python=sys.executable)
@@ -206,7 +206,7 @@ def test_a_master_that_does_not_answer_is_told_in_a_line(hidden: Path, tmp_path:
 
 
 @pytest.mark.timeout(500)
-def test_executors_that_cannot_verify_are_told_in_a_line(cluster: Cluster, hidden: Path, tmp_path: Path) -> None:
+def test_executors_that_cannot_verify_are_reported_in_a_line(cluster: Cluster, hidden: Path, tmp_path: Path) -> None:
     run = healthy(tmp_path / "1").finish()
     options = ("--master", cluster.master, *ONE_WORKER)
     libraries = ":".join(map(str, (SPARK_HOME / "python/lib").glob("*.zip")))

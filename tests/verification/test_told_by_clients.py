@@ -273,7 +273,7 @@ def two_that_wait_at_the_end(shop: Shop) -> None:
         (two_that_wait_at_the_end, [40, 20], "", "", []),
     ],
 )
-def test_what_an_application_was_given_twice_or_never_is_told_with_its_cause(
+def test_what_an_application_was_given_twice_or_never_is_reported_with_its_cause(
     plays: Callable[[Shop], None],
     given: list[int],
     twice: str,

@@ -117,8 +117,8 @@ async def passes(target: ProcessTarget, link: Link) -> bool:
 
 
 def _is_used(target: ProcessTarget, link: Link) -> bool:
-    is_told = link.source in target.cluster.layout.broker_ids and target.cluster.tells_of_peers
-    if not is_told or not target.cluster.is_running(link.source):
+    is_recorded = link.source in target.cluster.layout.broker_ids and target.cluster.records_unreachable_peers
+    if not is_recorded or not target.cluster.is_running(link.source):
         return False
     lines = read_texts(_event_file(target, link)).content
     if link.target in _unreachable(lines):

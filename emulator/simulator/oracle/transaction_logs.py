@@ -167,8 +167,8 @@ class TransactionLogChecks:
     def check_positions(self, node: BrokerNode, partition: Partition) -> None:
         """R12 on the coordinator of a partition's groups."""
         name, log, stored = partition.name, partition.log, node.disk.logs.get(partition.name)
-        told = None if node.broker is None else node.broker.committed_positions(name)
-        if stored is None or told is None:
+        answered = None if node.broker is None else node.broker.committed_positions(name)
+        if stored is None or answered is None:
             return
         known = self._positions.get((node.node_id, name))
         if known is None or not known.goes_on_in(stored.batches) or log.high_watermark < known.high_watermark:
@@ -180,8 +180,8 @@ class TransactionLogChecks:
             known.take(record, Offset(next_offset - 1))
         known.count, known.high_watermark = known.count + len(new), log.high_watermark
         known.last = new[-1] if new else known.last
-        if told != known.of:
-            differing = {key: (told.get(key), known.of.get(key)) for key in told.keys() | known.of.keys()}
+        if answered != known.of:
+            differing = {key: (answered.get(key), known.of.get(key)) for key in answered.keys() | known.of.keys()}
             wrong = {f"{group} {source}": pair for (group, source), pair in differing.items() if pair[0] != pair[1]}
             sentence = f"coordinator {node.node_id} of {name} answers other positions than its log has: {wrong}"
             self._alarm_log.report("R12", name, sentence)

@@ -70,7 +70,7 @@ class TransactionChecks:
         for key in [key for key in self._positions if key[1] == name]:
             del self._positions[key]
 
-    # --- What clients are told ------------------------------------------------------------------------------------
+    # --- Answers to clients ---------------------------------------------------------------------------------------
 
     def transacted(self, record: TransactionRecorded) -> None:
         """A transaction began or ended."""
@@ -96,7 +96,7 @@ class TransactionChecks:
     def read_for_group(self, record: GroupReadRecorded) -> None:
         """An operation read for a group."""
         self.read_by_member(record.group_id, record)
-        self._groups.read(record, undone=self._sends_without(self._told_committed()))
+        self._groups.read(record, undone=self._sends_without(self._acknowledged()))
 
     def read_by_member(self, reader: str, record: GroupReadRecorded) -> None:
         """A member of a group was given records."""
@@ -130,25 +130,25 @@ class TransactionChecks:
             self._check_epochs(name, log)
         stored = {name: _ends(log) for name, log in logs.items()}
         aborted: dict[int, CauseId] = {}
-        committed = self._told_committed()
+        committed = self._acknowledged()
         for operation_id, transaction in self._transactions.items():
             ends = self._check_ends(transaction, stored)
             if TransactionResult.COMMIT in ends:
                 committed.add(operation_id)
-            is_told = transaction.type is OperationType.FAIL or (
+            is_aborted = transaction.type is OperationType.FAIL or (
                 transaction.type is OperationType.OK and transaction.result is TransactionResult.ABORT
             )
-            if is_told or TransactionResult.ABORT in ends:
+            if is_aborted or TransactionResult.ABORT in ends:
                 for send in self._sends_of(transaction):
                     aborted.update({attempt.crc: operation_id for attempt in send.attempts})
         self._check_reads(aborted, stored)
         for transaction in self._transactions.values():
             self._check_early_reads(transaction)
-            self._check_told_end(transaction, stored)
+            self._check_answered_end(transaction, stored)
             self._check_fences(transaction, stored)
         self._groups.check(committed, undone=self._sends_without(committed))
 
-    def _told_committed(self) -> set[CauseId]:
+    def _acknowledged(self) -> set[CauseId]:
         """Returns the transactions whose commit was acknowledged to the producer."""
         return {name for name, transaction in self._transactions.items() if _is_committed(transaction)}
 
@@ -187,8 +187,8 @@ class TransactionChecks:
                     continue
                 is_there = [copy for copy in copies if copy.result is TransactionResult.COMMIT and copy.copies == 1]
                 if len(is_there) != 1:
-                    told = f"{send.operation_id} of {name}, which was committed"
-                    self._report("X3", send.partition, f"{send.partition}: {told}, is {_fate(copies)}")
+                    origin = f"{send.operation_id} of {name}, which was committed"
+                    self._report("X3", send.partition, f"{send.partition}: {origin}, is {_fate(copies)}")
         if len(ends) > 1:
             places = " and ".join(
                 f"{result.name} in {ends[result]}" for result in sorted(ends, key=lambda each: each.name)
@@ -226,15 +226,15 @@ class TransactionChecks:
                     sentence = f"{reader} was given {send.operation_id} of {send.partition} while {name} was written"
                     self._report("X4", send.partition, sentence)
 
-    def _check_told_end(
+    def _check_answered_end(
         self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
     ) -> None:
         """X5 as the run directory shows it; ``open_transactions`` also finds transactions without an answered end."""
         for send in self._sends_of(transaction) if transaction.type is OperationType.OK else ():
             copies = stored.get(send.partition, {})
             if any(attempt.crc in copies and copies[attempt.crc].result is None for attempt in send.attempts):
-                told = f"was told of its {transaction.result.name.lower()}"
-                sentence = f"{send.operation_id} of {send.partition} has no end, though its producer {told}"
+                answer = f"was told of its {transaction.result.name.lower()}"
+                sentence = f"{send.operation_id} of {send.partition} has no end, though its producer {answer}"
                 self._report("X5", send.partition, sentence)
 
     def _check_fences(

@@ -38,7 +38,7 @@ class RoleChecks:
     def __init__(self, alarm_log: AlarmLog) -> None:
         self._alarm_log = alarm_log
         self._asked: dict[RequestId, control_messages.ControlRequest] = {}
-        self._told: dict[
+        self._assigned: dict[
             tuple[_Process, _Role],
             list[tuple[control_messages.LeaderAndIsrRequest, control_messages.LeaderAndIsrPartition]],
         ] = {}
@@ -55,7 +55,7 @@ class RoleChecks:
         if isinstance(request, control_messages.LeaderAndIsrRequest):
             for wanted in request.partitions:
                 role = (wanted.name, wanted.leader_epoch, wanted.partition_epoch)
-                self._told.setdefault((_process(node), role), []).append((request, wanted))
+                self._assigned.setdefault((_process(node), role), []).append((request, wanted))
                 self._topics.add((node.node_id, wanted.name.topic, wanted.topic_id))
                 if self._is_fresh(node, request):
                     self._replicas[node.node_id, wanted.name, wanted.leader_epoch] = wanted.replicas
@@ -74,7 +74,7 @@ class RoleChecks:
     ) -> None:
         """A broker leads or follows from now on: Z8."""
         role = (name, event.leader_epoch, event.partition_epoch)
-        requests = self._told.get((_process(node), role), ())
+        requests = self._assigned.get((_process(node), role), ())
         if not any(self._is_fresh(node, request) for request, _ in requests):
             which = "no request gave it" if not requests else f"only requests that were too old gave it: {requests}"
             self._alarm_log.report("Z8", name, f"broker {node.node_id} took a role, and {which}: {event.describe()}")

@@ -47,14 +47,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         new: the state after it.
         old: the state before it; ``None`` where the partition was created.
-        told_by: the controller process that reported it; a controller before it may have written the record.
+        reported_by: the controller process that reported it; a controller before it may have written the record.
         has_elr: whether the cluster had eligible leader replicas then.
         has_recovery_state: whether the metadata version knew partitions that are RECOVERING.
     """
 
     new: events.PartitionChanged
     old: events.PartitionChanged | None
-    told_by: ProcessName
+    reported_by: ProcessName
     has_elr: bool
     has_recovery_state: bool
 
@@ -169,7 +169,7 @@ class PartitionEvidence:
                 Change(
                     new=new,
                     old=old,
-                    told_by=ProcessName(collected.node, collected.incarnation),
+                    reported_by=ProcessName(collected.node, collected.incarnation),
                     has_elr=self.cluster.has_elr(new.metadata_offset),
                     has_recovery_state=self.cluster.has_recovery_state(new.metadata_offset),
                 )

@@ -61,14 +61,14 @@ class SentTransaction(NamedTuple):
 
     @property
     def is_committed(self) -> bool:
-        """Its producer was told that it is committed."""
+        """Whether its producer got the answer that it is committed."""
         return self.operation.type is OperationType.OK and self.operation.result == "commit"
 
     @property
     def is_aborted(self) -> bool:
-        """Its producer was told that it is aborted, or failed to commit it."""
-        is_told = self.operation.type is OperationType.OK and self.operation.result == "abort"
-        return is_told or self.operation.type is OperationType.FAIL
+        """Whether its producer got the answer that it is aborted, or failed to commit it."""
+        is_answered = self.operation.type is OperationType.OK and self.operation.result == "abort"
+        return is_answered or self.operation.type is OperationType.FAIL
 
 
 class Markers:
@@ -154,7 +154,7 @@ class TransactionFacts:
     def acked(self, read: GroupReadOperation) -> Iterator[tuple[SentBatch, range]]:
         """Yields the acknowledged batches that a group must read in the topic of a read, each with its offsets.
 
-        Batches of transactions count if their producer was told that the transaction is committed.
+        Batches of transactions count if the commit of their transaction was acknowledged to the producer.
         """
         decided = {
             send.operation_id: transaction.is_committed for transaction in self.sent() for send in transaction.sends

@@ -17,11 +17,11 @@ from laststand.emulator.verification.story.held_logs import final_records, held_
 from laststand.emulator.verification.story.run import (
     Acknowledged,
     Leadership,
+    NamedEvent,
     PartitionStory,
     Point,
     Promised,
     StateChange,
-    ToldEvent,
 )
 from laststand.emulator.verification.story.thinning import thinned
 from laststand.emulator.verification.tables.columns import NONE, Table
@@ -62,7 +62,7 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
         final=tuple(final_records(facts)),
         promised=tuple(_promised(acks, origin_ns)),
         acknowledged=tuple(_acknowledged(acks, origin_ns)),
-        told=tuple(_named_answers(facts, losses, origin_ns)),
+        named_events=tuple(_named_answers(facts, losses, origin_ns)),
         flushed=tuple(flushed_logs(facts, origin_ns)),
         causes=tuple(causes_of(facts, losses, origin_ns)),
     )
@@ -172,7 +172,7 @@ def _rising(times: Ints, values: Ints, origin_ns: int, **more: int) -> tuple[Poi
     return tuple(Point(time_us(time_ns, origin_ns), value) for time_ns, value in pairs)
 
 
-def _named_answers(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[ToldEvent]:
+def _named_answers(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[NamedEvent]:
     """Yields the answers that losses name; other events that they name are shown by their effects."""
     processes: Mapping[str, tuple[int, int]] = {
         f"events/{name}": process for process, name in facts.cluster.event_files.items()
@@ -183,6 +183,6 @@ def _named_answers(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int
         node, incarnation = processes[place.file]
         found = answers.has("node", node) & answers.has("incarnation", incarnation)
         for time_ns in answers["time_ns"][found & answers.has("sequence", place.sequence)].tolist():
-            yield ToldEvent(
+            yield NamedEvent(
                 event=EventPlace(file=place.file, sequence=place.sequence), time_us=time_us(time_ns, origin_ns)
             )

@@ -320,7 +320,7 @@ class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
     pauses: tuple[Point, ...]
 
 
-class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
+class NamedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that ``verdict.json`` names for the partition, and its time.
 
     Attributes:
@@ -397,7 +397,7 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
         final: what final logs hold.
         promised: what was acknowledged with acks=all, by epoch.
         acknowledged: how much was acknowledged, by acks.
-        told: events that the losses in ``verdict.json`` name.
+        named_events: named ``told`` in the file; events that the losses in ``verdict.json`` name.
         flushed: the offsets up to which logs are on disks, by node.
         causes: the events that followed from the causes of the recorded events, those of losses first; in a run with
             more than 200 partitions empty for partitions without losses.
@@ -413,7 +413,7 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
     final: tuple[FinalRecords, ...]
     promised: tuple[Promised, ...]
     acknowledged: tuple[Acknowledged, ...]
-    told: tuple[ToldEvent, ...]
+    named_events: tuple[NamedEvent, ...] = msgspec.field(name="told")
     flushed: tuple[Flushed, ...] = ()
     causes: tuple[Cause, ...] = ()
 

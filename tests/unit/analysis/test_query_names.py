@@ -18,7 +18,7 @@ from laststand.emulator.analysis.query_names import UnknownNameError, check_name
         ("select 1 from partition_changes\nwhere electoin = 'elr'", "no column 'electoin'; did you mean 'election'?"),
     ],
 )
-def test_a_name_that_resembles_another_is_told(query: str, told: str) -> None:
+def test_a_name_that_resembles_another_is_reported(query: str, told: str) -> None:
     with pytest.raises(UnknownNameError) as raised:
         check_names(query)
     assert str(raised.value) == told

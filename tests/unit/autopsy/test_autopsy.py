@@ -168,7 +168,7 @@ def test_an_older_format_is_named(newest: Path) -> None:
     assert [each.broker_id for each in partition_of(report, "orders").candidates] == [2, 3]
 
 
-def test_what_cannot_be_read_is_a_problem_and_the_rest_is_told(newest: Path) -> None:
+def test_what_cannot_be_read_is_a_problem_and_the_rest_is_reported(newest: Path) -> None:
     log = newest.joinpath(*ORDERS)
     log.unlink()
     log.mkdir()

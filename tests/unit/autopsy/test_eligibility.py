@@ -55,7 +55,7 @@ def test_the_first_rule_that_lets_broker_1_lead(
     assert (found.rule, found.survives_restart) == (rule, survives_restart)
 
 
-def test_a_broker_without_the_partition_is_told_who_has_it() -> None:
+def test_a_request_to_a_broker_without_the_partition_gets_the_leader() -> None:
     found = judge_eligibility(state((1,)), BrokerId(NodeId(7)), CLEAN, elr_level=1)
     assert found.rule is ElectionRule.NOT_ASSIGNED
     assert found.reason == "the partition is assigned to 1, 2, 3"

@@ -77,7 +77,7 @@ def test_a_majority_does_not_commit_what_an_earlier_epoch_wrote(tmp_path: Path) 
     assert at(logs, 2) == [(NODES[:2], Committed.UNKNOWN), (NODES[2:], Committed.TOO_FEW)]
 
 
-def test_what_a_leader_overwrote_is_told(tmp_path: Path) -> None:
+def test_what_a_leader_overwrote_is_reported(tmp_path: Path) -> None:
     write(tmp_path, NODES[0], 1, name="old")
     write(tmp_path, NODES[1], 2)
     write(tmp_path, NODES[2], 2)

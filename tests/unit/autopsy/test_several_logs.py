@@ -79,7 +79,7 @@ def test_the_log_counts_whose_directory_the_metadata_log_names(cluster: Path) ->
     assert report.is_whole
 
 
-def test_where_nothing_tells_both_are_shown(cluster: Path) -> None:
+def test_where_nothing_decides_both_are_shown(cluster: Path) -> None:
     backup = backup_of(cluster)
     report = report_on(cluster)
     [orders] = orders_of(report)

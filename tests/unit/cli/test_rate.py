@@ -5,7 +5,7 @@ import pytest
 from laststand.cli.output.rate import rate_line, showing_rate
 
 
-def test_the_line_tells_counts_and_rates() -> None:
+def test_the_line_reports_counts_and_rates() -> None:
     assert rate_line("acknowledged", 2000, 50_000_000, 2.0) == (
         "2000 records acknowledged, 50.0 MB; 1000 records/s, 25.0 MB/s"
     )

@@ -197,7 +197,7 @@ def test_the_run_directory_is_named(tmp_path: Path) -> None:
     assert f"run directory: {tmp_path / 'again'}" in laststand("replay", str(out), f"--out={tmp_path / 'again'}").stdout
 
 
-def test_a_run_is_told_with_the_same_words_whether_it_is_written_or_not(tmp_path: Path) -> None:
+def test_a_run_is_described_with_the_same_words_whether_it_is_written_or_not(tmp_path: Path) -> None:
     plan = str(written(tmp_path / "plan.txt", LATE))
     played, kept = laststand("replay", plan), laststand("replay", plan, f"--out={tmp_path / 'run'}", "--no-report")
     again = laststand("replay", str(tmp_path / "run"))
@@ -207,7 +207,7 @@ def test_a_run_is_told_with_the_same_words_whether_it_is_written_or_not(tmp_path
     assert "  line 8, action 2: kill 2" in again.stderr
 
 
-def test_a_mistake_in_a_document_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_mistake_in_a_document_is_reported_with_its_line(tmp_path: Path) -> None:
     laststand("replay", str(written(tmp_path / "plan.txt", LATE)), f"--out={tmp_path / 'run'}")
     path = tmp_path / "run/plan.yaml"
     written(path, path.read_text().replace("kill: {node: 2}", "kill: {node: 7}", 1))
@@ -287,7 +287,7 @@ def test_plans_that_are_kept_have_no_mistakes(path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_in_a_plan_is_told(tmp_path: Path, old: str, new: str, complaint: str) -> None:
+def test_a_mistake_in_a_plan_is_reported(tmp_path: Path, old: str, new: str, complaint: str) -> None:
     path = written(tmp_path / "plan.txt", PLAN.replace(old, new))
     refused = laststand("replay", str(path))
     check_refused(refused, complaint)
@@ -307,7 +307,7 @@ mend 0->1
 """
 
 
-def test_actions_that_were_skipped_are_told_with_their_lines(tmp_path: Path) -> None:
+def test_actions_that_were_skipped_are_reported_with_their_lines(tmp_path: Path) -> None:
     plan = str(written(tmp_path / "plan.txt", LATE))
     result = laststand("replay", plan)
     assert result.return_value == ExitCode.VALID
@@ -324,7 +324,7 @@ def test_actions_that_were_skipped_are_told_with_their_lines(tmp_path: Path) -> 
     assert document["unknown"] is None
 
 
-def test_of_many_skipped_actions_the_first_few_are_told(tmp_path: Path) -> None:
+def test_of_many_skipped_actions_the_first_few_are_reported(tmp_path: Path) -> None:
     result = laststand("replay", str(written(tmp_path / "plan.txt", LATE + 7 * "mend 0->1\n")))
     assert len(result.stderr.splitlines()) == 7
     assert result.stderr.endswith("  and 4 more\n")
@@ -355,7 +355,7 @@ def test_a_schedule_has_only_actions_that_were_enabled() -> None:
     assert (document["skipped"], document["unknown"]) == ([], None)
 
 
-def test_what_is_no_text_is_told(tmp_path: Path) -> None:
+def test_what_is_no_text_is_reported(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xa1\xff")
     check_refused(laststand("replay", str(tmp_path / "binary")), "not a text file")
     check_refused(laststand("replay", str(tmp_path / "nowhere")), "cannot be read (No such file or directory)")

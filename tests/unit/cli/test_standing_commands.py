@@ -332,7 +332,9 @@ def test_a_metadata_version_is_taken_by_name(text: str, level: int, monkeypatch:
         ("configs", "alter", "--entity-type", "topics", "--entity-name", "orders", "--add-config"),
     ],
 )
-def test_a_deprecated_property_is_told_where_it_is_set(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deprecated_property_is_reported_where_it_is_set(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     warning = "unclean.leader.election.enable is deprecated (KIP-966), use unclean.recovery.strategy"
     assert warning in told(monkeypatch, words[0], *words, "unclean.leader.election.enable=true")[1]
     assert "deprecated" not in told(monkeypatch, words[0], *words, "min.insync.replicas=1")[1]
@@ -347,7 +349,7 @@ def test_a_deprecated_property_is_told_where_it_is_set(words: tuple[str, ...], m
         (("--topic", "orders", "--partition", "0", "--offset", "3"), "no partition orders-0"),
     ],
 )
-def test_what_delete_records_cannot_do_is_told(
+def test_what_delete_records_cannot_do_is_reported(
     words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
@@ -380,7 +382,7 @@ def test_partitions_of_a_topic_that_was_just_created_are_awaited(monkeypatch: py
     assert created.looks_left == 0
 
 
-def test_a_topic_that_gets_no_partition_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_that_gets_no_partition_in_time_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_CREATED_WITHIN_S", 0)
     monkeypatch.setattr(connections, "administer", lambda _, work: asyncio.run(work(JustCreated(later=3))))
     with pytest.raises(CommandFailedError, match="topic orders was created, and has no partition after 0 s"):

@@ -104,7 +104,7 @@ def test_what_is_played_goes_on_without_its_progress(redirections: str, place: P
 
 
 @pytest.mark.parametrize(("redirections", "code"), [(">/dev/full", 254), ("", 141)])
-def test_a_run_that_cannot_be_told_is_no_verdict(redirections: str, code: int, place: Path) -> None:
+def test_a_run_that_cannot_be_described_is_no_verdict(redirections: str, code: int, place: Path) -> None:
     with start(*RUN, redirections=redirections, cwd=place, unread=code == 141) as process:
         _, said = process.communicate(timeout=60)
     assert process.returncode == code

@@ -42,7 +42,7 @@ def test_junit_has_a_case_per_cell(tmp_path: Path) -> None:
     assert "".join(f"  {line}\n" for line in PICTURE) in summary.partition("```")[2]
 
 
-def test_junit_tells_columns_apart_and_what_was_not_played_from_what_is_skipped(tmp_path: Path) -> None:
+def test_junit_distinguishes_columns_and_what_was_not_played_from_what_is_skipped(tmp_path: Path) -> None:
     passed = unplayed_result(cell("a"), status=CellStatus.SKIPPED, reason="no such fault")
     cut_short = unplayed_result(cell("a"), status=CellStatus.NOT_PLAYED, reason="the suite ended before")
     cells = (

@@ -35,7 +35,7 @@ SUITE = "suite: own\nscenarios: [own]\n"
         ("run kip-966 --rerun passed.json", "--rerun excludes"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(
+def test_a_mistake_is_reported_in_a_line(
     command: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty").mkdir()

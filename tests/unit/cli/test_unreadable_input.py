@@ -119,7 +119,7 @@ def check_told(result: Result) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("command", [*OF_A_FILE, *OF_A_DIRECTORY])
-def test_what_an_argument_names_is_told_in_a_line(
+def test_what_an_argument_names_is_reported_in_a_line(
     command: str, kind: str, laststand: Laststand, tmp_path: Path
 ) -> None:
     place = tmp_path / "given"

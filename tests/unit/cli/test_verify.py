@@ -67,7 +67,7 @@ def test_a_run_at_a_uri_needs_a_place_for_its_copy() -> None:
     assert str(result.exception).startswith("hdfs://namenode/runs/1: expected --work-dir DIR")
 
 
-def test_no_java_is_a_mistake_told_in_a_line(tmp_path: Path) -> None:
+def test_no_java_is_a_mistake_reported_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     old = tmp_path / "home/bin/java"
     old.parent.mkdir(parents=True)

@@ -297,7 +297,7 @@ def test_the_final_consumer_reads_from_leaders_alone() -> None:
 
 
 @pytest.mark.parametrize(("reset", "timestamp"), [(OffsetReset.EARLIEST, -2), (OffsetReset.LATEST, -1)])
-def test_a_consumer_without_a_position_asks_for_the_place_that_it_is_told(reset: OffsetReset, timestamp: int) -> None:
+def test_a_consumer_without_a_position_resets_as_it_is_configured(reset: OffsetReset, timestamp: int) -> None:
     world = World(reset=reset)
     asked = world.request(messages.ListOffsetsRequest).request
     assert isinstance(asked, messages.ListOffsetsRequest)

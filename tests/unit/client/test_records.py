@@ -32,13 +32,13 @@ UNREADABLE = 1
 
 @pytest.mark.parametrize("size", [20, 100, 1000])
 @pytest.mark.parametrize("record_id", [0, 7, 123_456])
-def test_a_value_has_its_size_and_tells_its_id(record_id: int, size: int) -> None:
+def test_a_value_has_its_size_and_its_id(record_id: int, size: int) -> None:
     value = record_value("producer-0", record_id, size)
     assert len(value) == size
     assert record_identity(value) == ("producer-0", record_id)
 
 
-def test_a_record_with_a_value_of_its_own_tells_its_id_in_a_header() -> None:
+def test_a_record_with_a_value_of_its_own_has_its_id_in_a_header() -> None:
     headers = ((IDENTITY_HEADER, identity_text("client-3", 7)),)
     records = [RecordContent(value=b"producer-9:1.", key=b"k", timestamp_ms=1, headers=headers)]
     block = build_batch([*records, RecordContent(value=b"hello", timestamp_ms=1)])
@@ -95,7 +95,7 @@ def test_a_batch_that_cannot_be_read_is_one_of_an_unknown_producer() -> None:
     assert (polled.producer, polled.base_offset, polled.last_offset, polled.record_count) == (UNKNOWN_PRODUCER, 1, 2, 2)
 
 
-def test_a_batch_whose_ids_are_not_consecutive_is_told_apart() -> None:
+def test_a_batch_whose_ids_are_not_consecutive_is_distinguished() -> None:
     values = [record_value("a", 1, 50), record_value("a", 2, 50), record_value("b", 3, 50), b"?"]
     block = build_batch([RecordContent(value=value, timestamp_ms=0) for value in values])
     polled = polled_batches(block, position=Offset(0))

@@ -41,14 +41,14 @@ def test_other_options_are_another_build(tmp_path: Path) -> None:
     assert (tmp_path / "builds").read_text() == "built\n" * 2
 
 
-def test_a_machine_that_cannot_build_is_told_from_a_build_that_fails(tmp_path: Path) -> None:
+def test_a_machine_that_cannot_build_is_distinguished_from_a_build_that_fails(tmp_path: Path) -> None:
     program = script(tmp_path, "echo debootstrap is needed >&2; exit 254")
     built = build_once(program, shared=tmp_path, timeout_s=60)
     assert not built.is_possible
     assert "debootstrap is needed" in (built.problem or "")
 
 
-def test_a_build_without_end_is_told_and_ended(tmp_path: Path) -> None:
+def test_a_build_without_end_is_reported_and_ended(tmp_path: Path) -> None:
     program = script(tmp_path, "echo step 1; exec sleep 3600")
     built = build_once(program, shared=tmp_path, timeout_s=0.5)
     assert (built.problem or "").endswith("no end after 0.5 s; step 1")

@@ -32,7 +32,7 @@ def test_what_is_no_version_is_refused_with_the_one_that_was_played() -> None:
         install_kafka("newest", java=Path("java"))
 
 
-def test_without_maven_and_ivy_the_ways_to_install_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_maven_and_ivy_the_ways_to_install_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(kafka_install, "find_spec", lambda _: None)
     with pytest.raises(MissingToolError, match=r"expected Maven on PATH, PySpark, .* laststand kafka install FOLDER"):
@@ -54,7 +54,7 @@ def test_without_maven_ivy_is_asked_for_the_jars_with_the_users_settings(
         assert asked in raised.value.reason
 
 
-def test_of_what_ivy_prints_the_line_is_told_that_says_why() -> None:
+def test_of_what_ivy_prints_the_line_with_the_reason_is_reported() -> None:
     printed = ":: problems summary ::\n\t\tmodule not found: org.apache.kafka#kafka_2.13;9.9.9\n:::: ERRORS\n\tmore\n"
     error = KafkaInstallError(step="Ivy, Kafka 9.9.9", output=printed)
     assert str(error) == "Ivy, Kafka 9.9.9: module not found: org.apache.kafka#kafka_2.13;9.9.9"

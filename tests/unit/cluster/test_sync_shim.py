@@ -284,7 +284,7 @@ def test_names_that_another_way_than_the_c_librarys_has_changed_are_found(disk: 
     assert unnoted_names(str(disk.data), folder=str(disk.ledger)) == {str(disk.data / "stranger"), "log"}
 
 
-def test_without_a_compiler_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_the_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingToolError, match=r"a C compiler was not found; expected cc on PATH: .* power loss"):

@@ -89,7 +89,7 @@ def test_a_second_set_up_builds_nothing(tmp_path: Path) -> None:
     assert main() == 0
 
 
-def test_a_build_that_fails_leaves_nothing_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_build_that_fails_leaves_nothing_and_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program(tmp_path / "bin" / "go", "echo no network; exit 1")
     with pytest.raises(BuildError, match="no network"):
         build_toxiproxy()

@@ -69,7 +69,7 @@ def test_events_are_shown_from_where_the_harness_has_them(run: Path) -> None:
     assert not (run / "events/.harness.lock").exists(), "whoever comes next finds it free"
 
 
-def test_what_clients_of_kafka_were_told_is_shown_like_events(run: Path) -> None:
+def test_answers_to_clients_of_kafka_are_shown_like_events(run: Path) -> None:
     (run / "history").mkdir()
     (run / "history/kafka-1-0.packed").write_bytes(b"abcdef")
     (run / "history/client-0.packed").write_bytes(b"not of a node")

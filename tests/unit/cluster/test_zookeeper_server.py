@@ -34,7 +34,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     return environment
 
 
-def test_a_server_of_somebody_else_is_told_by_its_environment(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_foreign_server_is_recognized_by_its_environment(environment: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ReplacedError) as replaced:
         zookeeper_server.main()
     node = tmp_path / "nodes/100"
@@ -62,7 +62,7 @@ def test_a_server_of_a_harness_has_a_file(environment: dict[str, str], monkeypat
         ("LASTSTAND_BROKER_SESSION_TIMEOUT_MS", "99", "a ZooKeeper server gives no session of 99 ms"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(
+def test_a_mistake_is_reported_in_one_line(
     environment: dict[str, str], capsys: pytest.CaptureFixture[str], variable: str, value: str, complaint: str
 ) -> None:
     environment[variable] = value

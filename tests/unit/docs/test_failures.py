@@ -91,7 +91,7 @@ def test_a_rule_is_taken_away_where_its_row_says() -> None:
     assert [removal for removal in REMOVALS if removal.place not in places[removal.row]] == []
 
 
-def test_a_place_that_does_not_read_the_switch_is_told() -> None:
+def test_a_place_that_does_not_read_the_switch_is_reported() -> None:
     row = Failure(
         "S99",
         "here",
@@ -184,7 +184,7 @@ def test_a_failure_that_a_scenario_plays_is_played_on_kafka_or_cannot_be() -> No
         KafkaResult("S99", "not playable", "not playable", "by no scenario"),
     ],
 )
-def test_a_scenario_that_was_not_played_on_kafka_is_told(row: KafkaResult) -> None:
+def test_a_scenario_that_was_not_played_on_kafka_is_reported(row: KafkaResult) -> None:
     switch = "`elr=off`; played by `tests/simulation/regressions/a.txt`; `kip-966/reassignment`"
     failure = Failure("S99", "here", "It is lost.", "Keep it.", _NOTHING, switch)
     assert overlooked(row, failure) == ["kip-966/reassignment"]

@@ -84,7 +84,7 @@ def test_every_section_is_read(name: str, sections: int) -> None:
         ("kip-704", "equal_epoch_leader_and_isr"),
     ],
 )
-def test_every_switch_that_the_kip_is_about_is_told(name: str, switch: str) -> None:
+def test_every_switch_that_the_kip_is_about_is_reported(name: str, switch: str) -> None:
     assert any(f"`{switch}`" in row.switch for row in _rows(_DOCUMENTS[name]))
 
 
@@ -104,7 +104,7 @@ def test_rules_that_no_test_misses_are_listed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", _DOCUMENTS)
-def test_what_is_not_built_is_told(name: str) -> None:
+def test_what_is_not_built_is_reported(name: str) -> None:
     _, _, missing = _DOCUMENTS[name].partition("\n## Not built\n")
     assert missing.count("\n- ") >= 1
 

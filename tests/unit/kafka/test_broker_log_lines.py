@@ -96,7 +96,7 @@ def cuts(*lines: str) -> list[events.PartitionEvent]:
     return [event for event in told(*lines) if isinstance(event, events.LogTruncated)]
 
 
-def test_a_leader_tells_where_its_log_ends() -> None:
+def test_a_leader_records_where_its_log_ends() -> None:
     assert told(LEADER) == [
         events.BecameLeader(
             cause_id=CAUSE,
@@ -113,7 +113,7 @@ def test_a_leader_tells_where_its_log_ends() -> None:
 
 
 @pytest.mark.parametrize(("line", "leader"), [(FOLLOWER, ONE), (NO_LEADER, None)])
-def test_a_follower_tells_whom_it_follows(line: str, leader: BrokerId | None) -> None:
+def test_a_follower_names_its_leader(line: str, leader: BrokerId | None) -> None:
     assert told(line) == [
         events.BecameFollower(
             cause_id=CAUSE,
@@ -167,16 +167,16 @@ def test_a_cut_of_which_something_is_not_known_is_left_out(lines: tuple[str, ...
 
 @pytest.mark.parametrize("log", [_LOG_3_9, _LOG])
 @pytest.mark.parametrize("reason", ["client delete records request", "leader offset increment", "segment deletion"])
-def test_a_rise_of_a_log_start_is_told_whatever_its_reason(reason: str, log: str) -> None:
+def test_a_rise_of_a_log_start_is_reported_whatever_its_reason(reason: str, log: str) -> None:
     assert told(raised_to(50, reason=reason, log=log)) == [raised(0, 50)]
 
 
-def test_a_log_start_rises_from_where_the_process_told_last_that_it_is() -> None:
+def test_a_log_start_rises_from_where_the_process_last_reported_it() -> None:
     lines = [LOADED, CREATING, raised_to(50), raised_to(60)]
     assert list(BrokerLogLines(CAUSE).events(lines)) == [raised(40, 50), raised(50, 60)]
 
 
-def test_a_partition_whose_topic_id_was_not_told_is_left_out() -> None:
+def test_a_partition_whose_topic_id_was_not_sent_is_left_out() -> None:
     assert list(BrokerLogLines(CAUSE).events([LEADER, FOLLOWER, DIVERGING, cut_to(50), raised_to(9)])) == []
 
 

@@ -110,7 +110,7 @@ def test_a_heartbeat_names_member_and_generation() -> None:
     assert call.decode(answer) == (HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS), ())
 
 
-def test_who_leaves_is_told_each_outcome() -> None:
+def test_a_leaving_member_gets_each_outcome() -> None:
     call = leave_group_call(LeaveGroupRequest(group_id="shop", members=(LeavingMember(member_id="m"),)))
     request = call.request
     assert isinstance(request, leave.LeaveGroupRequest)

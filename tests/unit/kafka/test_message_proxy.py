@@ -217,7 +217,7 @@ async def test_the_end_of_one_connection_is_the_end_of_the_other(link: Link) -> 
     assert await node.receive() == "end"
 
 
-async def test_where_nobody_listens_the_dialler_is_told() -> None:
+async def test_where_nobody_listens_the_dialler_gets_an_error() -> None:
     async with Link().open() as link:
         pass
     proxy = MessageProxy(

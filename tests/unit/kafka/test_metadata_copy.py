@@ -75,7 +75,7 @@ def test_a_snapshot_stands_for_the_log_before_it(newest: Path) -> None:
     assert fold(read).features == whole.features
 
 
-def test_a_torn_tail_is_told(newest: Path) -> None:
+def test_a_torn_tail_is_reported(newest: Path) -> None:
     log = newest / f"{0:020}.log"
     log.write_bytes(log.read_bytes()[:-5])
     read = read_metadata_copy(newest)

@@ -190,7 +190,7 @@ def test_a_position_is_committed_by_itself_or_in_a_transaction() -> None:
         (-1, KafkaError.unknown_topic_or_partition, OffsetFetchResponse(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
     ],
 )
-def test_a_position_is_told_or_not_there_or_unstable(
+def test_a_position_is_returned_or_missing_or_unstable(
     offset: int, error: KafkaError, expected: OffsetFetchResponse
 ) -> None:
     fetched = offset_fetched.OffsetFetchResponse(

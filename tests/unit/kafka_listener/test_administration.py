@@ -132,7 +132,7 @@ def test_who_may_not_describe_a_configuration_creates_a_topic_without_seeing_it(
         assert len(broker.asked) == 1
 
 
-def test_who_creates_a_topic_is_told_its_configuration() -> None:
+def test_the_creator_of_a_topic_gets_its_configuration() -> None:
     topic = {"name": "new", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
     body = {"topics": [topic], "timeoutMs": 1000}
     created = Broker().answer("CreateTopics", 7, validateOnly=False, **body)

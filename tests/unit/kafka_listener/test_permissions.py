@@ -156,9 +156,7 @@ def test_markers_may_be_written_by_who_may_alter_the_cluster() -> None:
 
 
 @pytest.mark.parametrize(("version", "shown"), [(1, [ErrorCode.GROUP_AUTHORIZATION_FAILED]), (2, [])])
-def test_a_group_that_is_denied_is_told_where_the_version_has_a_place_for_it(
-    version: int, shown: list[ErrorCode]
-) -> None:
+def test_a_denied_group_is_answered_where_the_version_has_a_place_for_it(version: int, shown: list[ErrorCode]) -> None:
     asked, _ = served()
     answer, _ = ask(api_named("OffsetFetch"), version, asked)
     assert answer is not None

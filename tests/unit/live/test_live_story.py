@@ -37,7 +37,7 @@ def read_as_it_grows(directory: Path, run: ReportedRun) -> RunStory:
 
 @pytest.mark.parametrize("read", [read_at_once, read_as_it_grows])
 @pytest.mark.parametrize("make", [lost, kept])
-def test_it_tells_what_the_oracle_tells_in_the_end(make: object, read: object, tmp_path: Path) -> None:
+def test_it_reports_what_the_oracle_reports_in_the_end(make: object, read: object, tmp_path: Path) -> None:
     assert callable(make)
     assert callable(read)
     run = make(tmp_path / "run" / "1")
@@ -80,5 +80,5 @@ def test_a_file_that_is_none_is_left_out_and_the_others_are_read(
     assert caplog.text == ""
 
 
-def test_before_anything_happens_there_is_nothing_to_tell(tmp_path: Path) -> None:
+def test_before_anything_happens_the_story_is_empty(tmp_path: Path) -> None:
     assert LiveStory(tmp_path).read(now_ns=1).partitions == ()

@@ -105,7 +105,7 @@ async def told(lines: StreamReader, event: str) -> str:
     raise AssertionError(f"no {event}")
 
 
-async def test_the_stream_tells_looks_that_are_escaped_until_it_is_over(view: LiveView, session: ClientSession) -> None:
+async def test_the_stream_sends_looks_that_are_escaped_until_it_is_over(view: LiveView, session: ClientSession) -> None:
     async with session.get(f"{origin(view)}/stream?token={view.place.token}") as answer:
         first = json.loads(await told(answer.content, "look"))
         [shown] = first["stages"]

@@ -44,7 +44,7 @@ def test_new_logs_go_to_the_directory_that_has_fewest() -> None:
         assert all(filesystem.is_directory(f"{path}/{partition}") for partition in partitions)
 
 
-def test_logs_of_which_more_is_on_disk_are_told_once() -> None:
+def test_logs_of_which_more_is_on_disk_are_reported_once() -> None:
     files = opened(with_four_logs("/a", "/b"), "/a", "/b")
     files.load()
     assert files.pop_risen_recovery_points() == []

@@ -40,7 +40,7 @@ def test_a_host_that_does_not_listen_yet_is_waited_for(monkeypatch: pytest.Monke
         ("", "in era kip-966 that of the service `controller`"),
     ],
 )
-def test_a_host_that_stays_unknown_is_told(era: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_stays_unknown_is_reported(era: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def dial(_address: tuple[str, int], _timeout_s: float) -> socket.socket:
         raise socket.gaierror
 

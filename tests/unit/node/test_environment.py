@@ -164,7 +164,7 @@ def test_clients_of_kafka_have_certificates_that_stay_and_reach_brokers_by_the_n
     assert shown == [Certificates(tmp_path / "tls", name).client.read_bytes() for name in ("network", "host")]
 
 
-def test_a_node_is_told_of_several_controllers(tmp_path: Path) -> None:
+def test_a_node_gets_the_addresses_of_several_controllers(tmp_path: Path) -> None:
     assert config_from_environment(NodeRole.BROKER, variables(tmp_path)).controller_ids == (100,)
     config = config_from_environment(NodeRole.CONTROLLER, variables(tmp_path, CONTROLLER_IDS="100,101,102"))
     assert config.controller_ids == (100, 101, 102)

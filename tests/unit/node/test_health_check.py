@@ -11,7 +11,7 @@ from laststand.emulator.rpc.certificates import FOLDER
 from laststand.emulator.rpc.run_token import RunToken
 
 
-def test_a_node_that_has_no_certificate_yet_is_told_in_one_line(
+def test_a_node_that_has_no_certificate_yet_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     token = tmp_path / "token"

@@ -203,7 +203,7 @@ pause 2
 """
 
 
-def test_a_run_tells_of_both_once_and_of_its_own_healing() -> None:
+def test_a_run_reports_both_once_and_of_its_own_healing() -> None:
     journal = Journal()
     Simulation(parse_plan(PLAN), journal=journal).play_plan()
     told = [

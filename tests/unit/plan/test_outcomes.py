@@ -9,7 +9,7 @@ _ROOT = Path(__file__).parents[3]
 _ACTIONS = _ROOT / "emulator/plan/actions.py"
 
 
-def test_what_changed_nothing_and_what_was_not_seen_to_take_effect_are_told_apart() -> None:
+def test_what_changed_nothing_and_what_was_not_seen_to_take_effect_are_distinguished() -> None:
     assert (actions.no_op("it runs").took_effect, actions.no_op("it runs").seen) == (False, "no-op: it runs")
     unseen = actions.unproved("a node did not sync")
     assert (unseen.took_effect, unseen.affected, unseen.seen) == (

@@ -64,7 +64,7 @@ def test_a_story_names_the_controller_and_its_epoch(loss: ReportedRun) -> None:
     assert election.endswith("with a log that ended at 0; ISR [2].")
 
 
-def test_states_tell_who_wrote_them(loss: ReportedRun) -> None:
+def test_states_name_their_writer(loss: ReportedRun) -> None:
     first, *_, last = loss.verdict.leaders
     assert first.startswith("orders-0 epoch 0: leader 0, ISR [0, 1, 2], written by broker 1, controller in epoch 1 (")
     assert "written by broker 0, the leader itself (" in last

@@ -97,13 +97,13 @@ def test_the_picture_as_text_has_roles_and_copies(loss: ReportedRun) -> None:
     assert "a cut off" in rows
 
 
-def test_faults_and_repairs_are_told_once(loss: ReportedRun) -> None:
+def test_faults_and_repairs_are_reported_once(loss: ReportedRun) -> None:
     told = [words for _, words, _ in faults_and_repairs(loss.story)]
     assert told == ["cut off broker 0", "cut off broker 1", "start broker 2", "end of every isolate"]
     assert len(told) == len(set(told))
 
 
-def test_what_holds_messages_of_one_kind_is_told_as_that_and_not_as_a_cut(loss: ReportedRun) -> None:
+def test_what_holds_messages_of_one_kind_is_reported_as_that_and_not_as_a_cut(loss: ReportedRun) -> None:
     fault = msgspec.structs.replace(
         loss.story.faults[0],
         fault="hold",
@@ -156,7 +156,7 @@ def test_a_level_curve_is_two_points_and_a_fall_keeps_both_ends() -> None:
     assert visible(xs, ys).tolist() == [0, 49, 50, 99]
 
 
-def test_edges_stand_in_their_lanes_and_name_the_line_that_tells_of_them(loss: ReportedRun) -> None:
+def test_edges_stand_in_their_lanes_and_name_the_line_that_records_them(loss: ReportedRun) -> None:
     drawn = draw(loss.verdict, loss.story.partitions[0], loss.story, prefix="p0-")
     edges = edges_of(drawn.picture, drawn.boxes)
     assert [edge.time_us for edge in edges] == sorted(edge.time_us for edge in edges)

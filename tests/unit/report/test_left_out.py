@@ -60,7 +60,7 @@ def test_a_long_comparison_shows_what_is_around_the_first_difference(loss: Repor
     assert (short.before, short.after) == (0, 0)
 
 
-def test_losses_beyond_those_that_are_told_are_counted(loss: ReportedRun) -> None:
+def test_losses_beyond_those_that_are_reported_are_counted(loss: ReportedRun) -> None:
     losses = loss.verdict.losses
     many = msgspec.structs.replace(loss.verdict, losses=tuple(losses[0] for _ in range(203)))
     run = ReportedRun(directory=loss.directory, verdict=many, story=loss.story, plan=None)

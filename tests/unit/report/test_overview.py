@@ -43,7 +43,7 @@ def test_each_scenario_and_era_has_a_cell_that_leads_to_the_worst_run(tmp_path: 
     assert "\N{MULTIPLICATION X} 100" in text
 
 
-def test_what_is_not_as_expected_comes_first_and_an_expected_loss_is_told_from_another(tmp_path: Path) -> None:
+def test_what_is_not_as_expected_comes_first_and_an_expected_loss_is_distinguished_from_another(tmp_path: Path) -> None:
     runs = {name: lost(tmp_path / name / "1") for name in ("a-foreseen", "b-lost", "c-late")}
     foreseen = msgspec.structs.replace(runs["a-foreseen"].verdict, outcome=Expected.MET)
     late = msgspec.structs.replace(

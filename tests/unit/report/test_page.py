@@ -61,7 +61,7 @@ def survival(tmp_path_factory: pytest.TempPathFactory) -> ReportedRun:
     return kept(tmp_path_factory.mktemp("kept") / "story" / "1")
 
 
-def test_a_loss_is_told_in_a_number_and_a_sentence(loss: ReportedRun) -> None:
+def test_a_loss_is_reported_in_a_number_and_a_sentence(loss: ReportedRun) -> None:
     head = headline(loss.verdict, worst_first(loss.verdict, loss.story), loss.story)
     assert (head.figure, head.rest) == ("100", "of 110 records acknowledged with acks=all are gone")
     assert head.cause == (
@@ -81,7 +81,7 @@ def test_a_loss_is_told_in_a_number_and_a_sentence(loss: ReportedRun) -> None:
         (LossClass.UNREAD, "were not read"),
     ],
 )
-def test_what_is_left_of_the_records_is_told(loss: ReportedRun, loss_class: LossClass, words: str) -> None:
+def test_what_is_left_of_the_records_is_reported(loss: ReportedRun, loss_class: LossClass, words: str) -> None:
     losses = tuple(msgspec.structs.replace(each, loss_class=loss_class) for each in loss.verdict.losses)
     rest = _rest(loss, msgspec.structs.replace(loss.verdict, losses=losses))
     assert rest == f"of 110 records acknowledged with acks=all {words}"
@@ -95,7 +95,7 @@ def _rest(run: ReportedRun, verdict: VerdictReport) -> str:
 
 
 @pytest.mark.parametrize("known", [(), ("payments",)])
-def test_a_loss_in_a_partition_that_the_story_does_not_have_is_told_in_its_own_words(
+def test_a_loss_in_a_partition_that_the_story_does_not_have_is_described_in_its_own_words(
     loss: ReportedRun, known: tuple[str, ...]
 ) -> None:
     partitions = tuple(msgspec.structs.replace(loss.story.partitions[0], topic=topic) for topic in known)

@@ -97,7 +97,7 @@ def test_every_request_between_nodes_has_an_api() -> None:
     assert unary | {messages.ProduceRequest, messages.FetchRequest} == sent
 
 
-def test_the_destination_tells_the_service() -> None:
+def test_the_destination_determines_the_service() -> None:
     request = messages.DescribeTopicPartitionsRequest()
 
     assert api_of(request, NodeId(100)).path == "/laststand.Controller/DescribeTopicPartitions"

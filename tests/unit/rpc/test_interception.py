@@ -96,7 +96,7 @@ def test_of_what_is_held_the_oldest_is_lost_or_duplicated() -> None:
     assert traffic.arrived == [2, 2, 3]
 
 
-def test_who_sent_a_message_is_told_that_it_is_lost() -> None:
+def test_the_sender_of_a_lost_message_is_notified() -> None:
     traffic, dropped = Traffic(), list[str]()
 
     def send(name: str) -> None:

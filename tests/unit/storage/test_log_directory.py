@@ -150,7 +150,7 @@ def test_checkpoints_of_a_log_that_went_say_nothing_of_the_next_one(is_stray: bo
     assert (loaded.log_start_offset, loaded.log_end_offset, loaded.recovery_point) == (0, 2, 0)
 
 
-def test_strays_are_known_again_and_go_when_they_are_told_to() -> None:
+def test_strays_are_found_again_and_removed_on_request() -> None:
     filesystem = durable_directory(ROOT)
     directory, _ = _load(filesystem)
     first, second = TopicPartition("a-b", 1), TopicPartition("a-b", 2)

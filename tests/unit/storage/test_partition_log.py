@@ -144,7 +144,7 @@ def test_flush_that_a_truncation_overtook_does_not_raise_the_recovery_point() ->
     assert _end_after_power_loss(filesystem) == 4 - 1
 
 
-def test_a_recovery_point_that_rose_is_told_once() -> None:
+def test_a_recovery_point_that_rose_is_reported_once() -> None:
     _, log = _open(LogSettings(flush_messages=3))
     _append(log, range(2))
     assert log.pop_risen_recovery_point() is None

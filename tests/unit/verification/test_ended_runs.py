@@ -22,7 +22,7 @@ def end(run: Path) -> None:
     write(run, END)
 
 
-def test_a_run_is_told_of_once_when_it_has_ended_and_is_quiet(tmp_path: Path) -> None:
+def test_a_run_is_listed_once_when_it_has_ended_and_is_quiet(tmp_path: Path) -> None:
     ended = EndedRuns(tmp_path)
     run = begun(tmp_path / "era/scenario/1")
     assert ended.poll() == ended.poll() == []

@@ -48,7 +48,7 @@ def test_elsewhere_spark_chooses(master: str) -> None:
         ("", "local[N], spark://HOST:PORT, yarn or k8s://URL"),
     ],
 )
-def test_no_master_is_told_before_anything_starts(master: str, expected: str) -> None:
+def test_no_master_is_reported_before_anything_starts(master: str, expected: str) -> None:
     with pytest.raises(ConfigError) as raised:
         find_driver_address(master)
     assert raised.value.expected == expected

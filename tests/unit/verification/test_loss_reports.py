@@ -95,7 +95,7 @@ def test_lines_name_node_and_metadata_offset(story: VerdictReport) -> None:
     assert f'"metadata_offset": {elected.metadata_offset}' in (Path(story.run) / "events/100-0.jsonl").read_text()
 
 
-def test_counts_are_told_by_partition_and_producer(story: VerdictReport) -> None:
+def test_counts_are_reported_by_partition_and_producer(story: VerdictReport) -> None:
     (partition,) = story.partitions
     assert (partition.topic, partition.partition) == ("orders", 0)
     assert partition.producers == (
@@ -105,7 +105,7 @@ def test_counts_are_told_by_partition_and_producer(story: VerdictReport) -> None
     assert {(each.acks, each.sent, each.lost) for each in story.counts} == {(-1, 110, 100), (1, 10, 10)}
 
 
-def test_what_is_gone_is_told_by_epoch_and_offset(story: VerdictReport) -> None:
+def test_what_is_gone_is_reported_by_epoch_and_offset(story: VerdictReport) -> None:
     (partition,) = story.partitions
     assert partition.gone == (
         GoneRange(topic_id="orders-id", leader_epoch=0, first=0, last=49),
@@ -113,7 +113,7 @@ def test_what_is_gone_is_told_by_epoch_and_offset(story: VerdictReport) -> None:
     )
 
 
-def test_copies_that_fared_differently_are_told_apart(tmp_path: Path) -> None:
+def test_copies_that_fared_differently_are_distinguished(tmp_path: Path) -> None:
     run = healthy(tmp_path / "apart" / "1")
     run.truncate(2, 20)
     run.end(1, e.IncarnationEnd.KILLED)

@@ -59,7 +59,7 @@ def test_a_log_rises_with_its_appends_and_falls_with_its_cuts(lost: Judgement) -
     }
 
 
-def test_final_logs_and_what_was_promised_are_told_by_epoch(lost: Judgement) -> None:
+def test_final_logs_and_what_was_promised_are_reported_by_epoch(lost: Judgement) -> None:
     [partition] = lost.story.partitions
     assert [(each.node, each.leader_epoch, each.first, each.last) for each in partition.final] == [
         (0, 4, 0, 9),
@@ -70,7 +70,7 @@ def test_final_logs_and_what_was_promised_are_told_by_epoch(lost: Judgement) -> 
     assert {each.acks: each.records[-1].value for each in partition.acknowledged} == {-1: 110, 1: 10}
 
 
-def test_committed_states_and_what_brokers_took_themselves_for_are_told(lost: Judgement) -> None:
+def test_committed_states_and_what_brokers_took_themselves_for_are_reported(lost: Judgement) -> None:
     [partition] = lost.story.partitions
     first, *_, last = partition.changes
     assert (first.leader, first.isr, first.min_isr, first.election) == (0, (0, 1, 2), 2, events.Election.NONE)
@@ -93,10 +93,10 @@ def test_faults_end_where_they_were_mended_and_processes_as_the_harness_says(los
 def test_the_answers_that_a_verdict_names_have_their_time(lost: Judgement) -> None:
     [partition] = lost.story.partitions
     answers = [line.events[0] for loss in lost.report.losses for line in loss.story if line.kind.value == "lost"]
-    assert [each.event for each in partition.told] == answers
+    assert [each.event for each in partition.named_events] == answers
 
 
-def test_times_count_from_the_creation_of_the_topic_and_long_pauses_are_told(tmp_path: Path) -> None:
+def test_times_count_from_the_creation_of_the_topic_and_long_pauses_are_reported(tmp_path: Path) -> None:
     run = RunBuilder(tmp_path / "run", begin_s=5)
     run.start_brokers(0, 1, 2)
     run.at(7)
@@ -112,7 +112,7 @@ def test_times_count_from_the_creation_of_the_topic_and_long_pauses_are_told(tmp
     assert acked.pauses == (Point(1_400_000, 1_100_000),)
 
 
-def test_the_shutdown_of_a_cluster_that_never_settled_is_not_told(tmp_path: Path) -> None:
+def test_the_shutdown_of_a_cluster_that_never_settled_is_not_reported(tmp_path: Path) -> None:
     plan = parse_plan((REGRESSIONS / "truncation-undone-by-power-loss.txt").read_text())
     write_run(plan, tmp_path / "run", name="unsettled")
     assert "ClusterSettled" not in (tmp_path / "run/events/harness-0.jsonl").read_text()
@@ -149,7 +149,7 @@ def test_every_field_is_described() -> None:
     assert {name: fields for name, fields in lacking.items() if fields} == {}
 
 
-def test_a_story_that_cannot_be_told_says_so_and_changes_no_verdict(
+def test_a_story_that_cannot_be_written_says_so_and_changes_no_verdict(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     expected = judged(healthy(tmp_path / "whole")).report
@@ -209,7 +209,7 @@ def test_what_is_on_disks_rises_with_flushes_and_is_what_a_power_loss_leaves(tmp
     assert points == {0: [0, 40], 1: [0, 20, 20], 2: [0, 40, 30, 30]}  # brokers 0 and 2 stop in order in the end
 
 
-def test_of_a_node_that_never_tells_of_its_logs_nothing_is_known_to_be_on_disk(tmp_path: Path) -> None:
+def test_of_a_node_that_never_reports_its_logs_nothing_is_known_to_be_on_disk(tmp_path: Path) -> None:
     run = healthy(tmp_path / "run")
     directory = run.finish()
     for path in (directory / "events").glob("2-0.*"):
@@ -227,12 +227,12 @@ def test_steps_are_thinned_and_their_falls_are_kept() -> None:
     assert list(thinned_steps([])) == []
 
 
-def test_a_lost_acknowledgement_is_told_with_its_request_and_its_appends(lost: Judgement) -> None:
+def test_a_lost_acknowledgement_is_reported_with_its_request_and_its_appends(lost: Judgement) -> None:
     [partition] = lost.story.partitions
     causes = {cause.cause_id: cause for cause in partition.causes}
     assert len(causes) == len(partition.causes) <= CAUSES_MAX
     first = partition.causes[0]
-    assert partition.told[0].event in {each.event for each in first.events}
+    assert partition.named_events[0].event in {each.event for each in first.events}
     kinds = [each.text.split()[0] for each in first.events]
     assert (kinds.count("BatchAppended"), kinds.count("ProduceAnswered")) == (3, 1)
     assert {each.node for each in first.events} == {0, 1, 2}

@@ -54,7 +54,7 @@ def test_one_that_it_started_is_found() -> None:
         os.killpg(parent.pid, signal.SIGKILL)
 
 
-def test_it_is_told_of_once_it_has_been_so_for_several_looks(process: "subprocess.Popen[bytes]") -> None:
+def test_it_is_reported_once_several_looks_have_found_it(process: "subprocess.Popen[bytes]") -> None:
     told: queue.Queue[int] = queue.Queue()
     is_over = threading.Event()
     watch_for_stopped(process.pid, is_over=is_over, on_stopped=told.put, look_interval_s=0.001)

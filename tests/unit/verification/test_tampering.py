@@ -405,7 +405,7 @@ def test_what_brokers_answered_is_held_against_the_history(tamper: Tamper, told:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_answer_that_no_client_saw_is_told(form: str, run: Path) -> None:
+def test_an_answer_that_no_client_saw_is_reported(form: str, run: Path) -> None:
     """A response may be lost, so that this alone is no doubt."""
     assert [partition.unseen for partition in FORMS[form](run).partitions] == [0]
     shutil.rmtree(run.parent / "packed", ignore_errors=True)

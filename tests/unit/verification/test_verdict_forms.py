@@ -112,7 +112,7 @@ def test_junit_passes_a_run_that_came_to_what_was_expected(
         }
 
 
-def test_a_failure_in_junit_tells_what_was_missed_and_the_story_of_the_first_loss() -> None:
+def test_a_failure_in_junit_reports_what_was_missed_and_the_story_of_the_first_loss() -> None:
     missed = msgspec.structs.replace(
         report(CheckStatus.VIOLATED, story=2), outcome=Expected.MISSED, misses=("1 record lost, expected ==0",)
     )
@@ -128,7 +128,7 @@ def test_a_failure_without_lost_records_shows_the_checks_that_fired() -> None:
     assert failure.text == "D0 Name: orders-0 offset 7 <gone>\ufffd"
 
 
-def test_an_error_in_junit_tells_the_doubt() -> None:
+def test_an_error_in_junit_reports_the_doubt() -> None:
     error = case_of(report(CheckStatus.UNKNOWN, unknown_reasons=("a gap",))).find("error")
     assert error is not None
     assert error.get("message") == "a gap"

@@ -223,8 +223,8 @@ class Offsets:
         """Answers positions."""
         if not request.require_stable:
             committed = _fetched(self.committed, request)
-            told = _without(committed, self._held(request, committed))
-            self._tell(turn, caller, told, self._origins(request.group_id, told, self.committed))
+            known = _without(committed, self._held(request, committed))
+            self._answer(turn, caller, known, self._origins(request.group_id, known, self.committed))
             return
         found = _fetched(self.written, request)
         pending = self.written.pending_of_group(request.group_id)
@@ -234,7 +234,7 @@ class Offsets:
 
         def done(turn: Turn, error: ErrorCode) -> None:
             if error is ErrorCode.NONE:
-                self._tell(turn, caller, found, origins)
+                self._answer(turn, caller, found, origins)
             else:
                 caller.answer(turn, OffsetFetchResponse(error=error))
 
@@ -247,12 +247,12 @@ class Offsets:
             for each in found.offsets
         ]
 
-    def _tell(self, turn: Turn, caller: Answerable, found: OffsetFetchResponse, origins: Iterable[_Origin]) -> None:
+    def _answer(self, turn: Turn, caller: Answerable, found: OffsetFetchResponse, origins: Iterable[_Origin]) -> None:
         for origin in origins:
-            self._record_told(turn, origin)
+            self._record_returned(turn, origin)
         caller.answer(turn, found)
 
-    def _record_told(self, turn: Turn, origin: _Origin) -> None:
+    def _record_returned(self, turn: Turn, origin: _Origin) -> None:
         partition = self._log.partition
         turn.record(
             events.PositionReturned(

@@ -22,7 +22,7 @@ from laststand.emulator.core.broker.transactions.markers import MarkerSender
 from laststand.emulator.core.broker.transactions.scan import OpenTransactionScans
 from laststand.emulator.core.broker.transactions.shard import (
     AllocateProducerId,
-    TellOutcome,
+    OnOutcome,
     TransactionShard,
     refusal,
     refused_partitions,
@@ -165,24 +165,24 @@ class TransactionCoordinator:
     def _add_partitions(self, turn: Turn, caller: Answerable, request: AddPartitionsToTxnRequest) -> None:
         outcomes: dict[int, AddPartitionsOutcome] = {}
 
-        def telling(place: int) -> TellOutcome:
-            def told(turn: Turn, outcome: AddPartitionsOutcome) -> None:
+        def collector(place: int) -> OnOutcome:
+            def done(turn: Turn, outcome: AddPartitionsOutcome) -> None:
                 outcomes[place] = outcome
                 if len(outcomes) == len(request.transactions):
                     in_order = tuple([outcomes[number] for number in range(len(outcomes))])
                     caller.answer(turn, AddPartitionsToTxnResponse(transactions=in_order))
 
-            return told
+            return done
 
         for place, asked in enumerate(request.transactions):
-            told = telling(place)
+            done = collector(place)
             shard = self._shards.of_key(asked.transactional_id)
             if not asked.transactional_id:
-                told(turn, refused_partitions(asked, ErrorCode.INVALID_REQUEST))
+                done(turn, refused_partitions(asked, ErrorCode.INVALID_REQUEST))
             elif isinstance(shard, TransactionShard):
-                shard.add_partitions(turn, asked, told)
+                shard.add_partitions(turn, asked, done)
             else:
-                told(turn, refused_partitions(asked, shard))
+                done(turn, refused_partitions(asked, shard))
 
     def _of_producers(self, request: TransactionsOfProducersRequest) -> TransactionsOfProducersResponse:
         shard = self._shards.of_partition(TopicPartition(TRANSACTIONS_TOPIC, request.partition))

@@ -65,8 +65,8 @@ _NOWHERE: Final = Offset(-1)
 AllocateProducerId: TypeAlias = Callable[[Turn, Allocated], None]
 """Gives out a producer id, now or later."""
 
-TellOutcome: TypeAlias = Callable[[Turn, AddPartitionsOutcome], None]
-"""Hears what became of partitions."""
+OnOutcome: TypeAlias = Callable[[Turn, AddPartitionsOutcome], None]
+"""Receives the outcome for each partition."""
 
 
 class Transaction:
@@ -370,16 +370,16 @@ class TransactionShard:
         is_decided = metadata.state in transitions.PREPARED
         return ErrorCode.CONCURRENT_TRANSACTIONS if is_decided else ErrorCode.NONE
 
-    def add_partitions(self, turn: Turn, request: AddPartitions, told: TellOutcome) -> None:
-        """Adds partitions to a transaction, or verifies them; calls ``told`` with the outcome, at once or later."""
+    def add_partitions(self, turn: Turn, request: AddPartitions, on_outcome: OnOutcome) -> None:
+        """Adds partitions to a transaction, or verifies them; calls ``on_outcome`` at once or later."""
         if request.is_verify_only:
-            told(turn, self._verified(request))
+            on_outcome(turn, self._verified(request))
             return
         transaction = self.transactions.get(request.transactional_id)
         partitions = frozenset(request.partitions)
 
         def done(turn: Turn, error: ErrorCode) -> None:
-            told(turn, refused_partitions(request, error))
+            on_outcome(turn, refused_partitions(request, error))
 
         if transaction is None:
             done(turn, ErrorCode.INVALID_PRODUCER_ID_MAPPING)

@@ -150,7 +150,7 @@ class Verifier:
                 _refuse(turn, question, ErrorCode.INVALID_TXN_STATE if is_hidden else response.error)
             return
         for question, answer in zip(questions, response.transactions, strict=True):
-            _tell(turn, question, answer)
+            _pass_on(turn, question, answer)
 
     def handle_failure(self, turn: Turn, broker_id: BrokerId) -> None:
         """Answers the callers with the error for a missing answer."""
@@ -158,7 +158,7 @@ class Verifier:
             _refuse(turn, question, ErrorCode.NETWORK_EXCEPTION)
 
 
-def _tell(turn: Turn, question: _Question, answer: AddPartitionsOutcome) -> None:
+def _pass_on(turn: Turn, question: _Question, answer: AddPartitionsOutcome) -> None:
     errors: dict[TopicPartition, ErrorCode] = {}
     for name, error in zip(question.request.partitions, answer.errors, strict=True):
         is_unknown = error is ErrorCode.TRANSACTION_ABORTABLE and not question.knows_abortable

@@ -126,10 +126,10 @@ class AlterPartition:
 
     def _publish(self, named: tuple[TopicPartition, ...], updates: StateUpdates) -> operations.Program[None]:
         # Kafka does not read a node again that it failed to write: its copy stays old until the next election.
-        tells_roles = self._settled_by is IsrSettledBy.LEADER_AND_ISR
-        read = yield from self._store.read_states((*updates.written, *(updates.outdated if tells_roles else ())))
+        sends_roles = self._settled_by is IsrSettledBy.LEADER_AND_ISR
+        read = yield from self._store.read_states((*updates.written, *(updates.outdated if sends_roles else ())))
         self._context.leadership |= read
-        if tells_roles:
+        if sends_roles:
             # Also for a state that the node had already: a leader that repeats its request has not got the answer.
             for name in named:
                 if name in self._context.leadership:

@@ -23,7 +23,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 new.metadata_offset,
                 f"{facts} at metadata offset {new.metadata_offset} ({words(new.reason)}): the ISR grew from "
                 f"{listed(old.isr)} to {listed(new.isr)}",
-                by=change.told_by,
+                by=change.reported_by,
             )
 
 

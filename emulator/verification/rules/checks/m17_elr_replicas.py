@@ -15,7 +15,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 state.metadata_offset,
                 f"{facts} at metadata offset {state.metadata_offset}: ELR {listed(state.elr)} has members that are "
                 f"not among the replicas {listed(state.replicas)}",
-                by=change.told_by,
+                by=change.reported_by,
             )
 
 

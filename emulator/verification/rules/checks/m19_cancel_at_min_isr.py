@@ -21,7 +21,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts} at metadata offset {new.metadata_offset}: the reassignment that was adding "
                 f"{listed(old.adding_replicas)} was cancelled with ISR {listed(new.isr)}, fewer than the {required} "
                 "members required",
-                by=change.told_by,
+                by=change.reported_by,
             )
 
 

@@ -20,7 +20,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 new.metadata_offset,
                 f"{facts} at metadata offset {new.metadata_offset}: the controller goes by min ISR "
                 f"{new.effective_min_isr}, with {configured} configured and {len(new.replicas)} replicas",
-                by=change.told_by,
+                by=change.reported_by,
             )
 
 

@@ -25,7 +25,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 state.metadata_offset,
                 f"{facts} at metadata offset {state.metadata_offset}: ISR {listed(state.isr)} has broker {member}, "
                 "which is not active",
-                by=change.told_by,
+                by=change.reported_by,
             )
 
 

@@ -16,7 +16,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts} at metadata offset {state.metadata_offset}: ISR {listed(state.isr)} has the "
                 f"{state.effective_min_isr} members required, yet ELR is {listed(state.elr)} and last-known ELR "
                 f"{listed(state.last_known_elr)}",
-                by=change.told_by,
+                by=change.reported_by,
             )
 
 

@@ -27,7 +27,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts} at metadata offset {new.metadata_offset} ({words(new.reason)}): ISR {listed(new.isr)} and "
                 f"ELR {listed(new.elr)} have fewer than the {new.effective_min_isr} members required, before it was "
                 f"ISR {listed(old.isr)} and ELR {listed(old.elr)}",
-                by=change.told_by,
+                by=change.reported_by,
             )
 
 

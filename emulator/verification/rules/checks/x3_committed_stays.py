@@ -23,8 +23,10 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 continue
             if [copy.copies for copy in copies if copy.end is End.COMMIT] != [1]:
                 where = f"{send.topic}-{send.partition} offset {send.base_offset}"
-                told = f"acknowledged in {transaction.operation.operation_id}, which its producer was told is committed"
-                yield Finding(send.base_offset, f"{where}, {told}, is {_fate(copies)}")
+                origin = (
+                    f"acknowledged in {transaction.operation.operation_id}, which its producer was told is committed"
+                )
+                yield Finding(send.base_offset, f"{where}, {origin}, is {_fate(copies)}")
 
 
 def _fate(copies: list[StoredBatch]) -> str:

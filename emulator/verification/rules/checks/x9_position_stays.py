@@ -19,13 +19,13 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
         if skips_deleted and read.expected < operation.position <= cluster.transactions.deleted_below(operation):
             continue
         where = f"{operation.topic}-{operation.partition}"
-        told = "no position" if operation.committed is None else f"position {operation.committed}"
+        known = "no position" if operation.committed is None else f"position {operation.committed}"
         again = [offset for offset in read.offsets() if offset < read.expected]
         left_out = cluster.transactions.acked_offsets(operation, read.expected, operation.position)
         yield Finding(
             operation.position,
             f"{operation.group_id} had committed {read.expected} in {where}, and {operation.operation_id} goes on at "
-            f"{operation.position} ({told}): it repeats {_counted(again)} and leaves out {_counted(left_out)}",
+            f"{operation.position} ({known}): it repeats {_counted(again)} and leaves out {_counted(left_out)}",
         )
 
     yield from _written_behind(cluster.transactions, skips_deleted=skips_deleted)
@@ -37,13 +37,13 @@ def _of_members(cluster: ClusterFacts) -> Iterator[Finding]:
     for read, expected in cluster.memberships.first_reads():
         if read.position >= expected:
             continue
-        told = "no position" if read.committed is None else f"position {read.committed}"
+        known = "no position" if read.committed is None else f"position {read.committed}"
         offsets = (each for batch in read.batches for each in range(batch.base_offset, batch.last_offset + 1))
         again = [offset for offset in offsets if offset < expected]
         yield Finding(
             read.position,
             f"{read.group_id} had committed {expected} in {read.topic}-{read.partition}, and {read.process} goes on at "
-            f"{read.position} ({told}) in generation {read.generation_id}: it repeats {_counted(again)} at first",
+            f"{read.position} ({known}) in generation {read.generation_id}: it repeats {_counted(again)} at first",
         )
 
 
@@ -51,7 +51,7 @@ def _written_behind(facts: TransactionFacts, *, skips_deleted: bool) -> Iterator
     """Yields each read above acknowledged records that the group never received: the log was cut and written again."""
     given: dict[tuple[str, str, int, str | None], set[int]] = {}
     first: dict[tuple[str, str, int, str | None], int] = {}
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for read in group_reads(facts):
         operation = read.operation
         key = (operation.group_id, operation.topic, operation.partition, operation.topic_id)
@@ -62,8 +62,8 @@ def _written_behind(facts: TransactionFacts, *, skips_deleted: bool) -> Iterator
         for send, offsets in facts.acked(operation):
             is_behind = send.completed < operation.index and begins <= offsets.start < operation.position
             is_given = any(each.crc in crcs for each in send.crcs)
-            if is_behind and not is_given and (operation.group_id, send.operation_id) not in told:
-                told.add((operation.group_id, send.operation_id))
+            if is_behind and not is_given and (operation.group_id, send.operation_id) not in reported:
+                reported.add((operation.group_id, send.operation_id))
                 left_out += [offset for offset in offsets if start <= offset < operation.position]
         crcs.update(batch.crc for batch in operation.batches)
         if left_out and not read.is_elsewhere:

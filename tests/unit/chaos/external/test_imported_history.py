@@ -134,7 +134,7 @@ def test_clocks_that_differ_by_less_than_anything_takes_change_nothing(behind_s:
 
 
 @pytest.mark.parametrize(("behind_ms", "differ"), [(1001, False), (1020, True)])
-def test_kafkas_producer_may_tell_a_success_after_the_record_arrived(
+def test_kafkas_producer_may_report_a_success_after_the_record_arrived(
     *, behind_ms: int, differ: bool, tmp_path: Path
 ) -> None:
     told = (EXAMPLES / "verifiable-consumer.log").read_text()

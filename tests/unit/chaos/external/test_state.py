@@ -118,7 +118,7 @@ def test_the_broker_is_believed_whose_copy_of_the_metadata_log_reaches_furthest(
     assert cluster.changes == 2
 
 
-def test_a_quorum_that_is_told_late_takes_no_credit_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quorum_that_is_reported_late_takes_no_credit_back(monkeypatch: pytest.MonkeyPatch) -> None:
     behind, ahead = (Broker(partition(leader=leader, epoch=3), ends={0: 10, 1: 12}) for leader in (0, 1))
     cluster = Cluster({FIRST: behind, SECOND: ahead}, monkeypatch)
     cluster.image()
@@ -126,7 +126,7 @@ def test_a_quorum_that_is_told_late_takes_no_credit_back(monkeypatch: pytest.Mon
     assert cluster.image().partitions == {ORDERS: ahead.orders}
 
 
-def test_where_nothing_is_told_of_the_log_the_latest_epoch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_is_known_of_the_log_the_latest_epoch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = Broker(partition(leader=0, epoch=3), ends=None), Broker(partition(leader=1, epoch=4), ends=None)
     assert Cluster({FIRST: old, SECOND: new}, monkeypatch).image().partitions == {ORDERS: new.orders}
 

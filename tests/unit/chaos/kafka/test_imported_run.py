@@ -104,7 +104,7 @@ def test_a_backup_beside_a_broker_is_no_obstacle(tmp_path: Path) -> None:
     assert (data / ".kafka_cleanshutdown").exists()
 
 
-def test_the_longest_log_is_taken_and_told_where_nothing_tells(
+def test_the_longest_log_is_taken_and_reported_where_nothing_decides(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = unpack("4.2.0", tmp_path / "kafka")

@@ -81,7 +81,7 @@ def played(tmp_path: Path) -> Played:
     return Played(tmp_path, "kafka-4.2")
 
 
-def test_an_election_is_told_of_the_leader_and_its_voters(played: Played) -> None:
+def test_an_election_is_reported_of_the_leader_and_its_voters(played: Played) -> None:
     played.write(FIRST, VOTERS[0])
     played.metadata.read()
     assert played.told_of(VOTERS[0]) == [("QuorumVoteGranted", 1), ("QuorumLeaderElected", 1)]
@@ -89,7 +89,7 @@ def test_an_election_is_told_of_the_leader_and_its_voters(played: Played) -> Non
     assert (played.changes, played.metadata.image.controller_id) == (0, None)
 
 
-def test_what_is_committed_is_told_of_the_leader(played: Played) -> None:
+def test_what_is_committed_is_reported_of_the_leader(played: Played) -> None:
     played.write(FIRST, *VOTERS[:2])
     played.metadata.read()
     assert played.told_of(VOTERS[0])[-1] == ("MetadataCommittedUpTo", 1)
@@ -98,7 +98,7 @@ def test_what_is_committed_is_told_of_the_leader(played: Played) -> None:
     assert played.changes == 1
 
 
-def test_whom_a_controller_follows_is_told_once(played: Played) -> None:
+def test_whom_a_controller_follows_is_reported_once(played: Played) -> None:
     played.write(FIRST, *VOTERS)
     played.follow(VOTERS[2], VOTERS[0], 1)
     for _ in range(2):
@@ -106,7 +106,7 @@ def test_whom_a_controller_follows_is_told_once(played: Played) -> None:
     assert played.told_of(VOTERS[2]) == [("QuorumLeaderFollowed", 1)]
 
 
-def test_a_vote_that_is_seen_late_is_not_told(played: Played) -> None:
+def test_a_vote_that_is_seen_late_is_not_reported(played: Played) -> None:
     played.follow(VOTERS[1], VOTERS[2], 2)
     played.metadata.read()
     played.write(FIRST, VOTERS[0])

@@ -48,14 +48,14 @@ def told_of(layout: ClusterLayout, node_id: NodeId) -> list[str]:
     return [next(kind for kind in kinds if f'"{kind}"'.encode() in line) for line in lines.splitlines()]
 
 
-def test_a_message_to_a_node_is_told_at_once(layout: ClusterLayout) -> None:
+def test_a_message_to_a_node_is_reported_at_once(layout: ClusterLayout) -> None:
     witness = NodeWitness(layout)
     witness.started(CONTROLLER, 0)
     witness.intercepted(touched(CONTROLLER))
     assert told_of(layout, CONTROLLER) == ["NodeStarted", "MessageIntercepted"]
 
 
-def test_what_a_node_got_before_its_registration_is_told_after_its_start(layout: ClusterLayout) -> None:
+def test_what_a_node_got_before_its_registration_is_reported_after_its_start(layout: ClusterLayout) -> None:
     witness = NodeWitness(layout)
     witness.started(BROKER, 0)
     witness.intercepted(touched(BROKER))
@@ -64,7 +64,7 @@ def test_what_a_node_got_before_its_registration_is_told_after_its_start(layout:
     assert told_of(layout, BROKER) == ["NodeStarted", "MessageIntercepted", "FileSealed"]
 
 
-def test_what_a_broker_prints_is_told_of_its_process_alone(layout: ClusterLayout) -> None:
+def test_what_a_broker_prints_is_reported_of_its_process_alone(layout: ClusterLayout) -> None:
     printed = layout.node_log(BROKER)
     printed.parent.mkdir(parents=True)
     printed.write_text(LINES)
@@ -78,7 +78,7 @@ def test_what_a_broker_prints_is_told_of_its_process_alone(layout: ClusterLayout
     assert told_of(layout, BROKER) == ["NodeStarted", "BecameLeader", "FileSealed"]
 
 
-def test_what_a_broker_printed_last_is_told_before_its_end(layout: ClusterLayout) -> None:
+def test_what_a_broker_printed_last_is_reported_before_its_end(layout: ClusterLayout) -> None:
     witness = NodeWitness(layout)
     witness.started(BROKER, 0)
     printed = layout.node_log(BROKER)

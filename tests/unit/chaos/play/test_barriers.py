@@ -221,7 +221,7 @@ def test_a_condition_that_holds_is_reached(condition: conditions.Condition) -> N
 
 
 @pytest.mark.parametrize("condition", NOT_REACHED)
-def test_a_condition_that_does_not_hold_is_not_reached_and_tells_the_state(condition: conditions.Condition) -> None:
+def test_a_condition_that_does_not_hold_is_not_reached_and_reports_the_state(condition: conditions.Condition) -> None:
     sight = observe(condition, VIEW)
     assert not sight.reached
     assert sight.text

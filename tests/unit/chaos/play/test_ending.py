@@ -86,7 +86,7 @@ async def test_a_cluster_has_settled_once_every_broker_has_applied_all_metadata(
     assert cluster.notes == [events.ClusterSettled(cause_id=cluster.cause_id, metadata_offset=END)]
 
 
-async def test_a_broker_that_stays_behind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broker_that_stays_behind_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ending, "_LOOKS", 3)
     cluster = Cluster(3)
     with pytest.raises(StepError, match=r"brokers do not get metadata up to 4: 0 \(up to 3\)"):
@@ -100,7 +100,7 @@ async def test_a_broker_that_is_fenced_while_it_is_behind_makes_the_cluster_sett
     assert cluster.notes == [events.ClusterSettled(cause_id=cluster.cause_id, metadata_offset=MetadataOffset(END + 1))]
 
 
-async def test_a_broker_that_is_fenced_again_and_again_is_told() -> None:
+async def test_a_broker_that_is_fenced_again_and_again_is_reported() -> None:
     cluster = Cluster(FENCED)
     with pytest.raises(StepError, match="again and again"):
         await settle(cluster)

@@ -316,7 +316,7 @@ def test_clients_have_topics_that_steps_make(head: str, topics: tuple[str, ...],
     assert scenario.made_partitions == (TopicPartition("refunds", 0), TopicPartition("refunds", 1))
 
 
-def test_a_topic_of_a_client_that_nothing_makes_is_told() -> None:
+def test_a_topic_of_a_client_that_nothing_makes_is_reported() -> None:
     with pytest.raises(ScenarioError, match="'refund' is not allowed, allowed: orders, refunds") as caught:
         read(HEAD.replace("rate: 500", "rate: 500, topics: [refund]") + REFUNDS)
     assert caught.value.line == 4
@@ -458,7 +458,7 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps: [{{heal: all}}]\nexpect: {{kip-966: {{verdict: valid, p99_ack: '<='}}}}\n", 6, "no comparison"),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_what_is_allowed(text: str, line: int, complaint: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_what_is_allowed(text: str, line: int, complaint: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(text)
     assert str(caught.value).startswith(f"story.yaml:{line}: ")
@@ -505,7 +505,7 @@ def test_every_bundled_scenario_can_be_played(name: str) -> None:
     assert load_scenario(find_scenario(name)).name == name
 
 
-def test_an_unknown_scenario_is_told_with_the_known_ones() -> None:
+def test_an_unknown_scenario_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="did you mean 'kip-966/last-replica-standing'"):
         find_scenario("kip-966/last-replica-standin")
 
@@ -557,7 +557,7 @@ steps: [{STEP}]
         ("explode: {node: 1}", "there is no such step or fault"),
     ],
 )
-def test_a_step_that_says_too_little_is_told_with_what_to_write(step: str, advice: str) -> None:
+def test_a_step_that_says_too_little_is_reported_with_what_to_write(step: str, advice: str) -> None:
     text = SHORT.replace("TOPIC", "{name: orders, replicas: [[0, 1, 2]]}").replace("STEP", step)
     with pytest.raises(ScenarioError, match=re.escape(advice)):
         read_scenario(Path("x.yaml"), text)
@@ -584,7 +584,7 @@ def test_a_topic_may_be_said_in_numbers(topic: str, replicas: tuple[tuple[int, .
         ("{name: orders}", "needs the key 'replicas'"),
     ],
 )
-def test_numbers_of_a_topic_that_cannot_be_are_told(topic: str, complaint: str) -> None:
+def test_numbers_of_a_topic_that_cannot_be_are_reported(topic: str, complaint: str) -> None:
     text = SHORT.replace("TOPIC", topic).replace("STEP", "heal: all")
     with pytest.raises(ScenarioError, match=complaint):
         read_scenario(Path("x.yaml"), text)
@@ -708,7 +708,7 @@ def test_groups_whose_members_are_there_from_the_start_are_read() -> None:
         ("{group: shop, members: 1, session.timeout.ms: soon}", "session.timeout.ms"),
     ],
 )
-def test_groups_that_cannot_be_are_told(groups: str, message: str) -> None:
+def test_groups_that_cannot_be_are_reported(groups: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         read(with_groups(groups))
 

@@ -88,7 +88,7 @@ def polled() -> Polled:
     return Polled(asked, answer, BATCH)
 
 
-def test_connections_are_listed_with_what_was_told_on_them(run: Path) -> None:
+def test_connections_are_listed_with_what_was_reported_on_them(run: Path) -> None:
     common = {"client_id": "app", "link": "app", "broker": BROKER, "software": "librdkafka 2", "address": "127.0.0.1:7"}
     assert client_connections(run) == [
         ClientConnection(**common, connection=1, acked=2, refused=2, unknown=2),  # type: ignore[arg-type]

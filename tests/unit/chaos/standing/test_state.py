@@ -60,7 +60,7 @@ def test_the_time_of_a_cluster_adds_up_over_its_supervisors() -> None:
     assert third.began == first.since
 
 
-def test_a_damaged_state_is_told(tmp_path: Path) -> None:
+def test_a_damaged_state_is_reported(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"state\.json"):
         read_state(tmp_path)
@@ -164,7 +164,7 @@ def test_clusters_are_listed_with_what_they_are_doing(
         (DriverName.DOCKER, "blue", "until the compose project blue is taken down"),
     ],
 )
-def test_a_supervisor_that_is_gone_is_told_from_one_that_ended(
+def test_a_supervisor_that_is_gone_is_distinguished_from_one_that_ended(
     tmp_path: Path, driver: DriverName, project: str | None, left: str
 ) -> None:
     write_order(msgspec.structs.replace(order(tmp_path / "run"), driver=driver, project=project))
@@ -190,7 +190,7 @@ def test_a_group_has_a_name_that_is_a_files(tmp_path: Path, name: str) -> None:
         GroupFile(tmp_path, name)
 
 
-def test_damaged_positions_are_told(tmp_path: Path) -> None:
+def test_damaged_positions_are_reported(tmp_path: Path) -> None:
     (tmp_path / "groups").mkdir()
     (tmp_path / "groups/g.json").write_text("[]")
     with pytest.raises(ConfigError, match="positions of a group"):

@@ -119,7 +119,7 @@ async def test_a_cell_that_takes_too_long_is_stopped_and_judged(tmp_path: Path, 
     assert statuses(player) == [("a", "unknown")]
 
 
-async def test_an_interrupted_suite_tells_what_it_has(tmp_path: Path, runs: Runs) -> None:
+async def test_an_interrupted_suite_reports_what_it_has(tmp_path: Path, runs: Runs) -> None:
     player = suite(tmp_path, [cell("x", skipped="why"), cell("a"), cell("b")], SuiteSettings(jobs=1))
     playing = asyncio.create_task(player.play())
     await runs.someone.wait()

@@ -134,7 +134,7 @@ def test_repetitions_share_a_place_with_the_worst_of_them() -> None:
     assert matrix(suite(BASE, *again, bad), has_times=False).rows == (("a", ("✗ 3/4 12 lost",)),)
 
 
-def test_a_place_tells_for_how_long_a_partition_was_not_available() -> None:
+def test_a_place_reports_for_how_long_a_partition_was_not_available() -> None:
     waits = msgspec.structs.replace(
         BASE, unavailable_s=4.2, leaderless_s=0.04, below_min_isr_s=2.25, fault_to_ack_s=4.18
     )
@@ -145,7 +145,7 @@ def test_a_place_tells_for_how_long_a_partition_was_not_available() -> None:
     assert matrix(suite(waits, again)).rows == (("a", (f"✓ 2/2 {told}",)),)
 
 
-def test_the_seeds_of_repetitions_are_told_though_they_pass() -> None:
+def test_the_seeds_of_repetitions_are_reported_though_they_pass() -> None:
     assert seeds(suite(BASE)) is None
     again = msgspec.structs.replace(BASE, repetition=2, seed=8)
     assert seeds(suite(BASE, again)) == "seeds: 7 (#1), 8 (#2)"

@@ -90,7 +90,7 @@ async def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_is_played(
     assert problem_of(tmp_path / "next") is None
 
 
-async def test_a_process_that_ends_by_itself_is_told(players: VirtualTimePlayers, tmp_path: Path) -> None:
+async def test_a_process_that_ends_by_itself_is_reported(players: VirtualTimePlayers, tmp_path: Path) -> None:
     playing = asyncio.create_task(players.play(order(tmp_path / "run", ENDLESS), timeout_s=None))
     await asyncio.sleep(0)
     (worker,) = _workers(os.getpid())

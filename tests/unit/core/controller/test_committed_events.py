@@ -6,7 +6,7 @@ from tests.unit.core.controller.controller_driver import ids
 from tests.unit.core.controller.test_admin_requests import driver, set_configs, setting
 
 
-def test_a_reassignment_is_told_with_who_comes_and_who_goes() -> None:
+def test_a_reassignment_is_described_with_added_and_removed_replicas() -> None:
     made = driver()
     made.boot(3)
     move = admin_messages.ReassignablePartition(topic="orders", partition=0, replicas=ids(3, 1, 2))
@@ -18,7 +18,7 @@ def test_a_reassignment_is_told_with_who_comes_and_who_goes() -> None:
     assert (change.adding_replicas, change.removing_replicas) == (ids(3), ids(0))
 
 
-def test_a_configuration_is_told_with_its_value() -> None:
+def test_a_configuration_is_described_with_its_value() -> None:
     made = driver(switches=Switches(clear_elr_on_min_isr_change=ClearElr.ALWAYS))
     set_configs(made, setting("min.insync.replicas", "3"))
     changes = [event for event in made.events if isinstance(event, events.ConfigChanged)]

@@ -139,7 +139,7 @@ def test_wherever_a_file_is_cut_its_whole_lines_are_read() -> None:
 
 
 @pytest.mark.parametrize("change", [b"\x00", b"\x09", b"\x02", b"\xff", b"{"])
-def test_cells_that_are_no_line_are_told_by_their_place(change: bytes) -> None:
+def test_cells_that_are_no_line_are_reported_by_their_place(change: bytes) -> None:
     content, texts = packed([moved(number) for number in range(5)])
     begin = content.index(bytes([KINDS[e.FollowerHighWatermarkUpdated]]), content.index(b"orders")) // CELL * CELL
     begin = next(place for place in range(begin, len(content), CELL) if content[place] == 6)

@@ -198,7 +198,7 @@ def test_a_partition_of_a_topic_that_is_deleted_needs_no_marker() -> None:
     assert "R2" not in world.fired
 
 
-def test_what_a_broker_would_tell_readers_leaves_no_evidence_until_it_tells_them() -> None:
+def test_what_a_broker_would_answer_readers_leaves_no_evidence_until_it_answers_them() -> None:
     world = world_of_transactions()
     partition = world.partition(BrokerId(NodeId(0)))
     partition.log.high_watermark = Offset(-1)

@@ -108,7 +108,7 @@ def raises(world: World) -> None:
     world.oracle.crashed(KeyError("a bug"))
 
 
-def test_an_exception_is_told_with_its_place_in_the_program() -> None:
+def test_an_exception_is_reported_with_its_place_in_the_program() -> None:
     world = World()
     try:
         parse_plan("explode 1\n")

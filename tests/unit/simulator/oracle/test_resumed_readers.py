@@ -75,7 +75,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("doctor", [doctor for _, doctor in CASES], ids=lambda doctor: doctor.__name__)
-def test_what_a_consumer_misses_is_told_and_is_no_finding(doctor: Doctor) -> None:
+def test_what_a_consumer_misses_is_reported_and_is_no_finding(doctor: Doctor) -> None:
     world = World()
     doctor(world)
     world.oracle.finish()

@@ -41,7 +41,7 @@ def test_an_interrupted_sweep_reports_what_it_has() -> None:
     assert set(report.medians) == set(PROGRESS_MIN)
 
 
-def test_a_long_sweep_tells_which_conjunctions_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_sweep_reports_which_conjunctions_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     short = sweep(iter(range(1, 4)), SweepOptions())
     assert (short.gaps, short.too_little) == ([], [])
     monkeypatch.setattr("laststand.emulator.simulator.search.sweep.PROOF_SCHEDULES", 3)

@@ -338,7 +338,7 @@ def test_a_held_position_waits_for_the_commit_of_another_and_for_the_end_of_its_
     assert [each.offset for each in answered().offsets] == [21]
 
 
-def test_a_position_whose_commit_was_given_up_is_told_only_once_it_is_committed() -> None:
+def test_a_position_whose_commit_was_given_up_is_returned_only_once_it_is_committed() -> None:
     coordinator = Coordinator(1, (), now_ms=0)
     coordinator.append_position(7)
     coordinator.sleep(5000)

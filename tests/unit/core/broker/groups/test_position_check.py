@@ -64,7 +64,7 @@ class Answers:
         pytest.param(None, [100], id="the leader knows no such epoch"),
     ],
 )
-def test_a_position_is_not_told_beyond_where_its_records_end(end_offset: int | None, told: list[int]) -> None:
+def test_no_position_is_returned_beyond_the_end_of_its_records(end_offset: int | None, told: list[int]) -> None:
     answers = Answers()
     answers.ask(100)
     assert answers.response is None
@@ -91,7 +91,7 @@ def test_the_own_log_is_looked_at_at_once() -> None:
     assert answers.told == [5]
 
 
-def test_a_position_without_an_epoch_is_told_as_it_was_committed() -> None:
+def test_a_position_without_an_epoch_is_returned_as_it_was_committed() -> None:
     answers = Answers()
     answers.ask(100, None)
     assert answers.told == [100]

@@ -464,7 +464,7 @@ def test_a_fetch_that_diverges_leaves_no_trace() -> None:
     assert partition.log.high_watermark == 0
 
 
-def test_an_unreachable_peer_is_told_once_and_asked_again() -> None:
+def test_an_unreachable_peer_is_reported_once_and_asked_again() -> None:
     life = Life()
     life.step(inputs.Started(cause_id=CAUSE))
     told: list[str] = []
@@ -490,7 +490,7 @@ def test_an_append_that_timed_out_leaves_those_that_wait_beside_it() -> None:
     assert error_of(life.answers[late]) is ErrorCode.NONE
 
 
-def test_a_timeout_tells_which_partitions_of_the_request_were_refused_at_once() -> None:
+def test_a_timeout_reports_which_partitions_of_the_request_were_refused_at_once() -> None:
     life = Life()
     life.serve()
     (known,) = produce(timeout_ms=300).partitions
@@ -505,7 +505,7 @@ def test_a_timeout_tells_which_partitions_of_the_request_were_refused_at_once() 
     ]
 
 
-def test_a_replica_that_asks_a_former_leader_is_told_who_leads() -> None:
+def test_a_replica_that_asks_a_former_leader_gets_the_leader() -> None:
     # KIP-951.
     life = Life()
     life.serve()
@@ -529,7 +529,7 @@ def answered(life: Life, request_id: RequestId) -> messages.ProducePartitionResp
     return answer
 
 
-def test_an_answered_append_is_told_with_all_that_the_answer_rests_on() -> None:
+def test_an_answered_append_is_reported_with_all_that_the_answer_rests_on() -> None:
     life = Life()
     life.serve()
     life.ask(produce(acks=1))
@@ -544,7 +544,7 @@ def test_an_answered_append_is_told_with_all_that_the_answer_rests_on() -> None:
     assert (answer.error, answer.base_offset, answer.log_start_offset) == (ErrorCode.NONE, 1, 0)
 
 
-def test_a_refused_append_is_told_with_who_leads() -> None:
+def test_a_refused_append_is_reported_with_who_leads() -> None:
     life = Life()
     life.serve()
     life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
@@ -555,7 +555,7 @@ def test_a_refused_append_is_told_with_who_leads() -> None:
     assert (answer.current_leader, answer.current_leader_epoch, answer.base_offset) == (FIRST, 1, None)
 
 
-def test_an_append_to_nothing_is_told_without_a_log() -> None:
+def test_an_append_to_nothing_is_reported_without_a_log() -> None:
     life = Life()
     life.serve()
     missing = NAME._replace(topic="missing")

@@ -44,7 +44,7 @@ def test_a_broker_says_who_is_there() -> None:
     assert [topic.name for topic in described.topics] == [NAME.topic]
 
 
-def test_one_who_waits_for_a_producer_id_is_told_that_none_came() -> None:
+def test_a_request_that_waits_for_a_producer_id_fails_when_none_comes() -> None:
     life = serving()
     waiting = life.ask(messages.InitProducerIdRequest())
     asked = sent(life, messages.AllocateProducerIdsRequest)

@@ -68,7 +68,7 @@ def test_the_end_is_that_of_the_log_when_the_stream_was_opened_last() -> None:
     assert not stream.has_reached_end
 
 
-def test_records_that_are_told_again_are_left_out() -> None:
+def test_records_that_are_reported_again_are_left_out() -> None:
     image = MetadataImage()
     stream = stream_of(image)
     stream.replay((batch_of(0, "orders", "bills"),))

@@ -100,7 +100,7 @@ def test_a_broker_without_registration_cannot_ask() -> None:
 
 
 @pytest.mark.parametrize(("length", "error"), [(10, ErrorCode.STALE_BROKER_EPOCH), (0, ErrorCode.NONE)])
-def test_who_waits_is_told_to_try_again_when_no_block_comes(length: int, error: ErrorCode) -> None:
+def test_a_waiting_request_is_refused_as_retriable_when_no_block_comes(length: int, error: ErrorCode) -> None:
     producers = Producers()
     producers.init(1)
     producers.init(2)

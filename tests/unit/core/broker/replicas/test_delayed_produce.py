@@ -81,7 +81,7 @@ def test_what_timed_out_waits_no_longer() -> None:
     assert (producing.handler.waiting_on(NAME), len(producing.handler)) == (0, 0)
 
 
-def test_an_answer_tells_of_which_topic_the_log_is_and_how_many_records_came() -> None:
+def test_an_answer_reports_which_topic_the_log_is_and_how_many_records_came() -> None:
     producing = Producing()
     producing.hosting.image.topics[NAME.topic] = TopicId("id-of-the-next-orders")
     producing.hosting.image.topics[MISSING.topic] = TopicId("id-of-payments")

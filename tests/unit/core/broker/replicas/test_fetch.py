@@ -87,7 +87,9 @@ def test_an_answer_says_where_the_log_starts() -> None:
         (ErrorCode.OFFSET_OUT_OF_RANGE, (None, None)),
     ],
 )
-def test_who_asks_the_wrong_broker_is_told_who_leads(error: ErrorCode, leader: tuple[int | None, int | None]) -> None:
+def test_a_client_that_asks_the_wrong_broker_gets_the_leader(
+    error: ErrorCode, leader: tuple[int | None, int | None]
+) -> None:
     # KIP-951.
     hosting = leading()
     state = hosting.state(leader=FIRST, isr=(FIRST,), leader_epoch=4, partition_epoch=9)

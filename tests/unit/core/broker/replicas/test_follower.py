@@ -430,7 +430,7 @@ def test_an_epoch_that_starts_where_it_did_is_no_news() -> None:
     assert cache.assign(LeaderEpoch(2), Offset(2))
 
 
-def test_a_follower_tells_of_each_term_it_follows_in() -> None:
+def test_a_follower_reports_each_term_it_follows_in() -> None:
     hosting = Hosting()
     turns = [
         hosting.follow(FIRST, leader_epoch=1, partition_epoch=1),

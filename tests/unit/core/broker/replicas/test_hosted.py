@@ -18,7 +18,7 @@ def test_before_it_was_unfenced_once_a_broker_leads_nothing_to_the_outside() -> 
     assert hosted.find(NAME) is hosting.partition
 
 
-def test_a_partition_of_other_brokers_is_told_from_one_that_lies_in_a_failed_directory() -> None:
+def test_a_partition_of_other_brokers_is_distinguished_from_one_that_lies_in_a_failed_directory() -> None:
     hosting = Hosting()
     hosting.image.partitions[ELSEWHERE] = hosting.state(leader=FIRST, isr=(FIRST,), leader_epoch=0, partition_epoch=0)
     assert hosting.hosted.find(ELSEWHERE) is ErrorCode.NOT_LEADER_OR_FOLLOWER

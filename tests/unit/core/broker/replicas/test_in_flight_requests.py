@@ -24,7 +24,7 @@ def send(in_flight: InFlightRequests) -> CorrelationId:
     return sent.correlation_id
 
 
-def test_a_peer_that_answers_again_is_told_once() -> None:
+def test_a_peer_that_answers_again_is_reported_once() -> None:
     in_flight = InFlightRequests()
     told: list[list[str]] = []
     for is_answered in (True, False, False, True, True, False):

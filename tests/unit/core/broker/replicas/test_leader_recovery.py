@@ -124,7 +124,7 @@ def test_the_high_watermark_stands_still_and_nobody_joins_until_it_is_committed(
     assert set(step.partition.maximal_isr) == {OWN, FIRST}
 
 
-def test_a_refusal_is_answered_by_telling_again() -> None:
+def test_a_refusal_is_answered_by_sending_the_request_again() -> None:
     step = Step()
     step.answer(step.read(), ErrorCode.OPERATION_NOT_ATTEMPTED)
     assert step.partition.isr_state == Committed((OWN,))
@@ -135,7 +135,7 @@ def test_a_refusal_is_answered_by_telling_again() -> None:
     assert not step.partition.is_recovering
 
 
-def test_metadata_that_still_says_recovering_has_it_told_again_but_not_done_again() -> None:
+def test_metadata_that_still_says_recovering_makes_it_report_again_but_not_recover_again() -> None:
     step = Step()
     step.read()
     turn = step.lead(partition_epoch=2)
@@ -152,7 +152,7 @@ def test_another_leader_epoch_begins_anew_and_forgets_what_the_earlier_one_read(
     assert finished(step.read(leader_epoch=2)) is not None
 
 
-def test_a_leader_that_follows_now_has_nothing_to_tell() -> None:
+def test_a_leader_that_follows_now_has_nothing_to_report() -> None:
     step = Step()
     turn = step.hosting.turn()
     state = step.hosting.state(leader=FIRST, isr=(FIRST,), leader_epoch=2, partition_epoch=2)

@@ -42,7 +42,7 @@ def test_a_follower_compares_epochs_before_it_says_that_it_does_not_lead(
     assert look_up(hosting, EARLIEST_TIMESTAMP, leader_epoch=leader_epoch).error is error
 
 
-def test_a_new_leader_tells_clients_no_latest_offset_until_its_epoch_is_committed() -> None:
+def test_a_new_leader_answers_no_latest_offset_until_its_epoch_is_committed() -> None:
     hosting = Hosting(records=3)
     hosting.lead(OWN, FIRST, leader_epoch=5)
     assert look_up(hosting, LATEST_TIMESTAMP).error is ErrorCode.OFFSET_NOT_AVAILABLE

@@ -93,7 +93,7 @@ def opened(log: inputs.LoadedLog | None) -> events.LogOpened:
     return event
 
 
-def test_it_is_told_whose_directory_was_opened_and_how_much_of_it_is_synced() -> None:
+def test_the_event_names_the_opened_directory_and_how_much_of_it_is_synced() -> None:
     assert [(event.topic_id, event.recovery_point) for event in map(opened, (None, loaded()))] == [
         (TOPIC_ID, 0),
         (TOPIC_ID, 4),

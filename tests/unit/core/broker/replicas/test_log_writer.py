@@ -25,7 +25,7 @@ def test_the_epoch_checkpoint_is_written_with_the_first_batch_of_an_epoch_only()
     assert appended(hosting, 3) == [effects.AppendToLog, effects.WriteEpochCheckpoint]
 
 
-def test_the_producer_of_a_batch_is_told() -> None:
+def test_the_producer_of_a_batch_is_recorded() -> None:
     hosting = Hosting()
     sent = msgspec.structs.replace(
         batch(0, 1), producer_id=ProducerId(7), producer_epoch=ProducerEpoch(2), base_sequence=5

@@ -54,7 +54,7 @@ PAYMENTS = messages.MetadataTopic(
 )
 
 
-def test_all_topics_are_told_by_name_with_the_brokers_that_live() -> None:
+def test_all_topics_are_reported_by_name_with_the_brokers_that_live() -> None:
     answer = metadata(cluster().image, messages.MetadataRequest(topics=()), CONTROLLER)
     assert answer.brokers == (OWN, FIRST)
     assert answer.controller_id == CONTROLLER

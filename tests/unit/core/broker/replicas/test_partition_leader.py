@@ -264,7 +264,7 @@ def test_a_log_start_that_a_follower_reached_is_looked_at_again() -> None:
     assert NAME in turn.advanced
 
 
-def test_a_leader_that_is_told_to_follow_under_the_partition_epoch_it_has_does_so() -> None:
+def test_a_leader_that_is_ordered_to_follow_under_the_partition_epoch_it_has_does_so() -> None:
     hosting = Hosting()
     hosting.lead(OWN, FIRST, partition_epoch=3)
     hosting.follow(FIRST, leader_epoch=2, partition_epoch=3)

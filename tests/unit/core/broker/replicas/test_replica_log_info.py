@@ -23,7 +23,7 @@ def hosting_orders() -> Hosting:
     return hosting
 
 
-def test_the_log_is_told_with_the_epoch_of_its_last_record_and_that_of_the_metadata() -> None:
+def test_the_log_is_reported_with_the_epoch_of_its_last_record_and_that_of_the_metadata() -> None:
     (told,) = asked(hosting_orders(), (TOPIC_ID, 0))
     assert told == messages.ReplicaLogInfo(
         topic_id=TOPIC_ID,

@@ -361,7 +361,7 @@ def test_metadata_names_the_controller_that_update_metadata_named() -> None:
     assert (answer.brokers, answer.controller_id) == ((OWN, OTHER), OTHER)
 
 
-def test_a_broker_describes_what_update_metadata_has_told_it() -> None:
+def test_a_broker_describes_what_update_metadata_sent() -> None:
     life = Life()
     life.start()
     request = messages.DescribeTopicPartitionsRequest(topics=(ORDERS.topic,))

@@ -29,7 +29,9 @@ def test_a_change_waits_until_no_other_has_come_for_a_while(waited_ms: int, *, i
 
 
 @pytest.mark.parametrize(("waited_ms", "is_due"), [(MAX_DELAY_MS, False), (MAX_DELAY_MS + 1, True)])
-def test_changes_that_do_not_end_are_told_a_minute_after_the_last_notification(waited_ms: int, *, is_due: bool) -> None:
+def test_changes_that_do_not_end_are_reported_a_minute_after_the_last_notification(
+    waited_ms: int, *, is_due: bool
+) -> None:
     changes = notifier()
     told_ms = STARTED_MS + 50
     changes.pop_changes(now_ms=told_ms)
@@ -44,7 +46,7 @@ def test_the_first_notification_waits_a_minute_from_the_start_at_most() -> None:
     assert changes.is_due(now_ms=STARTED_MS + MAX_DELAY_MS + 1)
 
 
-def test_changes_are_told_once_and_each_partition_once() -> None:
+def test_changes_are_reported_once_and_each_partition_once() -> None:
     changes = notifier()
     for name in (FIRST, SECOND, FIRST):
         changes.note(name, now_ms=STARTED_MS)

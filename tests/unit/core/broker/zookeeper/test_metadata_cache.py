@@ -81,7 +81,7 @@ def answered(cache: MetadataCache) -> list[int]:
     return [partition.partition for partition in topic.partitions]
 
 
-def test_of_a_topic_it_knows_the_partitions_that_it_was_told_of() -> None:
+def test_of_a_topic_it_knows_the_partitions_that_it_received() -> None:
     cache = MetadataCache(ZooKeeperRules())
     told(cache, 1)
     assert answered(cache) == [1]
@@ -104,7 +104,7 @@ def test_a_partition_that_is_being_deleted_is_forgotten_and_then_its_topic() -> 
     assert not cache.image.topic_names
 
 
-def test_a_deletion_of_what_was_never_told_of_changes_nothing() -> None:
+def test_a_deletion_of_an_unknown_partition_changes_nothing() -> None:
     cache = MetadataCache(ZooKeeperRules())
     assert told(cache, 7, leader=control_messages.NoLeaderReason.BEING_DELETED) == (TopicPartition("orders", 7),)
     assert not cache.image.topics
@@ -135,7 +135,7 @@ def test_the_partitions_of_other_topics_do_not_count() -> None:
     assert cache.image.partition_counts == {"orders": 2, "refunds": 6}
 
 
-def test_a_partition_is_known_as_it_was_told() -> None:
+def test_a_partition_is_known_as_it_was_sent() -> None:
     cache = MetadataCache(ZooKeeperRules())
     assert cache.update(update(PARTITION)) == ()
     assert cache.controller == OTHER

@@ -114,7 +114,7 @@ def test_producers_wait_for_one_block_and_get_its_ids_to_the_last_one() -> None:
     assert producers.takes_block()
 
 
-def test_who_waits_is_told_to_try_again_when_no_block_comes() -> None:
+def test_a_waiting_request_is_refused_as_retriable_when_no_block_comes() -> None:
     producers = Producers()
     producers.init(1)
     turn = producers.turn()

@@ -32,7 +32,7 @@ def test_everybody_hears_of_a_broker_that_dies_even_if_it_held_nothing() -> None
     assert live(cluster[2]) == [1, 2]
 
 
-def test_a_broker_that_only_followed_is_gone_with_the_same_request_that_tells_its_isrs() -> None:
+def test_a_broker_that_only_followed_is_gone_with_the_same_request_that_has_its_isrs() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2, 3)
     cluster[2].told.clear()

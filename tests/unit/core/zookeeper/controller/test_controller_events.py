@@ -88,7 +88,7 @@ def test_controlled_shutdown_moves_what_it_can_and_names_the_rest() -> None:
 # --- ISR changes --------------------------------------------------------------------------------------------------
 
 
-def test_an_isr_change_is_written_at_the_version_named_and_told_to_clients_only() -> None:
+def test_an_isr_change_is_written_at_the_version_named_and_published_to_clients_only() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(1, 2, 3)
     told = len(roles(cluster[2]))
@@ -114,7 +114,7 @@ def test_a_lost_answer_leaves_the_copy_old_until_the_next_election() -> None:
     assert cluster[1].term.context.leadership[ORDERS].leader_and_isr == cluster.state().leader_and_isr
 
 
-def test_with_the_kip_the_roles_that_follow_tell_and_the_answer_does_not() -> None:
+def test_with_the_kip_the_roles_that_follow_settle_the_isr_and_the_answer_does_not() -> None:
     cluster = Cluster(1, 2, 3, era="kip-550-zk")
     cluster.create_topic(1, 2, 3)
     cluster[1].told.clear()
@@ -205,7 +205,7 @@ def test_a_reassignment_ends_by_a_watch_where_leaders_write_themselves() -> None
     assert cluster.assignment().replicas == (broker(1), broker(3))
 
 
-def test_a_replica_that_is_removed_while_its_broker_is_down_is_never_told() -> None:
+def test_a_replica_that_is_removed_while_its_broker_is_down_gets_no_request() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(1, 2, 3)
     cluster.kill(3)
@@ -218,7 +218,7 @@ def test_a_replica_that_is_removed_while_its_broker_is_down_is_never_told() -> N
     assert deletions(again) == []
 
 
-def test_with_the_kip_a_broker_is_told_that_it_holds_nothing() -> None:
+def test_with_the_kip_a_broker_receives_that_it_holds_nothing() -> None:
     cluster = Cluster(1, 2, 3, era="kip-550-zk")
     cluster.create_topic(1, 2, 3)
     cluster.kill(3)
@@ -279,7 +279,7 @@ def test_a_request_to_delete_what_is_not_there_is_removed() -> None:
 # --- Elections on request -----------------------------------------------------------------------------------------
 
 
-def test_an_unclean_election_is_remembered_and_told() -> None:
+def test_an_unclean_election_is_stored_and_sent_to_the_leader() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2, 3)
     alter(cluster, isr_change(cluster, 2, sender=2))

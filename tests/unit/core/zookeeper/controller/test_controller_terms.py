@@ -20,7 +20,7 @@ def test_the_first_broker_is_elected_and_the_others_watch() -> None:
     assert cluster.server.data(paths.CONTROLLER_EPOCH) == b"1"
 
 
-def test_a_topic_is_brought_online_and_its_replicas_are_told() -> None:
+def test_a_topic_is_brought_online_and_its_replicas_get_leader_and_isr() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2, 3)
     assert cluster.shown() == "leader=2 isr=2,3 LE=0 PE=0"

@@ -16,7 +16,7 @@ from tests.unit.core.zookeeper.controller.controllers import (
 )
 
 
-def test_a_replica_that_is_added_is_told_that_it_is_new_with_the_epoch_and_when_it_starts() -> None:
+def test_a_replica_that_is_added_gets_is_new_with_the_epoch_and_when_it_starts() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(1, 2)
     reassign(cluster, 1, 3)
