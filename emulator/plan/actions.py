@@ -455,7 +455,7 @@ class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_wit
     "replace-disk 1", "Nodes die and get empty disks, which have room.", fault="replace_disk", heals="disk_full"
 )
 class ReplaceDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="replace_disk"):
-    """SIGKILL, and an empty disk in place of the node's; a controller formats it with a directory id of its own."""
+    """SIGKILL, and an empty disk instead of the node's; a controller formats it with a new directory id."""
 
     nodes: Annotated[tuple[NodeT_co, ...], field.Disks()]
 
@@ -487,13 +487,13 @@ _ONLY_ON_KAFKA: Final = (
     heals="kill stop power_loss replace_disk lose_quorum_state disk_error",
 )
 class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
-    """Start nodes that are down, of another era if one is named; brokers beside ZooKeeper with another protocol."""
+    """Start nodes that are down, also with another era, or in a ZooKeeper cluster with another protocol version."""
 
     inter_broker_protocol_version: Annotated[
-        str | None, field.ProtocolVersion(help="What brokers speak from now on, such as 2.7.")
+        str | None, field.ProtocolVersion(help="The brokers' inter-broker protocol from now on, such as 2.7.")
     ] = None
     era: Annotated[
-        str | None, field.NodeEra(help="Whose rules they follow from now on: kafka-3.9, or kip-966,elr=off.")
+        str | None, field.NodeEra(help="Era whose rules they follow from now on: kafka-3.9, or kip-966,elr=off.")
     ] = None
     kafka: Annotated[
         str | None, field.KafkaRelease(help="The release of Apache Kafka that they run from now on, such as 4.2.0.")
@@ -587,7 +587,7 @@ class SlowDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="slow_disk"):
     refused={DriverName.SIMULATOR: "the simulated disk does not lie"},
 )
 class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
-    """Make every fsync of nodes a lie; what that costs, a loss of power shows."""
+    """Let nodes' fsyncs succeed without effect; a power loss then shows what is lost."""
 
     state: Annotated[
         Switched, field.Choice("state", Switched, help="Whether fsyncs lie from now on.", default=Switched.ON)
@@ -623,10 +623,12 @@ class FlipBit(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="flip_bit"):
     refused={DriverName.SIMULATOR: "operations of the simulated disk do not fail"},
 )
 class DiskError(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_error"):
-    """Make an operation of nodes' disks fail; their processes end by that."""
+    """Make an operation of nodes' disks fail, which ends their processes."""
 
     operation: Annotated[DiskOperation, field.Choice("operation", DiskOperation, help="Which operation.")]
-    at: Annotated[int, field.Whole("at", help="Which of them, counted from now on.", low=1, default=1)] = 1
+    at: Annotated[
+        int, field.Whole("at", help="Which of these operations fails, counted from now on.", low=1, default=1)
+    ] = 1
 
 
 @action_spec(
@@ -636,7 +638,7 @@ class DiskError(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_error"):
     fault="disk_full",
 )
 class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
-    """Let nodes' disks be full; their processes end by that, and again when they are started, until there is room."""
+    """Fill nodes' disks: their processes end, and end again at each start until there is room."""
 
     left: Annotated[int, field.Whole("left", help="Bytes that may still be written.", default=0)] = 0
     state: Annotated[
@@ -663,9 +665,9 @@ class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
     fault="clock",
 )
 class ClockRate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock"):
-    """Let nodes' clocks run at another rate, in parts per million."""
+    """Change the rate of nodes' clocks, in parts per million."""
 
-    rate_ppm: Annotated[int, field.Whole("rate", help="In parts per million of the right one.", low=1)]
+    rate_ppm: Annotated[int, field.Whole("rate", help="In parts per million of the correct rate.", low=1)]
 
     @property
     def is_repair(self) -> bool:
@@ -678,7 +680,7 @@ class ClockRate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock"):
 
 @action_spec("clock-jump 1 ms=3000", "A node's clock jumps ahead, and so do its timers.", fault="clock_jump")
 class ClockJump(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"):
-    """Let nodes' clocks jump ahead."""
+    """Set nodes' clocks forward."""
 
     by_ms: Annotated[int, field.Duration("by", help="How far, such as 3 s.", line="ms")]
 
@@ -705,10 +707,10 @@ class _OnPermissions(OnNodes[NodeT_co], Generic[NodeT_co], frozen=True, kw_only=
 
     nodes: Annotated[tuple[NodeT_co, ...], field.Principals()]
     operation: Annotated[
-        GrantedOperation, field.Choice("operation", GrantedOperation, help="What they may do, by Kafka's name.")
+        GrantedOperation, field.Choice("operation", GrantedOperation, help="The operation, by Kafka's name.")
     ]
     topic: Annotated[
-        str | None, field.TopicOption("topic", help="On which topic; on the cluster if not given.", default=None)
+        str | None, field.TopicOption("topic", help="The topic; the cluster itself if not given.", default=None)
     ] = None
 
 
@@ -769,7 +771,7 @@ class Draw(_Action, frozen=True, kw_only=True, tag="draw"):
 
 @action_spec("expire 1", "Brokers' heartbeats wait until the controller has fenced them.", fault="lose_responses")
 class Expire(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire"):
-    """Let brokers' sessions end: nothing of theirs reaches the controller until it has fenced them."""
+    """Let brokers' sessions expire: their requests do not reach the controller until it has fenced them."""
 
 
 @action_spec(
@@ -778,7 +780,7 @@ class Expire(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire"):
     fault="expire_session",
 )
 class ExpireSession(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire_session"):
-    """Have brokers' ZooKeeper sessions ended, as an administrator who knows their passwords can."""
+    """End brokers' ZooKeeper sessions, as an administrator can who knows the sessions' passwords."""
 
 
 @action_spec(
@@ -823,7 +825,7 @@ class Cut(OnLink[NodeT_co], frozen=True, kw_only=True, tag="cut"):
     "lose-responses 0->1", "Requests of 0 reach 1, and the answers are swallowed.", verb="lose", fault="lose_responses"
 )
 class LoseResponses(_Action, Generic[NodeT_co], frozen=True, kw_only=True, tag="lose_responses"):
-    """Stop the answers that one node gets from another; its requests arrive."""
+    """Drop the responses that one node gets from another; its requests still arrive."""
 
     link: Annotated[Link[NodeT_co], field.Arrow("responses")]
     roles: Annotated[Roles, _ROLES] = Roles.ALL
@@ -843,7 +845,9 @@ class Reset(OnLink[NodeT_co], frozen=True, kw_only=True, tag="reset"):
 class Slow(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slow"):
     """Make a link's messages take longer."""
 
-    latency_ms: Annotated[int, field.Duration("latency", help="Of each message, one way, such as 40 ms.", line="ms")]
+    latency_ms: Annotated[
+        int, field.Duration("latency", help="Delay of each message, one way, such as 40 ms.", line="ms")
+    ]
     jitter_ms: Annotated[int, field.Duration("jitter", help="How much more or less, such as 10 ms.", default=0)] = 0
     direction: Annotated[
         Direction, field.Choice("direction", Direction, help="Which messages.", default=Direction.BOTH)
@@ -864,7 +868,7 @@ class Slow(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slow"):
 class Throttle(OnLink[NodeT_co], frozen=True, kw_only=True, tag="throttle"):
     """Limit the bandwidth of a link."""
 
-    rate_kb: Annotated[int, field.Whole("rate", help="KB a second, each way.", low=1)]
+    rate_kb: Annotated[int, field.Whole("rate", help="KB per second, in each direction.", low=1)]
 
 
 @action_spec(
@@ -873,7 +877,7 @@ class Throttle(OnLink[NodeT_co], frozen=True, kw_only=True, tag="throttle"):
     fault="half_open",
 )
 class HalfOpen(OnLink[NodeT_co], frozen=True, kw_only=True, tag="half_open"):
-    """Stop what one node sends to another; what comes back on its connections still arrives."""
+    """Drop what one node sends to another; what comes back on its connections still arrives."""
 
 
 @action_spec(
@@ -883,10 +887,10 @@ class HalfOpen(OnLink[NodeT_co], frozen=True, kw_only=True, tag="half_open"):
     refused={DriverName.SIMULATOR: "messages have no size in virtual time"},
 )
 class Slice(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slice"):
-    """Cut what travels on a link into small pieces."""
+    """Split the traffic of a link into small pieces."""
 
-    size: Annotated[int, field.Whole("size", help="Bytes of a piece, at most.", low=1)]
-    pause_ms: Annotated[int, field.Duration("pause", help="Before each piece, such as 1 ms.", line="pause")]
+    size: Annotated[int, field.Whole("size", help="Maximal size of a piece in bytes.", low=1)]
+    pause_ms: Annotated[int, field.Duration("pause", help="Pause before each piece, such as 1 ms.", line="pause")]
 
     def problems(self) -> Iterator[str]:
         """Yields why the arguments do not go together."""
@@ -900,7 +904,7 @@ class Slice(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slice"):
     fault="flap",
 )
 class Flap(OnLink[NodeT_co], frozen=True, kw_only=True, tag="flap"):
-    """Cut a link and mend it, several times; the action is done when that is over."""
+    """Cut and heal a link several times; the action ends after the last time."""
 
     down_ms: Annotated[int, field.Duration("down", help="How long it is cut each time, such as 500 ms.", line="down")]
     up_ms: Annotated[int, field.Duration("up", help="How long it is whole after that, such as 500 ms.", line="up")]
@@ -968,7 +972,7 @@ class LoseHeld(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose"):
     "The oldest held request arrives now, and once more when it is released.",
 )
 class Duplicate(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplicate"):
-    """Deliver the oldest request that is held, and keep it."""
+    """Deliver the oldest held request, and keep holding it."""
 
     def problems(self) -> Iterator[str]:
         """Yields why the arguments do not go together."""

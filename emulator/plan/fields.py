@@ -947,11 +947,11 @@ class LossField:
     keys: tuple[str, ...] = ("keep", "seed", "kept", "truncation", "names", "disk")
     options: tuple[Option, ...] = (
         Option("keep", "keep", "What is left of the bytes that were not synced.", tuple(each.value for each in Keep)),
-        Option("seed", "seed", "Seed by which it is drawn what is left; drawn itself if not given."),
+        Option("seed", "seed", "Seed of the random choice of what is left; random if not given."),
         Option(
             "disk",
             "disk",
-            "The file system whose rules say what is forgotten; posix if not given.",
+            "The file system whose rules decide what is lost; posix if not given.",
             tuple(each.value for each in DiskModel),
         ),
     )

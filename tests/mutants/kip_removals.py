@@ -760,7 +760,7 @@ KIP_REMOVALS: Final = (
         code="last_written_leader_epoch=found.log.last_written_leader_epoch",
         instead="last_written_leader_epoch=found.leader_epoch",
         test=(
-            "tests/unit/core/broker/replicas/test_replica_log_info.py::test_the_log_is_told_with_the_e"
+            "tests/unit/core/broker/replicas/test_replica_log_info.py::test_the_log_is_reported_with_the_e"
             "poch_of_its_last_record_and_that_of_the_metadata"
         ),
     ),

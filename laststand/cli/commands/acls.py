@@ -52,12 +52,16 @@ def _resource_options(command: "Callable[..., object]") -> "Callable[..., object
             help="How names are compared.",
         ),
         click.option(
-            "--allow-principal", metavar="PRINCIPAL", help="Who may: such as User:alice, or User:* for everybody."
+            "--allow-principal",
+            metavar="PRINCIPAL",
+            help="The principal that is allowed: User:alice, or User:* for all.",
         ),
-        click.option("--deny-principal", metavar="PRINCIPAL", help="Who may not, likewise."),
-        click.option("--host", metavar="IP", help="Address that the entry is about; every host if not given."),
+        click.option("--deny-principal", metavar="PRINCIPAL", help="The principal that is denied, in the same form."),
+        click.option("--host", metavar="IP", help="Host for which the entry holds; every host if not given."),
         click.option(
-            "--operation", type=click.Choice(_OPERATIONS, case_sensitive=False), help="What the entry is about."
+            "--operation",
+            type=click.Choice(_OPERATIONS, case_sensitive=False),
+            help="The operation that is allowed or denied.",
         ),
     )
     for option in reversed(options):
@@ -124,7 +128,7 @@ def add(*, place: Path, output: Output, **words: str | bool | None) -> None:
 @directory_option
 @json_option
 def remove(*, place: Path, output: Output, **words: str | bool | None) -> None:
-    """Remove the entries about a resource, or those of them that the other options name."""
+    """Remove all entries of a resource, or only those that match the other options."""
     removed = administer(locate(place), lambda admin: admin.delete_acls(_filter(words)))
     report_done(f"removed {len(removed)} {'entry' if len(removed) == 1 else 'entries'}", removed, output)
 

@@ -34,9 +34,9 @@ _SEED_BITS: Final = 31
 def attach(project: str | None, store: Path, *, output: Output) -> None:
     """Watch the containers of a compose project, so that ``status``, ``topics``, ``chaos`` and ``verify`` work on them.
 
-    Its directory's ``events`` and ``nodes`` lead to the project's volumes. A user who may not read those works through
-    a helper container, and gets copies: of events at once, of logs at the end. ``laststand down`` stops the nodes in
-    order; containers and volumes stay, until ``docker compose down``.
+    Its directory's ``events`` and ``nodes`` are links into the project's volumes. If the user may not read the volumes,
+    a helper container copies them: events at once, logs at the end. ``laststand down`` stops the nodes in order;
+    containers and volumes stay, until ``docker compose down``.
     """
     from laststand.chaos.play.run_directory import check_store, new_directory
     from laststand.chaos.process.hosts import require_toxiproxy

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from laststand.emulator.autopsy.findings import AutopsyReport, PartitionAutopsy
 
 
-@click.command(short_help="What electing each replica of a real cluster would lose.")
+@click.command(short_help="Show what electing each replica of a real cluster would lose.")
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True)
 @click.option("--partition", "names", metavar="TOPIC-N", multiple=True, help="Only this partition. Repeatable.")
 @click.option("--deep", is_flag=True, help="Compare every batch with its CRC, not only those at the end of a log.")
@@ -34,12 +34,13 @@ def autopsy(
 ) -> int:
     """Compare the replicas in copied log directories of Apache Kafka's brokers.
 
-    DIR is a log directory, a folder with several, or 3=DIR for one of broker 3 that does not say so itself. The newest
-    copy of the metadata log among them says which replicas may lead. Nothing is written, and no Kafka has to run; copy
-    the directories of brokers that do, for a log that is written meanwhile looks torn.
+    DIR is a log directory, a folder with several log directories, or 3=DIR for a log directory of broker 3 that does
+    not name its broker. The newest copy of the metadata log among them says which replicas may lead. Nothing is
+    written, and Kafka need not run. Copy the directories of running brokers first: a log that is being written looks
+    torn.
 
-    Exits with 2 if anything could not be read, or if nothing says which of several logs of a broker counts; the rest
-    is shown all the same.
+    Exits with 2 if anything could not be read, or if it is undecided which of several logs of a broker is current; the
+    rest is still shown.
     """
     from laststand.emulator.autopsy.autopsy import examine
     from laststand.emulator.autopsy.log_directories import find_log_directories

@@ -25,7 +25,7 @@ class _CheckListing(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("check_id", metavar="[ID]", required=False)
 @json_option
 def checks(check_id: str | None, output: Output) -> None:
-    """Print every check that a run is judged by, or explain the one with this ID, such as D1."""
+    """Print all checks of runs, or explain the check with this ID, such as D1."""
     from laststand.cli.output.tables import print_json, print_listing
 
     listings = known = _checks()

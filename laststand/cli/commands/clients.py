@@ -11,12 +11,12 @@ from laststand.cli.standing.connections import directory_option, locate
 from laststand.emulator.core.errors import suggestion
 
 
-@click.command(short_help="List clients of Kafka, and what they were told.")
+@click.command(short_help="List clients of Kafka, and the answers that they got.")
 @click.argument("name", required=False)
 @directory_option
 @json_option
 def clients(name: str | None, place: Path, output: Output) -> None:
-    """List connections of clients of Kafka to a cluster, up or down, or in a run, and what brokers told them.
+    """List connections of Kafka clients to a cluster (up or down) or in a run, and the answers that brokers sent them.
 
     NAME is a client id, or a name that was given to up --kafka-client. Records are ACKED once the acknowledgement was
     handed to the socket, UNKNOWN if the connection broke before that, READ if a fetch returned their batch.

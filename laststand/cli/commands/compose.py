@@ -10,7 +10,11 @@ from laststand.cli.program.user_error import UserError
 @click.command(short_help="Print a compose file.")
 @click.option("--brokers", type=click.IntRange(min=1, max=90), default=3, show_default=True, metavar="N")
 @click.option(
-    "--racks", type=click.IntRange(min=0, max=26), default=0, metavar="N", help="Racks, which brokers take in turn."
+    "--racks",
+    type=click.IntRange(min=0, max=26),
+    default=0,
+    metavar="N",
+    help="Number of racks, assigned to brokers in turn.",
 )
 @click.option(
     "--controllers", type=click.Choice(["1", "3", "5"]), default="1", show_default=True, help="Controllers, 100 and up."
@@ -23,7 +27,7 @@ def compose(
 ) -> None:
     """Print the compose file of controllers, brokers 0 to N-1, proxies and a client, for ``docker compose``.
 
-    In a file for an era with ZooKeeper its server is in the controller's place; other files have it in the profile
+    For an era with ZooKeeper a ZooKeeper server replaces the controllers; other files have that server in the profile
     ``zookeeper``, for a ``LASTSTAND_ERA`` that needs it.
     """
     from laststand.emulator.cluster.containers.compose import render

@@ -22,7 +22,7 @@ def configs() -> None:
 
 
 _entity_type = click.option(
-    "--entity-type", type=click.Choice(_ENTITY_TYPES), required=True, help="What the properties are of."
+    "--entity-type", type=click.Choice(_ENTITY_TYPES), required=True, help="Kind of the entity."
 )
 _entity_name = click.option("--entity-name", metavar="NAME", help="The topic, or the id of the broker.")
 _entity_default = click.option("--entity-default", is_flag=True, help="The default of all brokers.")

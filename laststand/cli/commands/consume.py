@@ -66,13 +66,17 @@ class LineForm(msgspec.Struct, frozen=True, kw_only=True):
     help="Begin where the last consumer of this group ended. Positions are kept in the run directory.",
 )
 @click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="End after N records.")
-@click.option("--timeout-ms", type=click.IntRange(min=1), metavar="MS", help="End when no record came for so long.")
+@click.option(
+    "--timeout-ms", type=click.IntRange(min=1), metavar="MS", help="End when no record has come for this time."
+)
 @click.option("--print-timestamp", is_flag=True, help="Put the timestamp before each value.")
 @click.option("--print-partition", is_flag=True, help="Put the partition before each value.")
 @click.option("--print-offset", is_flag=True, help="Put the offset before each value.")
-@click.option("--print-headers", is_flag=True, help="Put the headers before each value; `laststand` is ours.")
+@click.option(
+    "--print-headers", is_flag=True, help="Put the headers before each value; `laststand` is Laststand's own."
+)
 @click.option("--print-key", is_flag=True, help="Put the key before each value.")
-@click.option("--key-separator", default="\t", metavar="TEXT", help="Between the parts of a line.  [default: a tab]")
+@click.option("--key-separator", default="\t", metavar="TEXT", help="Separates the parts of a line.  [default: a tab]")
 @click.option(
     "--consumer-property",
     "properties",
@@ -107,8 +111,8 @@ def consume(
     ``laststand verify`` checks it. In JSON, keys and values that are not UTF-8 are base64, under ``key_base64`` and
     ``value_base64``.
 
-    A group is no more than a file of positions, stored when the consumer ends: a new group begins like a consumer
-    without one, nothing is rebalanced, and of two consumers each reads everything.
+    A group is only a file of positions, stored when the consumer ends. A new group begins like a consumer without a
+    group; nothing is rebalanced, so two consumers of one group each read everything.
     """
     from laststand.chaos.standing.groups import GroupFile
     from laststand.cli.options.assignments import assignments

@@ -65,7 +65,7 @@ def delete_records(
 ) -> int:
     """Delete the records of partitions below an offset, with the options of kafka-delete-records.sh.
 
-    The leader raises its log start, and the answer is the smallest log start over the live replicas.
+    The leader raises its log start offset; the lowest log start offset of the live replicas is printed.
 
     Exit code: 0 all were deleted, 1 some were not, 2 a replica did not confirm it, 254 none, for a user error.
     """

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from laststand.emulator.cluster.containers.prune import Leftover
 
 
-@click.group(short_help="Containers that were left behind.")
+@click.group(short_help="List and remove containers that were left behind.")
 def docker() -> None:
     """Find and remove containers and networks of clusters whose harness was killed."""
 

@@ -21,8 +21,8 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     Clients finish, links are healed, nodes that are down or paused run again, and every partition gets a leader and a
     full ISR; a fresh consumer reads every partition; then brokers, controller and proxies stop in order.
 
-    To start the cluster again with its data, end it with ``laststand stop`` instead. Where the supervisor of a cluster
-    in containers was killed, they are removed, and nothing else is done: ``laststand start`` can still go on.
+    To start the cluster again with its data, end it with ``laststand stop`` instead. If the supervisor of a cluster in
+    containers was killed, only the containers are removed: ``laststand start`` can still start the cluster again.
 
     Exit code: 0 if all of that went well, 2 if not, so that the verdict will be unknown.
     """

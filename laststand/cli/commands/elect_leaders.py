@@ -80,7 +80,7 @@ class ElectionCost(msgspec.Struct, frozen=True, kw_only=True):
     "waits",
     default=True,
     show_default=True,
-    help="With --dry-run: until the sessions of brokers that are down or paused have ended.",
+    help="With --dry-run: wait until the sessions of brokers that are down or paused have ended.",
 )
 @directory_option
 @json_option
@@ -100,7 +100,7 @@ def elect_leaders(
     """Elect leaders, with the options of kafka-leader-election.sh.
 
     preferred elects the first replica of the assignment; unclean any live replica where no clean one is left;
-    designated the given one, whatever that loses; with the longest-log types the controller compares the logs of the
+    designated the given replica, whatever is lost; with the longest-log types the controller compares the logs of the
     live replicas, and waits for all of the last known ELR (balanced) or only for those that answer (aggressive).
 
     Exit code: 0 every partition has the requested leader, 1 an election was refused, 254 all were, for a user error.

@@ -10,12 +10,12 @@ from laststand.emulator.core.errors import ConfigError
 
 @click.command("events", short_help="Print the event log of a run as JSON lines.")
 @click.argument("run", metavar="RUN", type=RUN)
-@click.option("--history", "wants_history", is_flag=True, help="The clients' histories instead.")
+@click.option("--history", "wants_history", is_flag=True, help="Print the clients' histories instead.")
 def print_events(run: Path, *, wants_history: bool) -> None:
     """Print all events of the RUN directory, a JSON object on each line.
 
-    The files of processes come one after the other, by name, each in its order. What follows the last whole line of a
-    file whose process was killed is left out.
+    The files of the processes are printed one after the other, ordered by name. A torn last line of a killed process is
+    left out.
     """
     from laststand.emulator.storage.line_file import stream_lines
     from laststand.emulator.verification.reading.run_directory import open_run_directory

@@ -48,14 +48,13 @@ def export(
 
     A directory that holds runs stands for all of them. docs/tables.md describes the tables; a table without rows is
     written, too. In CSV a list or an object is JSON text. With --by-run a table is divided into folders by its column
-    run (run=...), which programs that read partitioned tables find again; a run without rows has none.
+    run (run=...), which programs recognize that read partitioned tables; a run without rows has no folder.
 
-    With --to tla all runs become one module of traces, which TLC holds against the specification in docs/tla; runs
-    that it does not cover are refused, with the reason.
+    With --to tla all runs become one module of traces, which TLC checks against the specification in docs/tla; runs
+    that the specification does not cover are refused, with the reason.
 
-    With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to shiviz its rare
-    events with vector clocks; with --to perfetto a trace of its nodes' roles and actions, for which the run must
-    have been verified.
+    --to jepsen writes each run's client history in Jepsen's format, EDN; --to shiviz writes its rare events with vector
+    clocks; --to perfetto writes a trace of nodes' roles and of actions, for verified runs only.
     """
     from laststand.cli.spark.frames import flat
     from laststand.emulator.analysis.catalogue import TABLE_NAMES

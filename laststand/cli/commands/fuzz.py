@@ -70,7 +70,7 @@ class _DurationType(click.ParamType[float]):
     type=click.Choice(["within", "beyond"]),
     default="within",
     show_default=True,
-    help="Never break more than the guarantee covers, or anything.",
+    help="Break no more than the guarantee covers, or also more.",
 )
 @click.option("--driver", type=click.Choice(["process", "simulator"]), default="process", show_default=True)
 @store_option
@@ -115,7 +115,7 @@ def fuzz(
     With --one-run there is one run with one verdict, as long as --duration in whole minutes: a producer at --rate, logs
     that roll and expire, and three faults a minute, one after the other, within the budget.
 
-    Exit code: 0 every run came to what is expected, 1 one did not, 2 undecided, 254 for a user error.
+    Exit code: 0 every run was as expected, 1 one was not, 2 undecided, 254 for a user error.
     """
     from laststand.chaos.fuzz.cells import DrawnCells
     from laststand.chaos.play.run_directory import check_store, make_store

@@ -5,7 +5,7 @@ import click
 _PRESETS = ("compose", "systemd", "kubernetes", "toxiproxy")
 
 
-@click.command(short_help="Print a file of hooks.")
+@click.command(short_help="Print commands that break and heal nodes.")
 @click.argument("preset", type=click.Choice(_PRESETS), metavar="|".join(_PRESETS))
 @click.option(
     "--names",

@@ -19,7 +19,7 @@ _ERA: Final = "kafka-4.2"
 @click.option("--out", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The new run directory.")
 @click.option("--partition", "names", metavar="TOPIC-N", multiple=True, help="Only this partition. Repeatable.")
 @click.option("--era", metavar="NAME", help=f"For FILE: by whose rules it is judged; {_ERA} if not given.")
-@click.option("--read-to-end", "has_read_to_end", is_flag=True, help="For FILE: its last readers came to the end.")
+@click.option("--read-to-end", "has_read_to_end", is_flag=True, help="For FILE: its last readers have read to the end.")
 @json_option
 def import_run(
     directories: tuple[str, ...],
@@ -30,7 +30,7 @@ def import_run(
     has_read_to_end: bool,
     output: Output,
 ) -> None:
-    """Make the run directory RUN of copied log directories of Apache Kafka, for show and report; or of a history.
+    """Make the run directory RUN from copied log directories of Apache Kafka, or from a history of clients.
 
     DIR is as in laststand autopsy, and one of them must have the metadata log. RUN links to the folders of partitions.
     No log says what clients did, so the verdict is unknown; leaders, ISR, ELR and what each log holds are shown. What

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from laststand.chaos.standing.inspection import InspectedPartition
 
 
-@click.command(short_help="A partition's replicas or controllers' logs side by side, or what is in ZooKeeper.")
+@click.command(short_help="Show replicas or controllers' logs side by side, or ZooKeeper's nodes.")
 @click.argument("partition", metavar="TOPIC-PARTITION|metadata|/PATH", shell_complete=complete_partitions)
 @click.option("--from", "since", type=click.IntRange(min=0), metavar="OFFSET", help="For metadata: the first record.")
 @directory_option
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def inspect(partition: str, since: int | None, place: Path, output: Output) -> None:
     """Show what each replica of TOPIC-PARTITION, such as orders-0, holds.
 
-    Running brokers answer for themselves; for the others, and for epochs and flushed offsets, the files are read. After
-    a power loss the log would end at FLUSHED or later.
+    Running brokers are asked; for the others, and for epochs and flushed offsets, files are read. After a power loss
+    the log would end at FLUSHED or later.
 
     ``metadata`` shows the logs of all controllers: each record, who has it, and whether it is committed. --dir may also
-    name a run, or a directory with copies of controllers' log directories, Kafka's or ours.
+    name a run, or a directory with copies of controllers' log directories, of Kafka or of Laststand.
 
     In an era with ZooKeeper /PATH shows a node and all below it with versions and data, from the server's
     transaction log, whether the cluster is up or not: ``/``, ``/controller``, ``/brokers/topics``.

@@ -29,10 +29,10 @@ class InstalledVersion(msgspec.Struct, frozen=True, kw_only=True):
 def install(version: str, *, output: Output) -> int:
     """Install VERSION of Apache Kafka, such as 4.2.0, or the distribution in a folder.
 
-    A version comes from Maven's central repository, through the user's mvn and its settings, or where there is none
-    through the Ivy that PySpark brings, and the settings file that LASTSTAND_IVY_SETTINGS names, if any. It takes 90 MB
-    in ~/.cache/laststand/kafka. Jars must have the SHA-256 that is known here; those of a folder that
-    have another are named, and installed.
+    A version comes from Maven's central repository, through the user's mvn and its settings, or without mvn through the
+    Ivy that PySpark brings, and the settings file that LASTSTAND_IVY_SETTINGS names, if any. It takes 90 MB in
+    ~/.cache/laststand/kafka. Downloaded jars must have the known SHA-256; jars of a folder that have another one are
+    listed, and installed.
 
     Exit code: 0 installed, 254 for a user error.
     """

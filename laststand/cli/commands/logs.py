@@ -27,7 +27,9 @@ _HARNESS: Final = "harness"
 @click.command(short_help="Print what a node, or the supervisor, logged.")
 @click.argument("node", required=False, shell_complete=complete_nodes)
 @click.option("--events", "wants_events", is_flag=True, help="The event log, one line of text per event.")
-@click.option("-f", "--follow", "is_following", is_flag=True, help="Go on until Ctrl-C with what is added.")
+@click.option(
+    "-f", "--follow", "is_following", is_flag=True, help="Print further lines as they are added, until Ctrl-C."
+)
 @click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Begin with the last N lines.")
 @directory_option
 @json_option
@@ -36,8 +38,8 @@ def logs(
 ) -> None:
     """Print the log of NODE, an id or `controller`; without NODE that of the supervisor, which is the harness.
 
-    A log goes on over all incarnations of the node. With ``--events`` it is the event log, which is what ``laststand
-    verify`` judges; with ``--json`` beside it, its lines as they stand in the file.
+    A log continues over all incarnations of the node. ``--events`` prints the event log, which ``laststand verify``
+    judges; with ``--json``, its lines unchanged.
     """
     if output is Output.JSON and not wants_events:
         raise UserError("--json goes with --events: a log is text")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laststand.emulator.core.types import NodeId
 
 
-@click.group("metadata-quorum", short_help="Several controllers: what their leader knows, who is a voter.")
+@click.group("metadata-quorum", short_help="Describe the controllers' quorum, and change its voters.")
 def metadata_quorum() -> None:
     """The quorum of controllers of a standing cluster, as kafka-metadata-quorum.sh shows and changes it."""
 
@@ -61,8 +61,8 @@ def describe(place: Path, output: Output) -> None:
 def add(node: int, place: Path, output: Output) -> None:
     """Make controller NODE a voter, once its log has caught up.
 
-    A controller that is down is started; it is an observer until the voters have it. One with another disk than it had
-    is another voter (KIP-853): remove the old one first.
+    A controller that is down is started; it is an observer until it becomes a voter. A controller with a new disk is
+    another voter (KIP-853): remove the old voter first.
     """
     from laststand.chaos.play.voters import add_voter
 
@@ -82,7 +82,7 @@ def add(node: int, place: Path, output: Output) -> None:
 def remove(node: int, directory_id: str | None, place: Path, output: Output) -> None:
     """Make controller NODE an observer; if it is the leader, it resigns.
 
-    It goes on running without a vote; stop it with ``laststand chaos stop``.
+    The controller continues to run without a vote; stop it with ``laststand chaos stop``.
     """
     from laststand.chaos.play.voters import remove_voter
 

@@ -20,7 +20,7 @@ _FATES: Final = {"vanished": "is gone", "came_back": "is back", "other_file": "i
 
 @click.command(
     "power-loss",
-    short_help="Take from a program's files what it had not synced.",
+    short_help="Run a program, and lose what it had not synced.",
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("command", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -44,10 +44,14 @@ _FATES: Final = {"vanished": "is gone", "came_back": "is back", "other_file": "i
     type=click.Choice([each.value for each in DiskModel]),
     default=DiskModel.POSIX.value,
     show_default=True,
-    help="The file system whose rules say what is forgotten.",
+    help="The file system whose rules decide what is lost.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed by which it is drawn what is left."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the random choice of what is left.",
 )
 @click.option("--restart", is_flag=True, help="Start COMMAND again afterwards, and wait for its end.")
 @json_option
@@ -62,7 +66,7 @@ def power_loss(
     restart: bool,
     output: Output,
 ) -> int:
-    """Run COMMAND in the current directory, lose power, and take from its files what it had not synced.
+    """Run COMMAND in the current directory, lose power, and remove from its files what it had not synced.
 
     Power is lost at the end of COMMAND, unless --after-output or --after names another moment. Then all its processes
     are killed, and files below the current directory are cut back to what was synced. What was there before counts as
@@ -70,7 +74,7 @@ def power_loss(
     refused.
 
     Exit code: 0 power was lost, and after --restart COMMAND ended with 0; 1 after --restart it did not; 2 nothing was
-    cut, because the program does what cannot be modelled, or ended before the moment came; 254 it cannot be run so.
+    cut, because the program uses calls that are not modelled, or ended before that moment; 254 COMMAND cannot be run.
     """
     from laststand.emulator.cluster.power_loss_trial import Moment, RefusedError, check_directory, try_power_loss
     from laststand.emulator.cluster.preloading import check_preloadable

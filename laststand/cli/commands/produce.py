@@ -82,7 +82,7 @@ class ProduceOrder(msgspec.Struct, frozen=True, kw_only=True):
     default=0,
     show_default=True,
     metavar="MS",
-    help="Gather lines for so long before they are sent.",
+    help="Collect lines for this time before they are sent.",
 )
 @click.option(
     "--batch-size", type=click.IntRange(min=1), metavar="BYTES", help="Bytes of a batch, at most. [default: 256 KB]"

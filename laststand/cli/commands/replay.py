@@ -38,7 +38,7 @@ _SEED_BITS: Final = 31
     "--own-waits",
     "keeps_waits",
     is_flag=True,
-    help="On processes: let the plan's own waits pass, five times as long, also where its result depends on them.",
+    help="On processes: keep the plan's own waits, five times as long, also if its result depends on them.",
 )
 @verdict_options
 @report_option
@@ -55,10 +55,9 @@ def replay(
 ) -> int:
     """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
-    On real processes, in containers or not, a plan of the simulator is played with barriers that keep its order; if
-    processes do not have one of its actions, all such actions are listed and nothing is played. The plan.yaml of a
-    scenario that was run is played under the rules in the cluster.yaml beside it; that of a simulated plan contains its
-    rules.
+    On real processes, in containers or not, a plan of the simulator is played with barriers that keep its order; if the
+    plan has actions that processes cannot play, those are listed and nothing is played. The plan.yaml of a scenario
+    that was run is played under the rules in the cluster.yaml beside it; that of a simulated plan contains its rules.
 
     Only the verdict decides: a scenario's expectation applies to its own run, not to a replay.
 

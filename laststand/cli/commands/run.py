@@ -93,15 +93,15 @@ def run(
 ) -> ExitCode:
     """Play SCENARIO, a file or a name under chaos/scenarios, and verify the run.
 
-    Of several SCENARIOs, folders of them, and suites (files that list scenarios, or names under chaos/suites), each is
-    played under each era: a suite, whose results are a matrix. Without --era those eras are played that a suite file
-    names, or that a scenario has expectations for; one scenario alone is played under the default era, unless it has
-    expectations only for others. Each of several --driver is a column of its own; Apache Kafka plays the era by which
-    its version is judged. chaos/README.md has more.
+    Several SCENARIOs, folders of scenarios, and suites (files that list scenarios, or names under chaos/suites) are
+    played as a suite: each scenario under each era, with a matrix of results. Without --era those eras are played that
+    a suite file names, or that a scenario has expectations for; one scenario alone is played under the default era,
+    unless it has expectations only for others. Each of several --driver is a column of its own; with Apache Kafka, the
+    version determines the era. chaos/README.md has more.
 
-    With --against one scenario is played under two sets of rules at once: the options before it are one, --set and
-    --era behind it the other, in the same era unless that names one. The last lines say where the two runs first
-    differ. The scenario's expectation for an era holds only for a run without changes of that era.
+    With --against one scenario is played under two sets of rules at once: the options before it are the first set,
+    --set and --era after it the second, in the same era if no other is given. The last lines say where the two runs
+    first differ. The scenario's expectation for an era holds only for a run without changes of that era.
 
     Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
     violation, 2 unknown; that of a suite is its worst cell's. With --no-verify 0 played, 2 it did not reach its end.

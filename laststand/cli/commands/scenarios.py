@@ -57,7 +57,7 @@ class _Listed(msgspec.Struct, frozen=True, kw_only=True):
     expected: dict[str, str]
 
 
-@click.group(short_help="List, check and begin scenarios.", invoke_without_command=True)
+@click.group(short_help="List, check and create scenarios.", invoke_without_command=True)
 @json_option
 @click.pass_context
 def scenarios(context: click.Context, output: Output) -> None:
@@ -101,7 +101,7 @@ def _listed(scenario: "Scenario") -> _Listed:
 def check(names: tuple[str, ...], output: Output) -> None:
     """Read SCENARIOs (files, folders, names, suites), and say what is wrong with each: 254 if anything is.
 
-    It takes no cluster and no Java, so that it can run before each commit.
+    It needs no cluster and no Java, so that it can run before each commit.
     """
     from laststand.chaos.suite.selection import check_all
     from laststand.emulator.report.numbers import plural
@@ -114,7 +114,7 @@ def check(names: tuple[str, ...], output: Output) -> None:
 
 @scenarios.command(short_help="Begin a scenario.")
 @click.argument("name")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to; NAME.yaml if not given.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write; NAME.yaml if not given.")
 @json_option
 def new(name: str, out: Path | None, output: Output) -> None:
     """Write a scenario called NAME that can be played as it stands, with comments.
@@ -135,7 +135,7 @@ def new(name: str, out: Path | None, output: Output) -> None:
 
 
 @scenarios.command(short_help="Print the JSON Schema of scenario files.")
-@click.option("--json", "is_json", is_flag=True, help="As it is: a schema is JSON.")
+@click.option("--json", "is_json", is_flag=True, help="No effect: a schema is JSON.")
 def schema(*, is_json: bool) -> None:
     """Print the JSON Schema of scenario files, by which editors complete and check keys."""
     click.echo(_schema_text(), nl=False)

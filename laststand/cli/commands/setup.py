@@ -24,7 +24,7 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-@click.command(short_help="Find or build what runs need beside Python.")
+@click.command(short_help="Find or build the programs that runs need besides Python.")
 @json_option
 def setup(output: Output) -> int:
     """Look for toxiproxy-server and Java, and build the former if there is a Go but no toxiproxy-server.

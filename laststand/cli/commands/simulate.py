@@ -84,11 +84,11 @@ def simulate(
     """Explore schedules of faults on a simulated cluster; shrink and print the first that breaks a promise.
 
     With SCENARIO, a file or a name under chaos/scenarios, the cluster and its topics are that scenario's, except for
-    the timeouts that simulated clusters set themselves; its steps are not played (run --driver simulator does that).
-    An interrupted sweep prints its results so far, with findings as whole plans. With --master a Spark cluster plays
-    the seeds (docs/scale.md); the results are the same. With --out each finding of a sweep, shrunk, is a run directory
-    with verdict, story and report: DIRECTORY/seed-N. With --keep all every other schedule becomes a run
-    directory, too, as it was played.
+    the timeouts that simulated clusters set themselves; its steps are not played (run --driver simulator does that). An
+    interrupted sweep prints its results so far, with findings as whole plans. With --master a Spark cluster plays the
+    seeds (docs/scale.md); the results are the same. With --out each finding of a sweep is shrunk and written as a run
+    directory with verdict, story and report: DIRECTORY/seed-N. With --keep all every other schedule is written, too, as
+    it was played.
 
     Exit code of a sweep: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130
     interrupted. A finding breaks a promise although the guarantee held. With --seed: 0 the run is valid, 1 it is a

@@ -14,7 +14,7 @@ from laststand.cli.standing.launching import start_again
 @click.option(
     "--era",
     metavar="ERA",
-    help="Whose rules every node follows from now on, such as kafka-4.2, or kip-966,elr=off.  [default: as before]",
+    help="Era whose rules every node follows from now on, such as kafka-4.2, or kip-966,elr=off.  [default: as before]",
 )
 @json_option
 def start(place: Path, era: str | None, *, output: Output) -> None:

@@ -22,14 +22,14 @@ from laststand.cli.standing.status_text import print_status, status_document
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="With --watch: from one look to the next.",
+    help="With --watch: seconds between two updates.",
 )
-@click.option("--metrics", "has_metrics", is_flag=True, help="The nodes' metrics, too, and where they are served.")
+@click.option("--metrics", "has_metrics", is_flag=True, help="Show the nodes' metrics, too, and their addresses.")
 @json_option
 def status(place: Path, *, watch: bool, interval_s: float, has_metrics: bool, output: Output) -> None:
     """Show nodes, partitions and all faults in force of CLUSTER, by default the latest one.
 
-    With ``--watch`` a terminal is cleared before each look; elsewhere looks follow each other, as JSON one per line.
+    With ``--watch`` a terminal is cleared before each update; elsewhere updates follow each other, in JSON one a line.
     """
     directory = locate(place)
     if not watch:

@@ -17,7 +17,7 @@ def stop(place: Path, *, output: Output) -> int:
     """Stop CLUSTER, by default the latest one, and keep its data: ``laststand start`` goes on with it.
 
     Clients are asked to finish; links are healed and paused nodes continued; then brokers, controller and proxies end
-    in order. Nothing is read to its end: that is for ``laststand down``, and the verdict is unknown before it.
+    in order. No partition is read to its end: ``laststand down`` does that, and until then the verdict is unknown.
 
     Exit code: 0 if all of that went well, 2 if not, so that the verdict will be unknown.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ENDS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-@click.command(short_help="Write down what unmodified clients of a cluster are answered.")
+@click.command(short_help="Record what unmodified clients of a cluster send and receive.")
 @click.option(
     "--listen",
     "place",
@@ -31,7 +31,7 @@ _ENDS: Final = (signal.SIGINT, signal.SIGTERM)
 @click.option("--advertised", metavar="HOST", help="The host in answers to clients; that of --listen if not given.")
 @click.option("--upstream", metavar="HOST:PORT,...", required=True, help="Addresses of brokers of the cluster.")
 @click.option("--out", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The new run directory.")
-@click.option("--era", metavar="NAME", help="By whose rules it is judged; by the cluster's features if not given.")
+@click.option("--era", metavar="NAME", help="Era whose rules judge the run; by default that of the cluster's features.")
 @click.option("--keys", "has_keys", is_flag=True, help="Write down keys of records, too, so that lost ones are named.")
 @click.option("--i-own-this-cluster", "owned", metavar="CLUSTER_ID", help="As for laststand run --driver external.")
 @json_option
@@ -46,11 +46,11 @@ def tap(
     owned: str | None,
     output: Output,
 ) -> None:
-    """Stand between clients of Kafka and a cluster, until Ctrl-C.
+    """Forward clients of Kafka to a cluster and record what they send and receive, until Ctrl-C.
 
-    Clients connect to the tap instead of the cluster, and are not changed. RUN gets what they sent, and what they were
-    answered; no values of records. At the end all partitions that they have used are read once. laststand verify RUN
-    then lists the records that are gone although a client was told that they were stored.
+    Unmodified clients connect to the tap instead of the cluster. RUN gets their requests and responses, without the
+    values of records. At the end all partitions that they have used are read once. laststand verify RUN then lists the
+    acknowledged records that are gone.
     """
     require_kio()
     host, port = _host_and_port(place)

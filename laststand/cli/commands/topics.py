@@ -73,7 +73,7 @@ def topics() -> None:
 @click.option(
     "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A property of the topic. May be repeated."
 )
-@click.option("--if-not-exists", is_flag=True, help="Succeed where the topic is there already, whatever it is like.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic exists already, whatever its settings.")
 @directory_option
 @json_option
 def create(
@@ -127,7 +127,7 @@ def create(
 
 @topics.command()
 @topic_argument
-@click.option("--if-exists", is_flag=True, help="Succeed where there is no such topic.")
+@click.option("--if-exists", is_flag=True, help="Succeed if there is no such topic.")
 @directory_option
 @json_option
 def delete(name: str, *, if_exists: bool, place: Path, output: Output) -> None:
@@ -207,7 +207,7 @@ def describe(
 ) -> None:
     """Print every partition of NAMES, or of all topics, as the controller has it.
 
-    A partition is printed where every filter that was given holds.
+    Only partitions that match all given filters are printed.
     """
     from laststand.chaos.standing.order import read_order
     from laststand.cli.output.tables import print_json

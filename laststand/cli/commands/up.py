@@ -32,21 +32,22 @@ _PORT_MAX: Final = 65_535
     type=click.Choice([str(count) for count in CONTROLLER_COUNTS]),
     default="1",
     show_default=True,
-    help="How many; several agree on the metadata as a quorum.",
+    help="Number of controllers; several form a quorum.",
 )
 @click.option(
     "--standby-controllers",
     type=click.IntRange(min=0, max=STANDBY_CONTROLLERS_MAX),
     default=0,
     metavar="N",
-    help="So many more are down, and no voters, until laststand metadata-quorum add starts one and makes it a voter.",
+    help="Number of further controllers, which are down and no voters until laststand metadata-quorum add starts one "
+    "and makes it a voter.",
 )
 @click.option(
     "--combined",
     is_flag=True,
     help="Controller 100 shares a process with broker 0, and so on (process.roles=broker,controller).",
 )
-@click.option("--name", metavar="NAME", help="A name, which works wherever a directory does.")
+@click.option("--name", metavar="NAME", help="Name of the cluster, accepted wherever its directory is.")
 @click.option(
     "--from",
     "again",
@@ -60,13 +61,13 @@ _PORT_MAX: Final = 65_535
     metavar="LIST",
     help="Ports of the brokers, such as 19092,19093,19094; with one more, the first is the controller's.",
 )
-@click.option("--kafka", "is_kafka", is_flag=True, help="Serve clients of Apache Kafka, on ports that are free.")
+@click.option("--kafka", "is_kafka", is_flag=True, help="Serve clients of Apache Kafka, on free ports.")
 @click.option(
     "--kafka-client",
     "kafka_clients",
     multiple=True,
     metavar="NAME",
-    help="Serve a client of Apache Kafka at addresses of its own, so that its links can be cut alone. Repeatable.",
+    help="Serve a client of Apache Kafka at addresses of its own, so that its links can be cut separately. Repeatable.",
 )
 @click.option(
     "--kafka-port",
@@ -121,12 +122,12 @@ def up(
 ) -> None:
     """Start controllers, brokers 0 to N-1 and a proxy for each pair of them, and return when all brokers are unfenced.
 
-    In an era with ZooKeeper its server is in the controller's place, and the brokers elect one of them.
+    In an era with ZooKeeper a ZooKeeper server replaces the controllers, and brokers elect one of them as controller.
 
-    A supervisor in the background owns them all. It listens in the cluster's directory, where the other commands find
-    it; everything that happens is recorded there as in a run. ``laststand stop`` and ``start`` pause it. End it with
-    ``laststand down``, then verify it with ``laststand verify``. If the supervisor is killed, processes die with it;
-    containers are removed by ``laststand down``, ``laststand start`` or ``laststand docker prune``.
+    A supervisor in the background owns all processes. The other commands find it in the cluster's directory, where
+    everything that happens is recorded as in a run. ``laststand stop`` and ``start`` pause it. End it with ``laststand
+    down``, then verify it with ``laststand verify``. If the supervisor is killed, processes die with it; containers are
+    removed by ``laststand down``, ``laststand start`` or ``laststand docker prune``.
     """
     from laststand.chaos.play.run_directory import check_store, new_directory
     from laststand.chaos.play.zookeeper_server import zookeeper_for

@@ -49,10 +49,10 @@ def verify(
 ) -> int:
     """Verify RUN directories, all in one Spark job, and write verdict.json, junit.xml and report.html into each.
 
-    A directory that holds runs stands for all of them. Of several RUNs, one that is no run directory, or whose cluster
-    is up, is named, and the others are verified. Without --master two threads of
-    this machine do the work, with it a Spark cluster (docs/scale.md). A RUN may be the URI of a directory that Hadoop
-    reaches (hdfs://HOST/runs/1); it is copied below --work-dir while it is judged.
+    A directory that holds runs stands for all of them. If one of several RUNs is no run directory, or its cluster is
+    up, it is reported, and the others are verified. Without --master two threads of this machine do the work, with it a
+    Spark cluster (docs/scale.md). A RUN may be the URI of a directory that Hadoop reaches (hdfs://HOST/runs/1); it is
+    copied below --work-dir while it is judged.
 
     With --judge here the same checks are called in this process, for one run after another: the verdicts are the same,
     that of a small run comes in a second or two, and no Java is needed. A large run takes longer than with Spark.

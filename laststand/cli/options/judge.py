@@ -12,7 +12,7 @@ from laststand.emulator.verification.judges import JudgeName
 _Result = TypeVar("_Result")
 
 _NAMES: Final = click.Choice([name.value for name in JudgeName])
-_HELP: Final = "Tasks of Spark, or this process: quick for small runs, and without Java; the verdicts are the same."
+_HELP: Final = "Judge by Spark, or in this process: quick for small runs, and without Java; the verdicts are the same."
 
 
 def judge_option(command: Callable[..., _Result]) -> Callable[..., _Result]:

@@ -79,7 +79,7 @@ def _era_option(eras: Iterable[str], complete: _Complete) -> _Option:
         "--era",
         metavar="ERA",
         shell_complete=complete,
-        help=f"Whose rules hold: {', '.join(eras)}. docs/eras.md compares them.  [default: {DEFAULT_ERA}]",
+        help=f"Protocol whose rules hold: {', '.join(eras)}. docs/eras.md compares them.  [default: {DEFAULT_ERA}]",
     )
 
 
@@ -122,7 +122,7 @@ tls_option = click.option(
     "--tls",
     "has_tls",
     is_flag=True,
-    help="Nodes speak TLS and show certificates, of an authority of the cluster's own; so do clients of Kafka.",
+    help="Use TLS with certificates on both sides, between nodes and with Kafka clients; the cluster issues them.",
 )
 """Adds ``--tls``; the function gets ``has_tls``."""
 

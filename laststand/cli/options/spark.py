@@ -68,7 +68,7 @@ _OPTIONS: Final = (
     click.option(
         "--conf", "spark_settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated."
     ),
-    click.option("--driver-address", metavar="HOST", help="Where a cluster's executors reach this machine."),
+    click.option("--driver-address", metavar="HOST", help="Address at which the executors reach this machine."),
     click.option(
         "--work-dir",
         type=click.Path(path_type=Path, file_okay=False),

@@ -122,9 +122,9 @@ _PLAY_OPTIONS: Final = (
         "--jobs",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Cells to play at a time; default: one more than there are cores.",
+        help="Cells (scenarios under an era) to play at a time; default: one more than there are cores.",
     ),
-    click.option("--fail-fast", is_flag=True, help="Begin no further cell once one has not passed."),
+    click.option("--fail-fast", is_flag=True, help="Begin no further cell after one that did not pass."),
     click.option(
         "--timeout",
         "timeout_s",
@@ -150,7 +150,7 @@ _SUITE_OPTIONS: Final = (
         "--rerun",
         type=_FILE,
         metavar="FILE",
-        help="Play the cells of these results again that did not pass, with their seeds and settings.",
+        help="Play the cells again that did not pass in these results, with their seeds and settings.",
     ),
 )
 

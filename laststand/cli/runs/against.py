@@ -48,8 +48,8 @@ against_option = click.option(
     AGAINST,
     is_flag=True,
     callback=lambda *_: None,
-    help="Play the scenario once more, beside it and with the same seed, and say where the two part: the --set and the "
-    "--era that follow are those of the other run.",
+    help="Play the scenario a second time, side by side and with the same seed, and say where the two runs differ: the "
+    "--set and the --era that follow are those of the second run.",
 )
 """Adds ``--against`` to a ``CommandWithOtherRun``; the function gets ``against``, an ``OtherRun`` or ``None``."""
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 skip_broken_option = click.option(
     "--skip-broken",
     is_flag=True,
-    help="Leave out runs that are missing or cannot be read whole, instead of refusing all.",
+    help="Leave out runs that are missing or cannot be read completely, instead of refusing all.",
 )
 """Adds ``--skip-broken``; the function gets ``skip_broken``."""
 
 no_cache_option = click.option(
     "--no-cache",
     is_flag=True,
-    help="Decode every run, also one whose tables are kept beside it (tables.cache), and keep nothing.",
+    help="Decode every run again: neither read nor write its cached tables (tables.cache).",
 )
 """Adds ``--no-cache``; the function gets ``no_cache``."""
 

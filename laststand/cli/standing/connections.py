@@ -36,7 +36,7 @@ _CREATED_WITHIN_S: Final = 10.0
 DEFAULT_STORE: Final = Path("store")
 """The store of standing clusters unless an option names another."""
 
-_PLACE_HELP: Final = "The cluster: its name, its directory, or a store, which stands for the latest one in it."
+_PLACE_HELP: Final = "The cluster: its name, its directory, or a store, for the latest cluster in it."
 
 directory_option = click.option(
     "--dir",
