@@ -43,7 +43,7 @@ class EraOrder:
 
     Attributes:
         era: its name.
-        switches: its rules, with what was asked for on top.
+        switches: its rules, with the user's changes.
         properties: of every node, on top of the scenario's.
     """
 
@@ -62,8 +62,8 @@ class Campaign:
         toxiproxy: the program; needed where processes play a scenario with network faults.
         driver: what plays them.
         kafka: what starts the nodes, where Apache Kafka plays them.
-        zookeeper: what starts the server, where one runs on this machine.
-        external: the cluster, where somebody else runs it: its properties are its own.
+        zookeeper: the program of the server, if one runs on this machine.
+        external: the cluster, if another party runs it, with its own properties.
     """
 
     scenario: Scenario
@@ -79,7 +79,7 @@ class Campaign:
 
 @dataclass(frozen=True, kw_only=True)
 class EraResult:
-    """One run's result: what was played, and what was found beside what was expected."""
+    """One run's result, compared with its expectation."""
 
     order: RunOrder
     report: VerdictReport
@@ -97,7 +97,7 @@ def play_and_verify(
 
     Args:
         orders: what to play.
-        judge: who judges.
+        judge: the judge to use.
         on_status: called with every step of every run.
         on_phase: called with the phase that all runs together have reached, in words.
         watch: entered with the runs before they begin, and left when the last of them has ended.
@@ -105,7 +105,7 @@ def play_and_verify(
     Raises:
         MissingToolError: no Java, or no pyspark.
         SparkSessionError: Spark did not start.
-        SparkLostError: Spark did not come to the end of the verification.
+        SparkLostError: Spark ended before the verification was complete.
         OSError: a verdict could not be written.
     """
     directories = [order.directory for order in orders]
@@ -124,7 +124,7 @@ def play_and_verify(
 
 
 def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
-    """Makes a run directory for each era, and returns what to play in it, in order.
+    """Makes a run directory for each era, and returns the orders to play in them.
 
     Raises:
         ConfigError: the store cannot be used.
@@ -149,7 +149,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
 
 
 def _properties(campaign: Campaign, era: EraOrder) -> tuple[tuple[str, str], ...]:
-    """Returns the properties of every node: the scenario's and the user's, or none for somebody else's nodes."""
+    """Returns the properties of every node: the scenario's and the user's; none for another party's nodes."""
     if campaign.external is not None:
         return ()
     return tuple({**dict(campaign.scenario.properties), **dict(era.properties)}.items())
@@ -166,7 +166,7 @@ def play_runs(
         watch: entered with the runs before they begin, and left when the last of them has ended.
 
     Returns:
-        For each why its plan did not reach its end; ``None`` where it did.
+        For each run, why its plan did not reach its end; ``None`` if it did.
     """
     return asyncio.run(_play_all(orders, on_status, watch))
 

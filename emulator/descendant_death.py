@@ -1,13 +1,13 @@
-"""Makes all that a command starts die with it, and it with its parent, however either ends.
+"""Makes everything that a command starts die with it, and the command die with its parent.
 
 The module is a program of its own, put in front of the real command line::
 
     python -I -S descendant_death.py COMMAND ARGUMENT...
 
-It runs the command as its child, and adopts whatever the command's descendants leave behind (``prctl(2)``,
-``PR_SET_CHILD_SUBREAPER``), those in sessions of their own included. When the command ends, or the parent does
-(``PR_SET_PDEATHSIG``), it kills what is left. It ends with the command's exit code, or with 128 and the number of its
-signal. A signal for its process group is for the command alone, except SIGKILL. Linux only.
+It runs the command as its child, and adopts the processes that the command's descendants leave behind (``prctl(2)``,
+``PR_SET_CHILD_SUBREAPER``), including those in their own sessions. When the command ends, or the parent does
+(``PR_SET_PDEATHSIG``), it kills the remaining ones. It ends with the command's exit code, or with 128 and the number of
+its signal. A signal for its process group is for the command alone, except SIGKILL. Linux only.
 """
 
 import contextlib
@@ -28,12 +28,12 @@ _SIGNALLED = 128
 
 
 def with_descendants(argv: Sequence[str]) -> list[str]:
-    """Returns the command line that runs ``argv``, and lets nothing of it outlive it, or the calling process."""
+    """Returns the command line that runs ``argv``, and kills its descendants when it or the calling process ends."""
     return [sys.executable, "-I", "-S", __file__, *argv]
 
 
 def run(argv: Sequence[str]) -> int:
-    """Runs a command; returns what to exit with, once nothing is left of it."""
+    """Runs a command; returns the exit code, once all its descendants are gone."""
     parent_pid = os.getppid()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, _PARENT_ENDED, *_LEFT_TO_THE_COMMAND})
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -65,7 +65,7 @@ def _become(argv: Sequence[str]) -> None:
 
 
 def _reap(command_pid: int) -> int | None:
-    """Collects all that have ended; returns the status of the command if it is one of them."""
+    """Collects all children that have ended; returns the status of the command if it is one of them."""
     found: int | None = None
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
@@ -75,7 +75,7 @@ def _reap(command_pid: int) -> int | None:
 
 
 def _kill_all() -> None:
-    """Kills the children until there are none: what they leave behind are children, too."""
+    """Kills the children until there are none; the processes that they leave behind become children, too."""
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     with contextlib.suppress(ChildProcessError):
         while True:

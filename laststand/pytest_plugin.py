@@ -2,9 +2,9 @@
 
 Each file ``*.laststand.yaml`` is a test per era, which passes if its expectation is met.
 
-All scenarios that were collected are played when the first of them is due, ``--laststand-jobs`` at a time, and judged
-in a few batches, because a Spark session costs more than a verdict. Under pytest-xdist each worker plays its own, one
-after the other, in a session of its own.
+All collected scenarios are played when the first of them is due, ``--laststand-jobs`` at a time, and judged in a few
+batches, because a Spark session costs more than a verdict. Under pytest-xdist each worker plays its own, one after the
+other, in a session of its own.
 """
 
 import asyncio

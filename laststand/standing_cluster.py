@@ -52,7 +52,7 @@ _Result = TypeVar("_Result")
 
 
 class StepFailedError(EmulatorError):
-    """A fault or a barrier did not come to its end, or the fault had no effect; the text says why."""
+    """A fault or a barrier was not completed, or the fault had no effect; the text says why."""
 
 
 class NotReadError(EmulatorError):
@@ -86,8 +86,8 @@ class StandingCluster:
         Args:
             store: where run directories go.
             name: distinguishes the cluster from others of the store that stand at the same time.
-            brokers: how many; their ids are 0 and so on.
-            era: whose rules hold.
+            brokers: their number; their ids are 0 and so on.
+            era: era whose rules hold.
             settings: switches and Kafka's properties that differ, by name.
             seed: of what power losses take and of nodes that are drawn; any, if not given.
             kafka: whether brokers serve clients of Apache Kafka, at ``bootstrap_servers``.
@@ -138,12 +138,12 @@ class StandingCluster:
             self._supervisor = None
 
     def status(self) -> StatusReport:
-        """Returns nodes, partitions and faults as they are now."""
+        """Returns the present nodes, partitions and faults."""
         return status_of(self.directory)
 
     @property
     def bootstrap_servers(self) -> str:
-        """Addresses to which clients of Apache Kafka connect, by default those of the first that has a name."""
+        """Addresses for clients of Apache Kafka, by default those of the first client that has a name."""
         return self.bootstrap_servers_of(next(iter(self.status().bootstrap_servers)))
 
     def bootstrap_servers_of(self, client: str) -> str:
@@ -162,7 +162,7 @@ class StandingCluster:
 
         Args:
             name: of the topic.
-            partitions: how many; ``num.partitions`` if not given.
+            partitions: their number; ``num.partitions`` if not given.
             replication_factor: of each; ``default.replication.factor`` if not given.
             config: topic properties, such as ``{"min.insync.replicas": "2"}``.
 
@@ -202,11 +202,11 @@ class StandingCluster:
             topic: its name.
             values: of the records, in this order within each partition.
             acks: of the producer.
-            partition: where to; all of the topic, taking turns, if not given.
+            partition: the partition to write to; all of the topic in turn if not given.
             settings: Kafka's producer properties that differ, by name.
 
         Returns:
-            How many were acknowledged, failed, or have an unknown outcome.
+            The numbers of acknowledged and failed records, and of those with an unknown outcome.
 
         Raises:
             ConfigError: there is no such topic, partition or property of producers.
@@ -237,12 +237,12 @@ class StandingCluster:
     def consume(
         self, topic: str, *, count: int, partition: int | None = None, within_s: float = 30.0
     ) -> tuple[StoredRecord, ...]:
-        """Reads from the beginning until there are so many records, and returns them as they came.
+        """Reads from the beginning until a number of records has come, and returns them in that order.
 
         Args:
             topic: its name.
-            count: how many records.
-            partition: where from; all of the topic if not given.
+            count: number of records.
+            partition: the partition to read; all of the topic if not given.
             within_s: how long to wait for them.
 
         Raises:
@@ -288,7 +288,7 @@ class StandingCluster:
         return tuple(found[:count])
 
     def chaos(self, step: str) -> str:
-        """Plays a step as a scenario file writes it, such as ``kill: {node: leader(orders-0)}``.
+        """Plays a step, written as in a scenario file, such as ``kill: {node: leader(orders-0)}``.
 
         Returns:
             The effect that was observed.
@@ -310,7 +310,7 @@ class StandingCluster:
         raise SupervisorLostError(self.directory)
 
     def until(self, condition: str, *, within: str = "30 s") -> str:
-        """Waits for a condition as ``until`` in a scenario file has it, such as ``partition: orders-0, isr: [1, 2]``.
+        """Waits for a condition, written as ``until`` in a scenario file: ``partition: orders-0, isr: [1, 2]``.
 
         Returns:
             The state that was seen last.

@@ -11,9 +11,9 @@
         verdict = cluster.verdict()
     assert verdict["verdict"] == "valid"
 
-Brokers serve clients of Apache Kafka on loopback addresses, and name these to them, so the container has the network of
-its host: Linux, and an engine on this machine. It has no proxies: no link is cut there. The same without a container,
-and with proxies, is ``laststand.standing_cluster``.
+Brokers serve clients of Apache Kafka on loopback addresses, and advertise these, so the container has the network of
+its host: Linux, and an engine on this machine. It has no proxies: links cannot be cut. ``laststand.standing_cluster``
+is the same without a container, and with proxies.
 """
 
 import json
@@ -33,7 +33,7 @@ _START_TIMEOUT_S: Final = 120
 
 
 class LaststandError(Exception):
-    """A command in the container failed; the text is what it printed."""
+    """A command in the container failed; the text is its output."""
 
 
 class LaststandContainer(DockerContainer):  # type: ignore[misc]  # whoever uses it brings Testcontainers
@@ -41,8 +41,8 @@ class LaststandContainer(DockerContainer):  # type: ignore[misc]  # whoever uses
 
     Args:
         image: of a checkout or wheel, with ``laststand`` in it.
-        brokers: how many.
-        era: whose rules hold.
+        brokers: their number.
+        era: era whose rules hold.
         settings: rules and Kafka's properties of every node that differ, by name.
     """
 
@@ -64,7 +64,7 @@ class LaststandContainer(DockerContainer):  # type: ignore[misc]  # whoever uses
         self.waiting_for(LogMessageWaitStrategy(_ADDRESSES).with_startup_timeout(_START_TIMEOUT_S))
 
     def bootstrap_servers(self) -> str:
-        """Returns the addresses of the brokers, as clients of Kafka take them."""
+        """Returns the addresses of the brokers, in the form of ``bootstrap.servers``."""
         logs, _ = self.get_logs()
         printed: str = logs.decode()
         line = next(line for line in printed.splitlines() if _ADDRESSES in line)
@@ -94,7 +94,7 @@ class LaststandContainer(DockerContainer):  # type: ignore[misc]  # whoever uses
         return verdict
 
     def laststand(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
-        """Runs a command of Laststand in the container; returns what it printed.
+        """Runs a command of Laststand in the container; returns its output.
 
         Args:
             arguments: of the command.

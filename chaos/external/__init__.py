@@ -1,1 +1,1 @@
-"""The driver for a cluster that somebody else runs: it speaks Kafka's protocol, and runs the user's commands."""
+"""The driver for a cluster that another party runs: it speaks Kafka's protocol, and runs the user's commands."""

@@ -1,8 +1,8 @@
 """Lists that transactions append to and read as a whole: finds the reads that show a list's final elements and order.
 
 A read is over before another one if it ended before that one began. The last reads of a list are those that are over
-before no other one: each of them began before any of them ended. The longest of them, of several the one that began
-last, stands for the list at the end. An element's place in it is its offset, because appends return no offset.
+before no other one: each of them began before any of them ended. The longest of them (of several, the one that began
+last) stands for the list at the end. An element's index in it is its offset, because appends return no offset.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ class ListRead(NamedTuple):
         operation: pairs invocation and outcome.
         partition: the partition that has the list as its log.
         elements: of the list, in order; ``None`` for the invocation.
-        time_ns: of a clock of its own.
+        time_ns: by the clock of its host.
     """
 
     process: str
@@ -44,7 +44,7 @@ class LastRead(NamedTuple):
     elements: tuple[str, ...]
 
     def offset(self, element: str) -> int | None:
-        """Returns an element's place in the list; ``None`` if it is not there, or more than once."""
+        """Returns an element's index in the list; ``None`` if it is missing, or occurs more than once."""
         return self.elements.index(element) if self.elements.count(element) == 1 else None
 
 

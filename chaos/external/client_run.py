@@ -22,9 +22,9 @@ class ClientRun:
 
     Args:
         directory: the new directory.
-        era: by whose rules it is judged.
+        era: era whose rules judge it.
         broker_ids: of the cluster.
-        description: of where it comes from.
+        description: of its source.
 
     Raises:
         ConfigError: the directory exists, or cannot be made.

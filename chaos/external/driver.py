@@ -1,4 +1,4 @@
-"""Plays a run on a cluster that somebody else runs: the driver starts only the client process."""
+"""Plays a run on a cluster that another party runs: the driver starts only the client process."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ from laststand.emulator.rpc.run_token import RunToken
 
 
 class ExternalDriver:
-    """``Driver`` of somebody else's cluster; arguments as of ``MakeDriver``."""
+    """``Driver`` of another party's cluster; arguments as in ``MakeDriver``."""
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
         if order.external is None:

@@ -1,8 +1,8 @@
 """Clocks of the hosts that wrote foreign histories: finds clocks that differ too much to merge files by their times.
 
-A consumer gets a record after its send has begun. Where times in two files say otherwise, their clocks differ, and no
-order of their operations is known: who read last, or whose send was over before another one began. Clocks that
-differ by less than it takes a record to arrive show nothing, and move nothing across a record.
+A consumer gets a record after its send has begun. If times in two files contradict that, their clocks differ, and no
+order of their operations is known: which read was last, or which send was over before another one began. Clocks that
+differ by less than the time that a record needs to arrive show nothing, and change no such order.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ _S: Final = 1e9
 def clock_set_back(name: str, operations: Iterable[ForeignSend | ForeignPoll | ListRead]) -> str | None:
     """Describes where a file's clock went back for a process; ``None`` if it never did.
 
-    Several processes that write one file, each in a thread of its own, may write their lines out of order.
+    Several processes that write one file, each in its own thread, may write their lines out of order.
     """
     last: dict[str, int] = {}
     for each in operations:

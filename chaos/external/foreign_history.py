@@ -1,10 +1,10 @@
 """Histories that others wrote, as operations of ours: each record is a batch, and the CRC of its value is that batch's.
 
-Nothing is guessed. Where no operation says when a send began, all sends of its process begin at its first one. Where
-the form cannot say why a consumer jumped, it wanted to (``seek``). Offsets at which no record is known may belong to
-ends of transactions, so a consumer may leave them out. A last reader stands for the final log of a partition: a
-process that read, after the last send, from the lowest offset that anybody knows. What was acknowledged behind its last
-record counts as lost only if the user states that it had read to the end. Of lists that are read as a whole, see
+Nothing is guessed. If no operation says when a send began, all sends of its process begin at its first one. If the
+format has no cause of a consumer's jump, the jump counts as the consumer's own (``seek``). Offsets without a known
+record may be those of transaction markers, so a consumer may skip them. A last reader stands for the final log of a
+partition: a process that read, after the last send, from the lowest known offset. Acknowledged records after its last
+record count as lost only if the user states that it had read to the end. For lists that are read as a whole, see
 ``appended_lists``.
 """
 
@@ -47,11 +47,11 @@ class ForeignSend(NamedTuple):
         operation: pairs invocation and outcome.
         partition: where to.
         value: of the record, as text.
-        offset: where it is, if that was said.
+        offset: its offset, if the history has it.
         acks: of the producer; -1 for all.
-        time_ns: of a clock of its own.
+        time_ns: by the clock of its host.
         after_ns: time on that clock, after which the send began; ``None`` if not known.
-        transaction: that it is part of, where it appends to a list.
+        transaction: the transaction that it is part of, if it appends to a list.
     """
 
     type: OperationType
@@ -73,8 +73,8 @@ class ForeignPoll(NamedTuple):
         process: the consumer.
         partition: where from.
         records: offsets and values, in the order in which they were given.
-        is_seek: the consumer jumped there.
-        time_ns: of a clock of its own.
+        is_seek: whether the consumer jumped to this offset.
+        time_ns: by the clock of its host.
     """
 
     process: str
@@ -98,7 +98,7 @@ class ConvertedHistory(NamedTuple):
     """A history in our form.
 
     Attributes:
-        operations: of it.
+        operations: the history's operations.
         has_ends: whether the end of every partition that has a last reader is known.
         problem: an anomaly that no check judges; ``None`` if there is none.
     """
@@ -112,8 +112,8 @@ def converted(history: Sequence[ForeignOperation], *, is_ordered: bool) -> Conve
     """Returns a history in our form.
 
     Args:
-        history: whatever it has.
-        is_ordered: operations of all processes are in the order of time. Otherwise each send may have begun before
+        history: the foreign history.
+        is_ordered: whether operations of all processes are ordered by time. Otherwise each send may have begun before
             everything else, and no read is known to come after the last send.
 
     Raises:
@@ -212,7 +212,7 @@ class _Finals:
         """Yields the final reads: the offsets that the last readers passed.
 
         Args:
-            positions: in the converted history, of places in the one that others wrote.
+            positions: in the converted history, by the positions in the foreign one.
         """
         spans = {
             partition: (start, max(end, self._said.get(partition, end)), None)
@@ -294,7 +294,7 @@ class _Conversion:
                     pass
 
     def _unbegun(self) -> dict[str, list[ForeignSend]]:
-        """Returns the outcomes without invocation, by process; a process has invocations for all sends or none."""
+        """Returns the outcomes without invocation, by process; a process has invocations for all its sends or none."""
         sends = [each for each in self._history if isinstance(each, ForeignSend)]
         invoked = {each.operation for each in sends if each.type is OperationType.INVOKE}
         invoking = {each.process for each in sends if each.type is OperationType.INVOKE}

@@ -62,8 +62,8 @@ class ForeignHistory(NamedTuple):
     """A history that others wrote.
 
     Attributes:
-        operations: of it, in the order of time, or file by file where that is not known.
-        problem: why the order is not known; ``None`` if it is.
+        operations: ordered by time, or file by file if that order is unknown.
+        problem: why the order is unknown; ``None`` if it is known.
     """
 
     operations: list[ForeignOperation]
@@ -71,10 +71,10 @@ class ForeignHistory(NamedTuple):
 
 
 def read_foreign_history(paths: Sequence[Path]) -> ForeignHistory:
-    """Reads files of one history; several are merged by the times in them.
+    """Reads the files of one history; several are merged by the times in them.
 
     Raises:
-        ConfigError: a line is in none of the forms, or one of several files lacks times; the text names the file.
+        ConfigError: a line has none of the formats, or one of several files lacks times; the text names the file.
         MissingToolError: EDN cannot be read.
     """
     histories = {path: _read(path) for path in paths}
@@ -149,7 +149,7 @@ def _of_line(line: _SendLine | _PollLine | _EndLine) -> ForeignOperation:
 
 
 class _Verifiable:
-    """Reads what kafka-verifiable-producer prints, or kafka-verifiable-consumer --verbose."""
+    """Reads the output of kafka-verifiable-producer, or of kafka-verifiable-consumer --verbose."""
 
     def __init__(self, process: str) -> None:
         self._process = process
@@ -157,7 +157,7 @@ class _Verifiable:
         self._started_ns: int | None = None
 
     def read(self, line: Mapping[str, Any], number: int) -> Iterator[ForeignOperation]:
-        """Yields what a line says. Errors of sends name no partition, and counts of records are no records."""
+        """Yields the operations of a line. Errors of sends name no partition, and counts of records are not records."""
         time_ns = line.get("timestamp", 0) * _NS_PER_MS
         if line["name"] == "startup_complete":
             self._started_ns = time_ns
@@ -214,7 +214,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Begun(NamedTuple):
-    """An operation that has no outcome yet: its number, and what it asked for."""
+    """An operation without an outcome yet: its number, and its request."""
 
     number: int
     asked: list[tuple[object, ...]]
@@ -236,7 +236,7 @@ class _Jepsen:
         self._appended: set[tuple[object, str]] = set()
 
     def read(self, op: Mapping[str, Any]) -> Iterator[ForeignOperation]:
-        """Yields what an operation says."""
+        """Yields the operations of a line."""
         process, kind, function = op["process"], _TYPES[op["type"]], op["f"]
         if not isinstance(process, int):
             return  # the nemesis
@@ -314,7 +314,7 @@ class _Jepsen:
 
 
 def _asked(verb: object, *arguments: Any) -> tuple[object, ...]:
-    """Returns what an invocation and its outcome have in common."""
+    """Returns the common part of an invocation and its outcome."""
     if verb not in ("append", "r"):
         return (verb,)
     if len(arguments) != 2:
@@ -328,7 +328,7 @@ def _asked(verb: object, *arguments: Any) -> tuple[object, ...]:
 
 
 def _elements(given: object) -> tuple[str, ...]:
-    """Returns the elements of a list, which is nil before the first one is appended."""
+    """Returns the elements of a list, which is nil before the first append."""
     if given is not None and not isinstance(given, list):
         raise ValueError("r gives a list, or nil")
     return tuple(map(str, given or ()))

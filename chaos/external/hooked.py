@@ -1,4 +1,4 @@
-"""Actions on a cluster that somebody else runs: each runs a hook of the user, and waits for its effect."""
+"""Actions on a cluster that another party runs: each runs a hook of the user, and waits for its effect."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -67,7 +67,7 @@ async def perform_by_hook(
 
     Args:
         hooks: of the user's.
-        action: one of those for which there are hooks.
+        action: an action for which there are hooks.
         answers: returns whether a broker answers in Kafka's protocol.
 
     Raises:
@@ -77,7 +77,7 @@ async def perform_by_hook(
     folder = hooks.path.parent
 
     async def perform_on(node_id: NodeId | None) -> bool:
-        """Returns whether anything changed."""
+        """Runs the hook for one node; returns whether anything changed."""
         values = _values(hooks, action, node_id)
         is_checked = hook.effective_when is not None
         see = _check(hook, values, folder) if is_checked else _see_answers(action, node_id, answers)

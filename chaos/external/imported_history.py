@@ -18,7 +18,7 @@ def import_history(paths: Sequence[Path], target: Path, *, era: str, has_read_to
     Args:
         paths: files of one history.
         target: must not exist.
-        era: by whose rules it is judged.
+        era: era whose rules judge it.
         has_read_to_end: the last reader of each partition had read to its end.
 
     Raises:

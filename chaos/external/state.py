@@ -1,8 +1,8 @@
-"""The state of somebody else's cluster, as its brokers describe it.
+"""The state of another party's cluster, as its brokers describe it.
 
 Each broker is asked, one request at a time, and the one whose copy of the metadata log reaches furthest
-(DescribeQuorum) is believed: others may be cut off, and describe an older state. Where no broker describes that log,
-each partition is as those brokers describe it that know its latest epoch, its leader first.
+(DescribeQuorum) is believed: others may be cut off, and describe an older state. If no broker describes that log, each
+partition is taken from the brokers that know its latest epoch, its leader first.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _DESCRIBE_QUORUM: Final = 55
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The last answer of a broker, and the finalized features that it knew as it was dialled."""
+    """The last answer of a broker, and the finalized features that it reported when it was dialled."""
 
     word: BrokersWord
     features: Mapping[str, int]
@@ -48,7 +48,7 @@ class ExternalState:
         numbers: of the cluster's brokers.
 
     Attributes:
-        image: what is committed, as far as brokers describe it; it has no metadata offsets.
+        image: the committed metadata, as far as brokers describe it; it has no metadata offsets.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class ExternalState:
         return found
 
     def _by_credit(self) -> list[BrokerId]:
-        """Returns the brokers that answer, those first whose copy of the metadata log reaches furthest."""
+        """Returns the brokers that answer; those whose copy of the metadata log reaches furthest come first."""
         return sorted(self._answers, key=lambda broker_id: (-self._ends.get(broker_id, -1), broker_id))
 
     def _fold(self) -> None:

@@ -36,10 +36,10 @@ async def run_tap(
     """Taps a cluster, until ``on_open`` returns; then reads all that clients have used, and completes the directory.
 
     Args:
-        cluster: as it was found.
+        cluster: the cluster as it was found.
         listen: where clients connect.
         directory: the new run directory.
-        era: by whose rules it is judged.
+        era: era whose rules judge the run.
         has_keys: whether keys of records are written down.
         on_open: called with the open tap.
 
@@ -107,7 +107,7 @@ async def _settle(tap: KafkaTap) -> str | None:
 
 
 async def _read_all(tap: KafkaTap, directory: Path) -> str | None:
-    """Has a client process read the partitions that clients used; returns why the read is incomplete, if it is."""
+    """Lets a client process read the partitions that clients used; returns why the read is incomplete, if it is."""
     partitions = tuple(sorted(tap.partitions))
     if not partitions:
         return "no client wrote or read anything that can be judged"

@@ -1,4 +1,4 @@
-"""Somebody else's cluster as a target of steps."""
+"""Another party's cluster as a target of steps."""
 
 import asyncio
 import time
@@ -38,10 +38,10 @@ _PROBE_S: Final = 2.0
 
 
 class ExternalTarget:
-    """The cluster, what its brokers say of it, and the harness's log; each method does what ``Target`` says.
+    """The cluster, its brokers' descriptions, and the harness's log; see ``Target`` for the methods.
 
     Args:
-        cluster: as it was found.
+        cluster: the cluster as it was found.
         hooks: commands that break and mend it.
         state: what brokers say.
         client: the client process.
@@ -173,7 +173,7 @@ class ExternalTarget:
         return outcome
 
     async def mend(self) -> None:
-        """Heals, resumes and starts what steps have broken, as far as there are hooks for it.
+        """Heals, resumes and starts whatever steps have broken, as far as there are hooks for it.
 
         Raises:
             HookError: a hook failed; the others are run.

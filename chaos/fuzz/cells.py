@@ -28,12 +28,12 @@ class DrawnCells:
     Each plan and its scenario are files under ``fuzz`` in the store, by seed.
 
     Attributes:
-        drawn: what was drawn and can be played, by the scenario's name.
-        not_playable: how many plans cannot be played on processes, by the first reason.
+        drawn: the drawn plans that can be played, by the scenario's name.
+        not_playable: numbers of plans that cannot be played on processes, by the first reason.
     """
 
     def __init__(self, options: DrawOptions, *, store: Path, count: int | None, duration_s: float | None) -> None:
-        """Nothing is drawn yet.
+        """Draws nothing yet.
 
         Args:
             options: what to draw.
@@ -67,7 +67,7 @@ class DrawnCells:
         return self
 
     def __next__(self) -> Cell:
-        """Returns the next cell; waits for it, if it is not drawn yet.
+        """Returns the next cell; waits until it is drawn.
 
         Raises:
             DrawingError: the process that draws has ended.

@@ -1,8 +1,8 @@
 """Draws plans that can be played with barriers: from a seed to a scenario, or to the reason why there is none.
 
 A plan is drawn as the simulator draws its schedules, by the same moves and within the same budget. That takes a second
-or two of one core, so it is done by a program of its own, a line of JSON per seed, which is held up by its pipe while
-nobody reads::
+or two of one core, so a separate program does it, a line of JSON per seed; its pipe blocks it while there is no
+reader::
 
     python -m laststand.chaos.fuzz.drawing '{"first_seed": 1, "era": "kip-966", "profiles": ["restarts"]}'
 """
@@ -35,10 +35,10 @@ class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         first_seed: every seed from there on is drawn.
-        era: whose rules hold.
+        era: era whose rules hold.
         switches: rules that differ, by name.
-        properties: of every node, on top of those that are drawn.
-        profiles: names to choose from; none for all of the budget.
+        properties: of every node; they override the drawn ones.
+        profiles: names to choose from; if none, all of the budget.
         budget: whether plans may break more than the guarantee covers.
     """
 
@@ -67,8 +67,8 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seed: the seed.
-        profile: that it chose.
-        plan: with its waits long enough for barriers; as it was drawn, where it cannot be played.
+        profile: the profile that it chose.
+        plan: with its waits long enough for barriers; as it was drawn, if it cannot be played.
         scenario: the same as a scenario file; ``None`` where processes cannot play it.
         missing: the reasons, if processes cannot play it.
     """
@@ -105,8 +105,9 @@ def draw(seed: int, options: DrawOptions) -> Drawn:
 def expectation_of(budget: Budget, plan: Plan) -> Mapping[str, str | int]:
     """Returns the expectation of a plan's scenario for every era.
 
-    A plan with unclean elections accepts the records that they lose. A plan that creates a topic again accepts that a
-    consumer may go on at its old offset, and skip the records below (C4); no record is lost by that.
+    For a plan with unclean elections the expectation accepts the records that they lose. For a plan that creates a
+    topic again it accepts that a consumer continues at its old offset, and skips the records below (C4), which loses no
+    record.
     """
     if budget is not Budget.WITHIN or _allows_unclean_elections(plan):
         return {"verdict": VerdictName.VALID_OR_EXCEEDED.value}
@@ -164,7 +165,7 @@ def _asks_for_unclean_election(action: actions.Action) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the drawn plans until nobody reads them any more."""
+    """Prints the drawn plans until the reader closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     (text,) = arguments

@@ -36,7 +36,7 @@ class LongRunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seed: that faults are drawn from.
-        era: whose rules hold.
+        era: era whose rules hold.
         minutes: how long faults are played.
         rate: records per second, of one producer.
         is_simulated: leave out the faults that virtual time does not have.
@@ -76,7 +76,7 @@ def long_run(options: LongRunOptions) -> str:
 
 
 def _round(chance: Random, options: LongRunOptions) -> list[str]:
-    """Returns the steps of a fault, of records that pass meanwhile, and of what makes the cluster whole again."""
+    """Returns the steps of a fault, of records that pass meanwhile, and of the repair."""
     weights = {fault: weight for fault, weight in _FAULTS.items() if not (options.is_simulated and fault is _slow_disk)}
     (draw,) = chance.choices(list(weights), weights=list(weights.values()))
     rate = options.rate

@@ -1,4 +1,4 @@
-"""Shrinks a plan that did not come to what its scenario expects: in the simulator, or else by playing it again.
+"""Shrinks a plan whose result was not as expected: in the simulator, or else by playing it again.
 
 What real processes do depends on their timing, so a shorter plan is played several times, and one failure is enough.
 """
@@ -34,7 +34,7 @@ class ShrunkFailure(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plan: the plan.
         is_simulated: whether the simulator finds it, too.
-        trials: how many plans were tried.
+        trials: number of plans tried.
     """
 
     plan: Plan
@@ -49,9 +49,9 @@ def shrink_failure(
 
     Args:
         plan: that failed on processes, with its waits long enough for barriers.
-        fails: plays shorter ones there.
+        fails: plays shorter plans on processes.
         budget: of the plan.
-        trials_max: how many it may play; the simulator has limits of its own.
+        trials_max: how many plans it may play; the simulator has its own limits.
     """
     findings = play_and_stop(plan).outcome().findings
     shrunk = shrink(plan, goal_of(findings)) if findings else None

@@ -34,8 +34,8 @@ class Causes:
         batch: all of its records.
         view: the cluster as the records before it left it.
         previous_epochs: of brokers that stopped in order: the broker epoch that their log directories have.
-        stopping: brokers that were asked to stop. One that leads nothing is fenced at once, without being noted as
-            shutting down before (``BrokerHeartbeatManager.calculateNextBrokerState``).
+        stopping: brokers that were asked to stop. A broker that leads nothing is fenced at once, without a record of
+            its shutdown (``BrokerHeartbeatManager.calculateNextBrokerState``).
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Causes:
         self._unproven = frozenset(each.broker_id for each in registered if not self._registration(each).is_clean)
 
     def of(self, record: records.Record) -> Cause | None:
-        """Returns the cause of a record; ``None`` where the record needs none."""
+        """Returns the cause of a record; ``None`` if the record needs none."""
         match record:
             case records.PartitionRecord():
                 return self._partition_cause(

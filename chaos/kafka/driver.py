@@ -103,7 +103,7 @@ class KafkaDriver(ProcessDriver):
 
 
 def _coordinator_properties(scenario: Scenario) -> dict[str, str]:
-    """Returns the properties by which brokers know how many partitions the scenario's topics of coordinators have.
+    """Returns the properties that give brokers the numbers of partitions of the scenario's coordinator topics.
 
     Kafka takes the number when it starts, before there is a topic.
     """

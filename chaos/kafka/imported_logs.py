@@ -1,4 +1,4 @@
-"""Lays out a broker's logs for an imported run: one data directory of all the log directories that it had."""
+"""Lays out a broker's logs for an imported run: one data directory for all its log directories."""
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +38,7 @@ def chosen_logs(
         partitions: that are imported.
         image: the state at the end of the metadata log.
         assigned: the directory of each replica, as far as the metadata log says.
-        problems: gets unreadable files, and which log was taken where nothing decides.
+        problems: receives unreadable files, and which log was taken if nothing decides.
     """
     found: dict[TopicPartition, list[BrokerLog]] = {}
     for directory in directories:
@@ -72,7 +72,7 @@ def lay_out_broker(directories: Sequence[LogDirectoryFacts], logs: Logs, data: P
     """Makes a broker's data directory: links to its logs, and the lines about them in its directories' small files.
 
     Args:
-        directories: of one broker, one at least.
+        directories: of one broker, at least one.
         logs: that count.
         data: the directory to make.
 

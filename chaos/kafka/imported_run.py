@@ -1,4 +1,4 @@
-"""Makes a run directory of what a real cluster left behind, so that it can be reported like a run of our own.
+"""Makes a run directory from a real cluster's files, so that it can be reported like a run of Laststand.
 
 ::
 
@@ -8,14 +8,14 @@
     events/harness-0.jsonl           that these processes started
     nodes/<broker>/data/             links to the folders of partitions, and the small files of all its directories
 
-There is no history: what clients sent and what was acknowledged to them is in no log. So its verdict is ``unknown``;
-the story has leaders, ISR and ELR over time, and what the logs hold at the end. Compacted topics stay out: the oracle
-takes the gaps in their logs for lost batches.
+There is no history: no log has the clients' sends and acknowledgements. So its verdict is ``unknown``; the story has
+leaders, ISR and ELR over time, and the content of the logs at the end. Compacted topics are left out: the oracle would
+take the gaps in their logs for lost batches.
 
-A broker may have several log directories; its run directory has one. Of several logs of a partition on one broker that
-counts which the metadata log names (``broker_logs``); where it names none, the longest is taken, and that is recorded.
+A broker may have several log directories; its run directory has one. Of several logs of a partition on one broker, the
+one that the metadata log names counts (``broker_logs``); if it names none, the longest is taken, and that is recorded.
 
-The run is made beside its place and moved there when it is whole.
+The run is made beside its final place and moved there when it is complete.
 """
 
 import tempfile
@@ -112,7 +112,7 @@ def import_run(
         only: the partitions that are imported; ``None`` is all but Kafka's own and compacted ones.
 
     Raises:
-        ConfigError: there is no metadata log, or one of ``only`` is not in it or compacted.
+        ConfigError: there is no metadata log, or a partition of ``only`` is not in it or compacted.
         StorageError: a file cannot be read or written.
     """
     copy, problems = newest_metadata_copy(directories)
@@ -191,7 +191,7 @@ class _Importer:
         self._harness = self._open("harness-0", HARNESS, 0)
 
     def write(self, copy: MetadataCopy, problems: Sequence[str]) -> None:
-        """Writes everything that a metadata log records, and what is not certain.
+        """Writes everything that a metadata log records, and the uncertain parts.
 
         Raises:
             StorageError: a record changes what does not exist, or a file cannot be written.
@@ -238,7 +238,7 @@ class _Importer:
         return not isinstance(event, PartitionEvent) or TopicPartition(event.topic, event.partition) in self._chosen
 
     def _epochs_of_clean_stops(self) -> dict[BrokerId, BrokerEpoch]:
-        """Returns the epochs of brokers that announced their shutdown: the log says no more of how they ended."""
+        """Returns the epochs of brokers that announced their shutdown: the log has no more about their ends."""
         return {
             broker_id: registration.broker_epoch
             for broker_id, registration in self._image.brokers.items()

@@ -20,7 +20,7 @@ class KafkaMetadata:
 
     Args:
         layout: of the cluster.
-        witness: is called with what is new.
+        witness: called with new batches.
         has_ledgers: whether the nodes' syncs are recorded, so that only synced records count.
         on_change: called when something was committed.
     """
@@ -41,14 +41,14 @@ class KafkaMetadata:
 
     @property
     def image(self) -> MetadataImage:
-        """Fold of all that was read."""
+        """Fold of all batches that were read."""
         return self._witness.image
 
     async def run(self) -> None:
         """Follows the log until cancelled.
 
         Raises:
-            StorageError: the log holds anything but metadata records.
+            StorageError: the log holds other data than metadata records.
         """
         while True:
             self.read()
@@ -60,7 +60,7 @@ class KafkaMetadata:
         return self.image.next_offset
 
     def read(self) -> None:
-        """Takes in what was written since the last call, and what brokers printed."""
+        """Reads the batches written since the last call, and the new output of brokers."""
         self._witness.quorum.look()
         is_changed = self._read_quorum() if len(self._layout.controller_ids) > 1 else self._read_log()
         self._witness.poll()
@@ -89,7 +89,7 @@ class KafkaMetadata:
         return bool(news.committed)
 
     def _voters(self) -> tuple[NodeId, ...]:
-        """Returns the controllers whose disks are voters; any disk of a static voter is one."""
+        """Returns the controllers whose disks are voters; for a static voter any disk is."""
         layout = self._layout
         return tuple(
             node_id

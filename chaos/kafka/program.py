@@ -1,4 +1,4 @@
-"""Chooses the version of Apache Kafka that plays, and the era by whose promises it is judged."""
+"""Chooses the version of Apache Kafka for a run, and the era by whose promises it is judged."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
 """Records what Kafka's controllers show from outside: elections, votes, commits, and the leader that each follows.
 
-The first record of an epoch names its leader and those who voted for it. Votes that elected nobody, and what a single
-controller knows to be committed, are not seen.
+The first record of an epoch names its leader and the voters that voted for it. Votes without a winner, and a single
+controller's own high watermark, are not observed.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,14 +24,14 @@ _QuorumEvent: TypeAlias = (
 
 
 class QuorumWitness:
-    """Records events of the quorum of a run; of a single controller none.
+    """Records events of the quorum of a run; none for a single controller.
 
     Args:
         layout: of the cluster.
         record: writes events of a controller.
 
     Attributes:
-        leader_id: who leads the latest epoch that is known.
+        leader_id: the leader of the latest known epoch.
     """
 
     def __init__(self, layout: ClusterLayout, *, record: Callable[[NodeId, Sequence[events.Event]], None]) -> None:
@@ -54,7 +54,7 @@ class QuorumWitness:
         self._states.pop(node_id, None)
 
     def has_first_disk(self, node_id: NodeId) -> bool:
-        """Returns whether a controller's disk is the one that it was formatted with at first."""
+        """Returns whether a controller still has its first disk."""
         return self._disks.get(node_id) == self._first_disks.get(node_id)
 
     def look(self) -> None:

@@ -1,4 +1,4 @@
-"""Kafka's processes as a target: those of our own nodes, but for how nodes are asked."""
+"""Kafka's processes as a target: like Laststand's own nodes, except for how requests are sent."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -38,7 +38,7 @@ class KafkaTarget(ProcessTarget):
     """Kafka's processes and their clients; each method does what ``Target`` says."""
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:
-        """Asks at the controller's own port (KIP-919), again while nothing listens there; of several, the active one.
+        """Sends a request to the controller's own port (KIP-919), repeatedly while nothing listens; to the active one.
 
         Raises:
             AdminError: the controller did not answer in time.

@@ -1,10 +1,10 @@
-"""Writes the event files of Kafka's nodes: what can be seen of them from outside.
+"""Writes the event files of Kafka's nodes, with what can be observed from outside.
 
-A controller's events are its metadata log; those of several are what they have committed, in the file of the one that
-leads then, with what ``quorum_witness.py`` sees of their elections. Of a broker the ends of its processes are known,
-the broker epoch that it leaves in its log directory when it stops in order, and what it prints about its roles and
-about cuts of its logs; not what it appends, nor how high watermarks move. Each file says who wrote it, so that no check
-takes what is absent for something that did not happen.
+A controller's events are its metadata log; the events of several controllers are their committed records, in the file
+of the present leader, with the elections that ``quorum_witness.py`` observes. Of a broker these are known: the ends of
+its processes, the broker epoch that it leaves in its log directory when it stops in order, and its output about its
+roles and truncations; not its appends, nor its high watermarks. Each file says who wrote it, so that no check takes a
+missing event for something that did not happen.
 """
 
 import time
@@ -50,7 +50,7 @@ class NodeWitness:
 
     Attributes:
         image: fold of the metadata log, as far as it was received.
-        quorum: what is seen of several controllers.
+        quorum: the observer of several controllers.
     """
 
     def __init__(self, layout: ClusterLayout) -> None:
@@ -75,12 +75,12 @@ class NodeWitness:
         )
 
     def started(self, node_id: NodeId, incarnation: int, own_rules: Switches | None = None) -> None:
-        """A node's process is about to start; what the last one left in its log directory is still there.
+        """Notes that a node's process is about to start; the files of the last one are still in its log directory.
 
         Args:
             node_id: the node.
             incarnation: its number.
-            own_rules: of the release that it runs, where that is not the run's.
+            own_rules: rules of its release, if they are not the run's.
         """
         self._rules[node_id] = own_rules or self._layout.switches
         path = self._layout.event_file(node_id, incarnation)
@@ -103,7 +103,7 @@ class NodeWitness:
         self._stopping.add(node_id)
 
     def ended(self, node_id: NodeId, incarnation: int, cause: EndCause) -> None:
-        """A node's process is gone."""
+        """Notes that a node's process ended."""
         self._read_printed(node_id)
         self._printed.pop(node_id, None)
         file = self._files.pop(node_id, None)
@@ -128,7 +128,7 @@ class NodeWitness:
         file.close()
 
     def intercepted(self, event: events.MessageIntercepted) -> None:
-        """The harness did something to a message to a node, or to its answer."""
+        """Records that the harness affected a message to a node, or the node's response."""
         self._record(event.target, [event])
 
     def poll(self) -> None:
@@ -157,7 +157,7 @@ class NodeWitness:
         """Applies the next batch of the metadata log, and writes the events that our own controller would have written.
 
         Raises:
-            InvariantError: the batch does not follow on the last one.
+            InvariantError: the batch does not continue the last one.
         """
         file = self._file_of_controller()
         causes = Causes(batch.records, view=self._view, previous_epochs=self._previous_epochs, stopping=self._stopping)
@@ -175,7 +175,7 @@ class NodeWitness:
         return next((file for each in (leader, *others) if (file := self._files.get(each)) is not None), None)
 
     def forget(self, kept: Sequence[CommittedBatch]) -> None:
-        """Resets the image to these batches: the quorum has lost the batches that it had committed after them."""
+        """Resets the image to these batches: the quorum has lost later batches that it had committed."""
         self.image = MetadataImage()
         self._view = self._view_of(self.image)
         for batch in kept:

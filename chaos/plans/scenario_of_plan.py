@@ -1,9 +1,9 @@
-"""Turns a plan into a scenario: plays it in the simulator, and makes barriers of what it sees there.
+"""Converts a plan to a scenario: plays it in the simulator, and makes barriers from the observed states.
 
-Every action is a step. Where the plan lets time pass, the scenario waits for what then was different: leaders, ISRs and
-ELRs, which brokers are fenced, how many records were acknowledged, where each log ends. Times are ``SCALE`` times those
-of the simulator, as processes on one machine need longer than a millisecond for a message. The producers have the names
-that they have in the simulator, so that a record has one name on both.
+Every action is a step. Where the plan lets time pass, the scenario waits for the states that changed: leaders, ISRs and
+ELRs, fenced brokers, numbers of acknowledged records, ends of logs. Times are ``SCALE`` times those of the simulator,
+as processes on one machine need longer than a millisecond for a message. The producers have the same names as in the
+simulator, so that a record has one name on both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -112,7 +112,7 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def missing_actions(plan: Plan) -> tuple[Missing, ...]:
-    """Returns what of a plan cannot be played on processes: its actions in order, each text once."""
+    """Returns the actions of a plan that cannot be played on processes, in order, each text once."""
     missing: dict[str, Missing] = {}
     if plan.controllers != 1:
         what = f"{plan.controllers} controllers"
@@ -146,7 +146,7 @@ def settled_or_missing(plan: Plan) -> SettledPlan | tuple[Missing, ...]:
 
 
 def as_it_is_or_missing(plan: Plan) -> SettledPlan | tuple[Missing, ...]:
-    """Returns the plan as it is, for ``scenario_of(..., keeps_waits=True)``, or what of it processes do not have."""
+    """Returns the plan unchanged, for ``scenario_of(..., keeps_waits=True)``, or the actions that are impossible."""
     return missing_actions(plan) or SettledPlan(plan=plan, result=result_of(plan), timed=())
 
 
@@ -165,11 +165,11 @@ def scenario_of(
         name: of the scenario.
         expectation: of its run under the plan's era; the plan's result in the simulator, if not given.
         is_exact: whether barriers also wait for leaders, ELRs, acknowledgements and the ends of logs, so that the same
-            records are lost; without that they wait only for ISRs, and for brokers to be fenced and unfenced, a barrier
-            that is not reached ends the steps without being a problem, and a producer beside those of the plan sends
-            all the time, to each partition at least once before the first action.
-        keeps_waits: whether the scenario also lets the plan's own waits pass, ``SCALE`` times as long, before each
-            barrier; for plans whose result depends on them.
+            records are lost. Otherwise they wait only for ISRs, and for brokers to be fenced and unfenced; a barrier
+            that is not reached ends the steps without being a problem; and an additional producer sends all the time,
+            to each partition at least once before the first action.
+        keeps_waits: whether the scenario also has the plan's own waits, ``SCALE`` times as long, before each barrier;
+            for plans whose result depends on them.
     """
     plan = settled.plan
     document = {

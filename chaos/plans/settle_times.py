@@ -1,11 +1,11 @@
-"""Lets a plan settle: between its actions time passes until nothing changes any more, and the result is the same.
+"""Lets a plan settle: between its actions time passes until nothing changes any more, with the same result.
 
-A barrier can wait for a state that lasts; it cannot stop a cluster in the midst of a change. So a plan can be played
-with barriers if it comes to the same result when the cluster settles after each action. Three things are made explicit
-on the way, each of which the simulator does at one moment: records are produced after what else happens at that moment,
-as they travel then anyway; whatever is broken at the end is mended one by one, in an order that is found by trying; and
-the preferred-leader sweep is off. The result of a plan are the outcome checks that fire and the records that are lost.
-Where that depends on the time between two actions, the settled plan says where.
+A barrier can wait for a state that lasts; it cannot stop a cluster in the middle of a change. So a plan can be played
+with barriers if it has the same result when the cluster settles after each action. Three things are made explicit, each
+of which the simulator does at one moment: records are produced after the other actions of that moment, as they travel
+then anyway; faults at the end are healed one by one, in an order that is found by trying; and the preferred-leader
+sweep is off. The result of a plan is the set of violated outcome checks and lost records. If the result depends on the
+time between two actions, the settled plan names the place.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ class SettledPlan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plan: the same, with its waits long enough and its repairs named.
         result: of both.
-        timed: descriptions of places where the result depends on time; such a plan cannot be played with barriers.
+        timed: descriptions of the places where the result depends on time; such a plan cannot be played with barriers.
     """
 
     plan: Plan
@@ -58,7 +58,7 @@ class SettledPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """Actions, and the time after each: in milliseconds, or ``None`` for as long as anything changes."""
+    """Actions, and the time after each: in ms, or ``None`` for as long as anything changes."""
 
     actions: tuple[Action, ...]
     pauses: tuple[int | None, ...]
@@ -71,7 +71,7 @@ class _Played(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def result_of(plan: Plan) -> PlanResult:
-    """Plays a plan as it is, and returns its result."""
+    """Plays a plan unchanged, and returns its result."""
     return _play(plan, _Schedule(actions=plan.actions, pauses=(0,) * len(plan.actions))).result
 
 
@@ -122,7 +122,7 @@ def _produce_last(schedule: _Schedule) -> _Schedule:
 
 
 def _least_timed(plan: Plan, schedule: _Schedule, result: PlanResult) -> tuple[_Schedule, tuple[str, ...]]:
-    """Returns the schedule with a wait after each action where it does not change the result, and the other places."""
+    """Returns the schedule with a wait after each action if that does not change the result, and the other places."""
     timed: list[str] = []
     for index, action in enumerate(schedule.actions):
         pauses = (*schedule.pauses[:index], None, *schedule.pauses[index + 1 :])
@@ -175,7 +175,7 @@ def _play(plan: Plan, schedule: _Schedule) -> _Played:
 
 
 def _until_quiet(simulation: Simulation) -> int:
-    """Lets time pass until nothing has changed for a while; returns how much passed."""
+    """Advances time until nothing has changed for a while; returns the time passed."""
     cluster = simulation.cluster
     started_ms = changed_ms = cluster.now_ms
     state = _state(cluster)

@@ -1,9 +1,9 @@
-"""Finds plans whose run on processes would be unknown, though every action of it can be played.
+"""Finds plans whose run on processes would be unknown, though every action can be played.
 
-A fault that begins on a node that is down takes effect in the simulator when the node is back. On processes nothing is
-there to show that it did; a node that is paused shows no fault of its links either, nor does a link that is silent
-already. A fault that showed no effect makes a verdict ``unknown``, and so does a partition that nobody may lead in the
-end: what was acknowledged there cannot be read.
+A fault that begins on a node that is down takes effect in the simulator when the node is back. On processes nothing can
+show that effect; a paused node does not show a fault of its links either, nor does a link that is silent already. A
+fault without an observed effect makes a verdict ``unknown``, and so does a partition that no replica may lead at the
+end, because its acknowledged records cannot be read.
 """
 
 from collections.abc import Iterator

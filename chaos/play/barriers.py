@@ -46,10 +46,10 @@ class View:
     """The state that barriers observe: committed state, counts now and when the step began, and the names of nodes.
 
     Attributes:
-        log_end: where a node's log of a partition ends, 0 where there is none.
+        log_end: end of a node's log of a partition, 0 without a log.
         log_names: names of the directories in a node's log directory, such as ``orders-0``.
-        intercepted: how many messages of a kind faults have touched.
-        elapsed_ms: time since the step began that is so many before this one.
+        intercepted: number of messages of a kind that faults have affected.
+        elapsed_ms: time since the step that is this number of steps before began.
     """
 
     image: MetadataImage
@@ -63,7 +63,7 @@ class View:
 
 
 def observe(condition: Condition, view: View) -> Observation:
-    """Returns whether a condition holds, and what was seen."""
+    """Returns whether a condition holds, and the observed state."""
     match condition:
         case Acked():
             return _acked(condition, view)
@@ -177,7 +177,7 @@ def _partition(partition: TopicPartition, condition: PartitionIs, view: View) ->
 
 
 def describe_partition(state: PartitionState) -> str:
-    """Describes leader, epochs, ISR and ELR, and whatever differs from a healthy partition."""
+    """Describes leader, epochs, ISR and ELR, and everything else that differs from a healthy partition."""
     words = [
         f"leader={'none' if state.leader is None else state.leader}",
         f"leader_epoch={state.leader_epoch}",

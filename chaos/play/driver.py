@@ -17,12 +17,12 @@ class Driver(Protocol):
         """Starts every node, and clients that wait; when the context ends, no process is left.
 
         Raises:
-            EmulatorError: something did not start.
+            EmulatorError: a process did not start.
         """
         ...
 
     async def start_work(self) -> None:
-        """Lets producers and consumers work."""
+        """Starts the work of producers and consumers."""
         ...
 
     async def stop_work(self, *, timeout_ms: int) -> None:

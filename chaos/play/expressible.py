@@ -1,4 +1,4 @@
-"""Finds what a driver cannot play in a scenario, before anything starts."""
+"""Finds the parts of a scenario that a driver cannot play, before anything starts."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -33,13 +33,13 @@ from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, era_refusal
 def not_in_era(
     scenario: Scenario, properties: tuple[tuple[str, str], ...], era: str, driver: DriverName
 ) -> tuple[str, ...]:
-    """Describes what a driver cannot play in an era, because it has ZooKeeper or has none.
+    """Describes the parts that a driver cannot play in an era, because it has ZooKeeper or has none.
 
     Args:
         scenario: what to play.
         properties: of every node: the scenario's and the user's.
-        era: whose rules hold.
-        driver: what is to play it.
+        era: era whose rules hold.
+        driver: the driver.
     """
     kind = era_kind(era)
     refusal_of = partial(server_refusal, driver=driver) if driver.has_processes else era_refusal
@@ -79,12 +79,12 @@ def check_expected_eras(scenario: Scenario) -> None:
 
 
 def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...], driver: DriverName) -> tuple[str, ...]:
-    """Describes what the driver cannot play, with step and line where there is one.
+    """Describes the parts that the driver cannot play, with step and line if there is one.
 
     Args:
         scenario: what to play.
         properties: of every node: the scenario's and the user's.
-        driver: what is to play it.
+        driver: the driver.
     """
     refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"

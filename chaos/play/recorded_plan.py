@@ -1,8 +1,8 @@
-"""The steps as they were played, as a scenario file of its own: ``plan.yaml``.
+"""The steps as they were played, as a separate scenario file: ``plan.yaml``.
 
-Roles and names are replaced by the ids of the nodes that they stood for, and random choices by their seeds, so that the
-file can be played again. What each step saw stands beside it as a comment. The rest is the scenario's own text, and the
-rules that were in force.
+Roles and names are replaced by the node ids that they stood for, and random choices by their seeds, so that the file
+can be played again. The observation of each step is a comment beside it. The rest is the scenario's own text, and the
+rules in force.
 """
 
 import re
@@ -37,7 +37,7 @@ class PlayedStep:
 
     @property
     def performed(self) -> actions.Action | None:
-        """The action with its nodes found; ``None`` for a barrier, and where nothing was done."""
+        """The action with its nodes resolved; ``None`` for a barrier, and if nothing was done."""
         if isinstance(self.action, conditions.Until) or any(
             not isinstance(node, int) for node in actions.nodes_of(self.action)
         ):
@@ -45,7 +45,7 @@ class PlayedStep:
         return cast(actions.Action, self.action)
 
     def reached(self, step: int, *, cause_id: CauseId) -> events.StepReached:
-        """Returns the event which says that this step, the one at ``step`` in the plan, is done."""
+        """Returns the event that this step, with number ``step`` in the plan, is done."""
         elections = self.action.unclean_elections if isinstance(self.action, actions.ElectLeaders) else ()
         return events.StepReached(
             cause_id=cause_id,
@@ -79,13 +79,13 @@ def write_plan(
 
     Args:
         path: the file.
-        scenario_text: what was asked for.
+        scenario_text: the scenario file.
         steps: that were played.
-        era: whose protocol it was.
+        era: the run's era.
         switches: in force.
         properties: of every node.
         seed: of random choices.
-        earlier: steps that stand before them, by ``recorded_steps``.
+        earlier: earlier steps, from ``recorded_steps``.
     """
     document = load_yaml(scenario_text)
     document.pop("steps", None)
@@ -100,7 +100,7 @@ def write_plan(
 
 
 def recorded_steps(path: Path) -> str:
-    """Returns the steps of a recorded plan as they stand in the file; none where there is no file."""
+    """Returns the steps of a recorded plan as in the file; none if the file is missing."""
     try:
         return read_text(path).partition(_STEPS)[2]
     except FileNotFoundError:

@@ -25,7 +25,7 @@ NodeNames: TypeAlias = Mapping[str, NodeId]
 
 
 def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | None:
-    """Returns the node, or ``None`` where none has the role now."""
+    """Returns the node, or ``None`` if no node has the role."""
     match node:
         case int():
             return node
@@ -59,7 +59,7 @@ def _in_quorum(role: QuorumRole, image: MetadataImage) -> NodeId:
 def candidates(group: NodeGroup, image: MetadataImage) -> tuple[NodeId, ...]:
     """Returns the brokers that are a group, or among which it is drawn, ascending.
 
-    ``any`` draws among all that are registered.
+    ``any`` draws among all registered brokers.
     """
     match group:
         case RackNodes(rack=rack):

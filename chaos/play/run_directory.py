@@ -1,6 +1,6 @@
 """A run's directory, ``<store>/<scenario>/<timestamp>/``, and the link ``latest`` beside it.
 
-Only its owner can enter it: it holds the cluster's token, and what the nodes' logs say.
+Only its owner can enter it: it holds the cluster's token, and the nodes' logs.
 """
 
 import os
@@ -71,7 +71,7 @@ def create_run_directory(store: Path, scenario: Scenario, *, now: datetime) -> P
 
 
 def create_run_directory_at(path: Path, scenario: Scenario) -> Path:
-    """Makes a run's directory exactly there, with the scenario's file in it, and returns its absolute path.
+    """Makes a run's directory exactly at that path, with the scenario's file in it, and returns its absolute path.
 
     Raises:
         ConfigError: the directory exists, or cannot be made.
@@ -108,7 +108,7 @@ def new_directory(store: Path, name: str, *, now: datetime) -> Path:
 
 
 def make_latest(path: Path) -> None:
-    """Points ``latest`` beside a run's directory to it, at once.
+    """Points ``latest`` beside a run's directory to it, atomically.
 
     Raises:
         OSError: the link cannot be made.
@@ -142,7 +142,7 @@ def write_cluster_file(
         seed: of all random choices.
         driver: what plays it.
         started: when it began, by the calendar, in UTC.
-        duration_s: how long it took by the machine's clock; ``None`` while it goes on.
+        duration_s: duration by the machine's clock; ``None`` while the run goes on.
         metrics: where each node serves its own, if any.
     """
     document = {

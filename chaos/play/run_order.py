@@ -18,7 +18,7 @@ from laststand.emulator.plan.drivers import DriverName
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalOrder:
-    """A cluster that somebody else runs.
+    """A cluster that another party runs.
 
     Attributes:
         hooks: the commands that break and mend it.
@@ -42,8 +42,8 @@ class RunOrder:
         toxiproxy: the program; needed where processes play a scenario with network faults.
         driver: what plays it.
         kafka: what starts its nodes, where Apache Kafka plays a scenario.
-        zookeeper: what starts the server, where one runs on this machine.
-        external: the cluster, where somebody else runs it.
+        zookeeper: the program of the server, if one runs on this machine.
+        external: the cluster, if another party runs it.
         changed: changes of the era's rules and the scenario's properties, as ``name=value``.
     """
 

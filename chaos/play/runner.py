@@ -52,7 +52,7 @@ class RunStatus:
     """The progress of a run.
 
     Attributes:
-        run: what distinguishes it from the runs that are played beside it.
+        run: what distinguishes it from other runs that are played at the same time.
         step: counts from 1; 0 is before the steps, ``steps`` + 1 after them.
 
     """
@@ -68,10 +68,10 @@ class Run:
     """One run.
 
     Attributes:
-        problem: why its plan did not reach its end; ``None`` if it did, and where that is no problem.
+        problem: why its plan did not reach its end; ``None`` if it did, or if that is no problem.
         left_out: from which step on, and why, where the scenario says that this is no problem; ``None`` if all steps
             were played.
-        order: what it plays.
+        order: the order that it plays.
         target: what its steps act on, while they are played; ``None`` before and after.
         stopped: why the run is about to be cancelled, if the cancellation itself cannot carry the reason.
     """
@@ -108,7 +108,7 @@ class Run:
                 _close_log(self._logger)
 
     async def _complete_directory(self, *, duration_s: float) -> None:
-        """Writes the run's files; the driver comes last, because it records what was written."""
+        """Writes the run's files; the driver comes last, because it records the written files."""
         order = self.order
         try:
             write_plan(
@@ -192,7 +192,7 @@ class Run:
                 return
 
     async def _play_at_once(self, target: Target, player: StepPlayer, steps: Sequence[tuple[int, Step]]) -> bool:
-        """Plays one step, or several that belong together; returns whether all came to their end."""
+        """Plays one step, or several in parallel; returns whether all were completed."""
         for number, step in steps:
             self._report(number, step.text)
         cause_id = CauseId(f"step-{steps[0][0]}")
@@ -237,7 +237,7 @@ class Run:
         of the plan's steps.
 
         Raises:
-            StepError: the steps are not being played, or this one did not come to its end.
+            StepError: the steps are not being played, or this step was not completed.
             EmulatorError: the step could not be completed.
         """
         async with self._acting:

@@ -31,7 +31,7 @@ class Target(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """The controller's committed state as far as it is known now."""
+        """The controller's committed state as far as it is known."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class Target(Protocol):
         ...
 
     def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
-        """Returns where a node's log of a partition ends, synced or not; 0 where there is none."""
+        """Returns the end of a node's log of a partition, synced or not; 0 without a log."""
         ...
 
     def is_running(self, node_id: NodeId) -> bool:
@@ -90,7 +90,7 @@ class Target(Protocol):
         ...
 
     async def pause(self, *, duration_ms: int) -> None:
-        """Lets time pass."""
+        """Waits for a time."""
         ...
 
     # --- What can be done -------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Target(Protocol):
     async def perform(self, action: actions.Action) -> actions.Outcome:
         """Performs an action, and records the faults that it begins and ends.
 
-        Requests to the controller are not performed here, but by ``laststand.chaos.play.administration``.
+        Requests to the controller are sent by ``laststand.chaos.play.administration`` instead.
 
         Raises:
             EmulatorError: the action could not be completed.
@@ -114,7 +114,7 @@ class Target(Protocol):
         ...
 
     async def ask_broker(self, broker_id: BrokerId, request: messages.Request) -> messages.Response | None:
-        """Sends a request to a broker past all broken links and returns its answer; ``None`` if there was none."""
+        """Sends a request to a broker, bypassing all broken links, and returns its answer; ``None`` without one."""
         ...
 
     def note(self, event: events.Event) -> None:

@@ -1,6 +1,6 @@
 """Voters of the metadata quorum, added and removed one at a time (KIP-853), as ``kafka-metadata-quorum.sh`` does it.
 
-Any controller that runs and is no voter is an observer: it fetches, and does not count for a majority. One whose disk
+Any running controller that is no voter is an observer: it fetches, and does not count for a majority. One whose disk
 was replaced is another replica, and its node can be added only after the voter of the old disk was removed.
 """
 
@@ -37,10 +37,10 @@ Pause: TypeAlias = Callable[[float], Awaitable[None]]
 
 
 class VoterError(AdminError):
-    """A change that is refused before the leader is asked, with the error that Kafka's leader has for it.
+    """A change that is refused before the leader is asked, with the error that Kafka's leader would return.
 
     Attributes:
-        expected: what was expected instead.
+        expected: the valid values.
     """
 
     def __init__(self, *, api: str, error: ErrorCode, replica: ReplicaKey, expected: str) -> None:
@@ -179,7 +179,7 @@ def _leader(found: DescribeQuorumResponse) -> ReplicaProgress | None:
 
 
 def _of(replicas: Sequence[ReplicaProgress], node_id: NodeId) -> ReplicaProgress | None:
-    """Returns a node's replica, the one that fetched last: an observer that is gone is remembered for some minutes."""
+    """Returns a node's replica that fetched last: an observer that is gone is remembered for some minutes."""
     found = (each for each in replicas if each.key.node_id == node_id)
     return max(found, key=lambda each: each.last_fetch_ms or 0, default=None)
 

@@ -26,7 +26,7 @@ def zookeeper_for(
     Args:
         eras: those that are played.
         driver: what plays them.
-        scenarios: what is played in them.
+        scenarios: the scenarios to play.
 
     Raises:
         ConfigError: the driver plays no such eras.
@@ -49,7 +49,7 @@ def zookeeper_for(
 
 
 def recording_syncs(program: ZooKeeperProgram | None) -> ZooKeeperProgram | None:
-    """Returns a program whose server can lose power, if a C compiler is at hand."""
+    """Returns a program whose server can lose power, if a C compiler is available."""
     if program is None:
         return None
     with contextlib.suppress(MissingToolError):

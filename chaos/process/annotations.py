@@ -1,8 +1,8 @@
 """Shows actions as annotations in Grafana: lines on its dashboards, sent when an action is performed.
 
-Only where ``LASTSTAND_GRAFANA`` names a Grafana: ``http://127.0.0.1:3000``, or ``http://USER:PASSWORD@HOST:3000`` where
-writing needs a user. A thread sends them to its HTTP API (``POST /api/annotations``), so no action waits for
-Grafana. Whatever goes wrong there is logged once and changes nothing else: annotations are no evidence.
+Only if ``LASTSTAND_GRAFANA`` names a Grafana: ``http://127.0.0.1:3000``, or ``http://USER:PASSWORD@HOST:3000`` if
+writing needs a user. A thread sends them to its HTTP API (``POST /api/annotations``), so no action waits for Grafana.
+An error is logged once and changes nothing else: annotations are no evidence.
 """
 
 import asyncio
@@ -55,8 +55,8 @@ class Annotations:
         """Sends one, soon.
 
         Args:
-            text: what was done.
-            tags: beside ``ANNOTATION_TAG``.
+            text: description of the action.
+            tags: tags in addition to ``ANNOTATION_TAG``.
             begun_ns: when it was begun, in nanoseconds since 1970.
             ended_ns: when it was done.
         """

@@ -1,8 +1,7 @@
 """Applications of the user: commands that a run starts beside its cluster, as clients of Kafka.
 
-Each finds the addresses of its own links in its environment, as ``BOOTSTRAP_SERVERS``, is asked to end by SIGTERM once
-the steps are over, and may end earlier with exit code 0. What it prints is in the run directory:
-``application-NAME.log``.
+Each finds the addresses of its own links in its environment, as ``BOOTSTRAP_SERVERS``, gets SIGTERM once the steps are
+over, and may end earlier with exit code 0. Its output is in the run directory: ``application-NAME.log``.
 """
 
 import asyncio
@@ -61,7 +60,7 @@ class Applications:
         self._supervisor = Supervisor(on_end=self._note_end)
 
     async def __aenter__(self) -> "Applications":
-        """Returns itself; nothing runs yet."""
+        """Returns itself; starts nothing yet."""
         await self._supervisor.__aenter__()
         return self
 

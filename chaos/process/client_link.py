@@ -94,7 +94,7 @@ class ClientLink:
         return child
 
     def start_work(self, addresses: dict[int, str]) -> None:
-        """Lets producers and consumers work."""
+        """Starts the work of producers and consumers."""
         self._send(StartWork(addresses=addresses))
 
     def produce(self, producer: str, partition: TopicPartition, records: int) -> None:
@@ -128,7 +128,7 @@ class ClientLink:
         self._send(Consume(source=action.source, into=action.into, is_commit=action.end is actions.End.COMMIT))
 
     def do_as_member(self, action: actions.Member) -> None:
-        """Has a member of a group do something.
+        """Lets a member of a group do something.
 
         Raises:
             ClientLostError: the process is gone.

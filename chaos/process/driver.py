@@ -128,7 +128,7 @@ class ProcessDriver:
         await stop_nodes(self._target)
 
     async def close(self, *, problem: str | None) -> None:
-        """Ends the harness's event file; everything else was written when it happened."""
+        """Ends the harness's event file, the last one to be written."""
         await self._client.close()
         self._log.close(problem=problem)
 

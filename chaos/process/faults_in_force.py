@@ -1,4 +1,4 @@
-"""The faults that are in force, folded from the harness's own events: what was injected, and not healed since."""
+"""The faults in force, folded from the harness's own events: injected, and not healed since."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -51,11 +51,11 @@ class HarnessLog:
         run: the run's id.
         wall_time_ns: now, by the calendar.
         driver: what plays the run.
-        ending: what becomes of the cluster at the end of its scenario; ``None`` where it has none.
+        ending: what happens to the cluster at the end of its scenario; ``None`` without a scenario.
         incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
         kafka_clients: names of the clients of Kafka that have links of their own.
         standby_controllers: those that were no voters when the cluster was formatted.
-        witness: who records what the run's nodes do.
+        witness: the writer of the run's node events.
 
     Attributes:
         cause_id: of new events: the step that is being played.
@@ -100,7 +100,7 @@ class HarnessLog:
         )
 
     def started(self, node_id: NodeId, incarnation: int, own_rules: Switches | None = None) -> None:
-        """A node's process is about to start, with rules of its own where they are not the run's."""
+        """Records that a node's process is about to start, with its own rules if they are not the run's."""
         self.note(
             IncarnationStarted(
                 cause_id=self.cause_id,
@@ -120,7 +120,7 @@ class HarnessLog:
         exit_code: int | None,
         metadata_offset: MetadataOffset | None,
     ) -> None:
-        """A node's process is gone."""
+        """Records that a node's process ended."""
         self.note(
             IncarnationEnded(
                 cause_id=self.cause_id,
@@ -197,6 +197,6 @@ class HarnessLog:
         self._writer.flush()
 
     def suspend(self) -> None:
-        """Records that this harness ends and the run does not: another harness goes on with it."""
+        """Records that this harness ends but the run does not: another harness continues it."""
         self.note(NodeStopped(cause_id=self.cause_id))
         self._writer.close()

@@ -16,7 +16,7 @@ def make_host(driver: DriverName, *, project: str | None = None) -> NodeHost | N
 
     Args:
         driver: of the nodes.
-        project: of docker compose, where somebody else started them.
+        project: the docker compose project, if another party started it.
     """
     if driver is not DriverName.DOCKER:
         return None

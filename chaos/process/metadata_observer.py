@@ -25,13 +25,13 @@ class MetadataObserver:
 
     Args:
         addresses: of the controllers.
-        keepalive: how soon a silent one is given up.
+        keepalive: settings after which a silent stream is given up.
         token: of the cluster.
-        on_change: is called when there is something new.
+        on_change: called when there is new metadata.
 
     Attributes:
-        image: fold of all that the controller in charge has sent. Of several controllers each stream is read from its
-            begin, because they may have forgotten what they had committed.
+        image: fold of everything that the active controller has sent. With several controllers each stream is read from
+            its beginning, because they may have lost committed metadata.
     """
 
     def __init__(

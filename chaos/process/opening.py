@@ -20,7 +20,7 @@ from laststand.emulator.rpc.channel import keepalive_for
 async def open_target(
     cluster: ProcessCluster, *, client: ClientLink, log: HarnessLog, changes: ChangeSignal, session_timeout_ms: int
 ) -> AsyncIterator[ProcessTarget]:
-    """Follows what the controllers of a started cluster commit, and yields the target that sees it."""
+    """Follows the commits of a started cluster's controllers, and yields the target that observes them."""
     metadata = MetadataObserver(
         {node_id: cluster.direct_addresses()[node_id] for node_id in cluster.layout.controller_ids},
         keepalive=keepalive_for(session_timeout_ms=session_timeout_ms),

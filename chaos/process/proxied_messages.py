@@ -14,7 +14,7 @@ from laststand.emulator.rpc.interception import InterceptionOrder, InterceptionR
 
 
 def proxied_links(scenario: Scenario) -> frozenset[Link[NodeId]]:
-    """Returns the links to whose messages a scenario does something; a role may be any broker, or any controller."""
+    """Returns the links whose messages a scenario affects; a role may be any broker, or any controller."""
 
     def nodes(end: NodeRef) -> tuple[NodeId, ...]:
         if isinstance(end, ActiveController | QuorumNode):

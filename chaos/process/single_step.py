@@ -99,10 +99,10 @@ def _checked(action: actions.ActionTemplate, names: Names) -> Step:
 
 
 def nothing_to_do(action: conditions.Until | actions.ActionTemplate, target: ProcessTarget) -> str | None:
-    """Returns why a step on processes would change nothing, or ``None`` where it would.
+    """Returns why a step on processes would change nothing, or ``None`` if it would change something.
 
-    A plan proves nothing if one of its faults has no effect. Where a user requests a single step, it is enough to
-    report that: nothing is done or recorded.
+    A plan proves nothing if one of its faults has no effect. If a user requests a single step, it is enough to report
+    that: nothing is done or recorded.
     """
     if not isinstance(action, actions.Kill | actions.Stop | actions.Pause | actions.Resume | actions.Start):
         return None

@@ -28,15 +28,15 @@ _LABELS: Final[dict[type, str]] = {actions.HealAll: "heal all links", actions.Lo
 
 
 class ActionFailedError(EmulatorError):
-    """An action was begun and did not come to its end."""
+    """An action was begun and not completed."""
 
 
 class ProcessStage:
     """``Stage`` of real processes.
 
     Args:
-        name: what is played.
-        era: whose protocol.
+        name: of the scenario or cluster.
+        era: the cluster's era.
         directory: of the run.
         driver: of the nodes.
         target: returns the cluster; ``None`` before it has started and after its end.
@@ -122,7 +122,7 @@ def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
 def _possible(
     target: ProcessTarget, offered: Iterable[actions.ActionTemplate], driver: DriverName
 ) -> Iterator[actions.ActionTemplate]:
-    """Yields those actions that can be done in this cluster."""
+    """Yields the actions that are possible in this cluster."""
     kind = target.cluster.layout.kind
     yield from (action for action in offered if server_refusal(action, kind=kind, driver=driver) is None)
 
@@ -161,7 +161,7 @@ def _link(target: ProcessTarget, links: Toxiproxy, link: Link[NodeId], driver: D
 
 
 def _offers(offered: Iterable[actions.ActionTemplate], driver: DriverName) -> tuple[Offer, ...]:
-    """Returns those actions that the driver has."""
+    """Returns the actions that the driver supports."""
     return tuple(
         Offer(
             step=action_text(action), label=_LABELS.get(type(action)) or actions.spec_of(action).verb.replace("_", " ")

@@ -36,11 +36,11 @@ Execute: TypeAlias = Callable[["ProcessTarget", actions.Action], Awaitable[actio
 
 
 class CommittedMetadata(Protocol):
-    """A view of what the controller committed."""
+    """A view of the metadata that the controller committed."""
 
     @property
     def image(self) -> MetadataImage:
-        """Fold of all that was received."""
+        """Fold of everything that was received."""
         ...
 
     async def committed_end(self) -> MetadataOffset:
@@ -50,9 +50,9 @@ class CommittedMetadata(Protocol):
 
 @dataclass(kw_only=True, eq=False)
 class ProcessTarget:
-    """The processes of a cluster and of its clients, what they committed, and the harness's log.
+    """The processes of a cluster and of its clients, their committed metadata, and the harness's log.
 
-    What ``Target`` has is described there.
+    ``Target`` describes its methods.
 
     Attributes:
         changes: fires when the committed state changed.
@@ -61,7 +61,7 @@ class ProcessTarget:
         client: the client process.
         annotations: describe actions to people.
         execute: finds an action's executor and calls it.
-        downed: by which fault each node went down, until it is started again.
+        downed: the fault by which each node went down, until it is started again.
     """
 
     cluster: ProcessCluster
@@ -86,7 +86,7 @@ class ProcessTarget:
 
     @property
     def image(self) -> MetadataImage:
-        """The metadata that the controller committed, as far as it is known now."""
+        """The metadata that the controller committed, as far as it is known."""
         return self.metadata.image
 
     @property
@@ -129,7 +129,7 @@ class ProcessTarget:
         return time.monotonic_ns() // 1_000_000
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
-        """Reads what was intercepted on a channel, from the events of the node that was called."""
+        """Counts the intercepted messages of a channel, from the events of the called node."""
         return self.messages.intercepted(channel)
 
     async def committed_end(self) -> MetadataOffset:
@@ -264,7 +264,7 @@ class ProcessTarget:
             recorded_as: how the harness's log names the end.
 
         Returns:
-            The ends of those that ran, in the order of ``nodes``.
+            The ends of the processes that ran, in the order of ``nodes``.
         """
         ends = await asyncio.gather(*(end(node_id) for node_id in nodes))
         committed = await self.committed_end()

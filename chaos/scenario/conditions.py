@@ -16,7 +16,7 @@ DEFAULT_WITHIN_MS: Final = 30_000
 
 
 class NoLeader(Enum):
-    """In place of a leader: the partition has none."""
+    """Stands for a leader in a condition: the partition has none."""
 
     NONE = "none"
 
@@ -49,7 +49,7 @@ class Acked:
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionIs:
-    """Committed state of every one of ``partitions``; ``None`` where any value will do.
+    """Committed state of every one of ``partitions``; ``None`` accepts any value.
 
     Members are compared as sets.
     """
@@ -110,7 +110,7 @@ class TopicIs:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureIs:
-    """A finalized feature level; 0 where there is none."""
+    """A finalized feature level; 0 if there is none."""
 
     feature: str
     level: int
@@ -142,7 +142,7 @@ class Intercepted:
 
 @dataclass(frozen=True, kw_only=True)
 class Elapsed:
-    """The condition that so much time has passed since the step began that is ``steps`` before this one."""
+    """The condition that a time has passed since the beginning of the step ``steps`` steps before this one."""
 
     duration_ms: int
     steps: int = 0

@@ -93,7 +93,7 @@ def read_until(argument: Cursor, names: Names) -> Until:
 
 
 def read_any_of(argument: Cursor, names: Names) -> Until:
-    """Returns the barrier in the argument of ``wait_for_any``: a list of conditions, ``of`` beside ``within``.
+    """Returns the barrier in the argument of ``wait_for_any``: a list of conditions, ``of``, and ``within``.
 
     Raises:
         ScenarioError: an item is not a condition.

@@ -74,7 +74,7 @@ def changes_of(
     """Returns the changes of a run, as ``name=value``, by name: rules of the era and properties of the scenario.
 
     Args:
-        scenario: what is played.
+        scenario: the scenario.
         era: its name.
         switches: the rules of the run.
         properties: of every node of the run.
@@ -88,7 +88,7 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
     Args:
         scenario: what to play.
         era: its name.
-        switches: its rules, with what was asked for on top.
+        switches: its rules, with the user's changes.
     """
     have = {**rule_texts(switches), ERAS_KEY: era}
     stranger = strange_protocol(switches, brokers=scenario.brokers)

@@ -25,8 +25,8 @@ class RoundLimit:
     """A round of ``every`` is not begun once ``span_ms`` have passed since the first one was.
 
     Attributes:
-        before: how many steps the rounds before it have.
-        rest: how many steps it and the rounds after it have.
+        before: number of steps in the rounds before it.
+        rest: number of steps in it and the rounds after it.
     """
 
     span_ms: int
@@ -39,7 +39,7 @@ class Step:
     """One step: its barrier or action, its text and line, and the name that it gives to its node.
 
     Attributes:
-        together: the ``parallel`` that it is part of, if any; neighbours with the same are played at once.
+        together: the ``parallel`` that it is part of, if any; adjacent steps with the same one are played in parallel.
         limit: of the round that it begins, if it begins one.
     """
 
@@ -55,8 +55,8 @@ class Step:
 class ProducerPlan:
     """One producer: ``rate`` records/s of ``record_size`` bytes over all partitions of ``topics``.
 
-    With rate 0 it sends what ``produce`` steps ask for. A topic that a step makes gets records once the producer has
-    heard of it.
+    With rate 0 it sends only what ``produce`` steps ask for. A topic that a step creates gets records once the producer
+    knows of it.
     """
 
     name: str
@@ -100,7 +100,7 @@ class GroupPlan:
 
 
 class VerdictName(Enum):
-    """The three verdicts, and two of them at once."""
+    """The three verdicts, and a value that accepts two of them."""
 
     VALID = "valid"
     VIOLATION = "violation"
@@ -135,13 +135,13 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """The expected result for one era; ``None`` and empty where it does not matter.
+    """The expected result for one era; ``None`` and empty fields accept any value.
 
     Attributes:
         line: in the file, from 1.
         guarantee: ``VerdictReport.worst_guarantee``.
-        lost: how many records acknowledged with acks=all are lost.
-        lost_acks_1: how many records acknowledged with acks=1 are lost.
+        lost: number of lost records that were acknowledged with acks=all.
+        lost_acks_1: number of lost records that were acknowledged with acks=1.
         unavailable: ``VerdictReport.unavailable_s``, in seconds.
         p99_ack: ``VerdictReport.p99_ack_s``, in seconds.
     """
@@ -202,7 +202,7 @@ class Requirement:
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """An ``inter.broker.protocol.version``, with those of single brokers, as ``--set`` takes it, and its line."""
+    """An ``inter.broker.protocol.version``, with those of single brokers, in the form of ``--set``, and its line."""
 
     version: str
     line: int
@@ -213,20 +213,20 @@ class Scenario:
     """A whole scenario file.
 
     Attributes:
-        path: where it was read from.
-        text: the file as it is.
+        path: the path of the file.
+        text: the text of the file.
         brokers: there are brokers 0 to ``brokers`` - 1.
         controllers: there are controllers 100 to 99 + ``controllers``.
-        standby_controllers: so many more, with the next ids, are down, and no voters.
+        standby_controllers: number of further controllers, with the next ids, which are down and no voters.
         combined: controller 100 shares a process with broker 0, and so on.
         properties: of every node, by Kafka's names.
-        protocol: what brokers of a cluster with ZooKeeper speak, and where the file says so; ``None`` for the era's.
+        protocol: protocol version of brokers in a cluster with ZooKeeper, and its line; ``None`` for the era's.
         kafka_clients: names of the clients of Kafka that have links of their own.
         applications: commands that are started as these clients, by their names.
         seed: for random choices, where the file fixes it (a recorded plan does).
         rules: under which it was played, where the file is a recorded plan.
         zookeeper_at: line at which a step first names ZooKeeper's server by that word; ``None`` if none does.
-        report: what is printed besides the verdict.
+        report: the additional reports.
         expect: by era.
         expect_changed: by label of an era with changes (``kip-966 with elr=off``).
         requires: of the rules and the era under which it is played.
@@ -300,11 +300,11 @@ class Scenario:
 
     @property
     def channels(self) -> frozenset[Channel[NodeRef]]:
-        """The channels whose messages a step interferes with."""
+        """The channels whose messages a step affects."""
         return frozenset(step.action.channel for step in self.steps if isinstance(step.action, actions.OnChannel))
 
     def needs_proxies(self, driver: DriverName) -> bool:
-        """Returns whether a driver needs proxies for it; our own nodes carry out faults of messages themselves."""
+        """Returns whether a driver needs proxies for it; Laststand's own nodes apply faults of messages themselves."""
         if not driver.has_processes:
             return False
         if driver is DriverName.KAFKA and (self.channels or self.controllers > 1):
@@ -330,5 +330,5 @@ class Scenario:
         return (DEFAULT_ERA,) if not expected or DEFAULT_ERA in expected else expected
 
     def expectation(self, label: str) -> Expectation | None:
-        """Returns the file's expectation of an era, or of one with changes (``kip-966 with elr=off``), if any."""
+        """Returns the file's expectation for an era, or for one with changes (``kip-966 with elr=off``), if any."""
         return dict((*self.expect, *self.expect_changed)).get(label)

@@ -211,7 +211,7 @@ def _title(cursor: Cursor) -> str:
 
 
 def _kafka_clients(cursor: Cursor) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Returns the names of clients of Kafka, and the commands of those that the run starts."""
+    """Returns the names of Kafka clients, and the commands of those that the run starts."""
     applications: list[tuple[str, str]] = []
     if cursor.is_mapping:
         with cursor.fields() as fields:
@@ -423,7 +423,7 @@ def _steps(cursor: Cursor, names: Names, topics: tuple[PlannedTopic, ...]) -> tu
 def _expectations(
     cursor: Cursor, properties: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[tuple[str, Expectation], ...], tuple[tuple[str, Expectation], ...]]:
-    """Reads the expectations of eras as they are, and of eras with changes."""
+    """Reads the expectations for eras, and for eras with changes."""
     with cursor.fields() as fields:
         eras = tuple((era, _expectation(value)) for era, value in fields.pop_all(ALL_ERAS))
         changed = (key for key in fields.keys if _WITH in key)

@@ -165,7 +165,7 @@ def _until() -> Schema:
 
 
 def _action(rows: Sequence[actions.ActionSpec]) -> Schema:
-    """Returns the schema of what stands behind a verb; several actions may share one."""
+    """Returns the schema of a verb's value; several actions may share a verb."""
     known: dict[str, Schema] = {}
     for row in rows:
         for field in row.fields.values():

@@ -1,7 +1,7 @@
 """Reads the steps of a scenario file: barriers, actions (``laststand.emulator.plan.steps``) and control flow.
 
-Control flow is gone once it is read: what is repeated stands there as often, so that steps have numbers and a recorded
-plan has them all.
+Control flow is unrolled when it is read: repeated steps occur as often as they are played, so that steps have numbers
+and a recorded plan has them all.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ STEPS_MAX: Final = 10_000
 
 
 def read_steps(cursor: Cursor, names: Names) -> tuple[Step, ...]:
-    """Returns the steps of a list, what is repeated as often as it is played.
+    """Returns the steps of a list; repeated steps occur as often as they are played.
 
     Raises:
         ScenarioError: one cannot be played, or there are too many.
@@ -80,7 +80,7 @@ def _every(fields: Fields, names: Names, *, line: int) -> tuple[Step, ...]:
 
 
 def _rounds(steps: tuple[Step, ...], times: int) -> tuple[Step, ...]:
-    """Returns steps so often; what is played at once is so in each round by itself."""
+    """Returns steps repeated a number of times; parallel steps stay parallel within each round."""
     return tuple(
         step if step.together is None else dataclasses.replace(step, together=f"{step.together}/{number}")
         for number in range(times)
@@ -89,12 +89,12 @@ def _rounds(steps: tuple[Step, ...], times: int) -> tuple[Step, ...]:
 
 
 def read_step(cursor: Cursor, names: Names, *, text: str) -> Step:
-    """Returns one step, which is no control flow; the names that it gives may be used from here on.
+    """Returns one step that is no control flow; later steps may use the names that it gives.
 
     Args:
-        cursor: where it stands.
-        names: what it may name.
-        text: how it is shown.
+        cursor: its place in the document.
+        names: the allowed names.
+        text: its text for users.
 
     Raises:
         ScenarioError: it cannot be played.

@@ -26,7 +26,7 @@ class ClientObserver:
 
     Attributes:
         journal: all events and the history.
-        counters: of the clients at work; what the final consumer reads does not count.
+        counters: of the clients at work, without the final consumer's reads.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -51,7 +51,7 @@ class ClientObserver:
                 pass
 
     def stepped(self, node_id: NodeId) -> None:
-        """Keeps nothing."""
+        """Does nothing."""
 
 
 class SimulatedClients:
@@ -82,7 +82,7 @@ class SimulatedClients:
         return self._observer.counters.counts()
 
     def start(self) -> None:
-        """Lets producers and consumers work."""
+        """Starts the work of producers and consumers."""
         self._is_working = True
         for config in producers_of(self._scenario):
             topics = tuple(sorted({partition.topic for partition in config.partitions}))
@@ -137,7 +137,7 @@ class SimulatedClients:
         return self._cluster.now_ms / _MS_PER_S
 
     def stop(self, *, timeout_ms: int) -> None:
-        """Stops producers, waits for the outcome of what they sent, and gives up on the rest."""
+        """Stops producers, waits for the outcomes of their sends, and gives up on the rest."""
         self._is_working = False
         nodes = [node for node, _ in self._producers]
         self._cluster.run_until(

@@ -59,12 +59,12 @@ class SimulatorDriver:
             self._clients.start()
 
     async def stop_work(self, *, timeout_ms: int) -> None:
-        """Lets virtual time pass until everything is answered."""
+        """Advances virtual time until everything is answered."""
         with cores_at_work():
             self._clients.stop(timeout_ms=timeout_ms)
 
     async def read_all(self, partitions: tuple[TopicPartition, ...], *, timeout_ms: int) -> None:
-        """Lets virtual time pass until partitions are read."""
+        """Advances virtual time until partitions are read."""
         with cores_at_work():
             self._clients.read_all(partitions, timeout_ms=timeout_ms)
 

@@ -79,7 +79,7 @@ class SimulatedTarget:
 
     @property
     def image(self) -> MetadataImage:
-        """The committed metadata: all that any broker may know."""
+        """The committed metadata, all that any broker may know."""
         return self._cluster.image
 
     @property
@@ -136,7 +136,7 @@ class SimulatedTarget:
         return self._cluster.committed_end_offset
 
     async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
-        """Lets virtual time pass, and looks whenever metadata, a count or a disk changed."""
+        """Advances virtual time, and looks whenever metadata, a count or a disk changed."""
         cluster = self._cluster
         seen: Observation | None = None
         looked_at: tuple[object, ...] | None = None
@@ -161,7 +161,7 @@ class SimulatedTarget:
         return seen
 
     def _disks(self) -> tuple[int, int]:
-        """Returns two numbers that differ once a log is there or gone, or ends elsewhere."""
+        """Returns two numbers that change when a log appears, disappears or gets another end."""
         names = ends = 0
         for node in self._cluster.nodes.values():
             disk = node.disk
@@ -171,7 +171,7 @@ class SimulatedTarget:
         return names, ends
 
     async def pause(self, *, duration_ms: int) -> None:
-        """Lets virtual time pass."""
+        """Advances virtual time."""
         with cores_at_work():
             self._cluster.run(duration_ms)
 
@@ -224,14 +224,14 @@ class SimulatedTarget:
         return actions.effective("the process stopped") if outcome.took_effect else outcome
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:
-        """Sends the request bypassing all links, and lets time pass until there is a response."""
+        """Sends the request bypassing all links, and advances time until there is a response."""
         answer = self._ask(self._cluster.metadata_node.node_id, request)
         if answer is None:
             raise NoAnswerError(request=type(request).__name__)
         return answer
 
     async def ask_broker(self, broker_id: BrokerId, request: messages.Request) -> messages.Response | None:
-        """Sends a request to a broker, bypassing all links, and lets time pass until there is a response."""
+        """Sends a request to a broker, bypassing all links, and advances time until there is a response."""
         return self._ask(broker_id, request)
 
     def _ask(self, node_id: NodeId, request: messages.Request) -> messages.Response | None:

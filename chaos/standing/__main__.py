@@ -2,7 +2,7 @@
 
 ``laststand up`` starts it in a session of its own, with ``run.log`` as its output, and reads one line from the pipe
 ``READY_FD``: empty once the cluster serves, else why there is none. From then on it has no owner; SIGTERM, as at a
-machine's shutdown, stops the cluster in order, and before that kills what there is of it. SIGKILL ends every process of
+machine's shutdown, stops the cluster in order, or kills a cluster that is still starting. SIGKILL ends every process of
 the cluster, too, but no container: ``laststand down`` and ``start`` remove those.
 """
 
@@ -34,7 +34,7 @@ class _Launcher:
         self._descriptor: int | None = descriptor
 
     def report(self, problem: str) -> None:
-        """Says why there is no cluster, or nothing if there is one. Only the first call counts."""
+        """Reports why there is no cluster, or nothing if there is one. Only the first call counts."""
         if self._descriptor is None:
             return
         try:

@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 
 
 async def administer(directory: Path, work: Callable[[AdminClient], Awaitable[_Result]]) -> _Result:
-    """Runs what an administrator does with the cluster in a directory, and returns its result.
+    """Runs an administrator's request on the cluster in a directory, and returns its result.
 
     Raises:
         NoClusterError: no supervisor listens there.
@@ -71,7 +71,7 @@ def _announced(directory: Path, ask_node: Ask) -> Ask:
 
 
 def _by_supervisor(directory: Path, report: StatusReport, ask_broker: Ask) -> Ask:
-    """Returns a way to ask nodes in which the supervisor stands for a controller that is in no single node.
+    """Returns a function that asks nodes; the supervisor answers for a controller that is in no single node.
 
     Kafka's tools write some requests into ZooKeeper and send others to the broker that is elected; the supervisor has
     the session for the former and knows whom the latter are for.
@@ -100,7 +100,7 @@ def _by_supervisor(directory: Path, report: StatusReport, ask_broker: Ask) -> As
 
 
 def _recorded(directory: Path, ask_node: Ask) -> Ask:
-    """Returns a way to ask nodes; the supervisor records each request to the controller after it."""
+    """Returns a function that asks nodes; the supervisor records each request to the controller afterwards."""
 
     async def ask_and_record(node_id: NodeId, request: messages.Request) -> messages.Response:
         response = await ask_node(node_id, request)

@@ -24,7 +24,7 @@ class ClientSession:
     Attributes:
         opened: its name, its history file and its way to the nodes.
         token: of the cluster.
-        ended: set when the supervisor wants it to finish, or is gone.
+        ended: set when the supervisor asks it to finish, or is gone.
         is_lost: whether the supervisor is gone.
     """
 

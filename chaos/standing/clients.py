@@ -1,4 +1,4 @@
-"""The producers and consumers of a standing cluster: each is a process of its own and writes a history of its own.
+"""The producers and consumers of a standing cluster: each is a separate process with its own history.
 
 The supervisor assigns names, so that no two clients of a run claim the same records. It also completes histories: a
 client that disappears leaves sends with an unknown outcome, and the supervisor records that, as a client does that
@@ -31,7 +31,7 @@ class ClientAtWorkError(EmulatorError):
 
 
 class ClientRegister:
-    """The connected clients, and those before them."""
+    """The connected clients, and those that were connected before."""
 
     def __init__(self, directory: Path) -> None:
         self._folder = directory / HISTORY_FOLDER
@@ -66,7 +66,7 @@ class ClientRegister:
 
 
 def complete_histories(directory: Path) -> int:
-    """Completes the histories of clients whose supervisor died; returns how many sends have an unknown outcome.
+    """Completes the histories of clients whose supervisor died; returns the number of sends with an unknown outcome.
 
     Raises:
         ClientAtWorkError: a client still writes.

@@ -1,8 +1,8 @@
 """A standing cluster inside its supervisor: its processes, the steps that are played on it, and their record.
 
-It goes through the phases of a run, with a pause of any length where a run has its steps: start, *stand*, end, final
-read, orderly stop. Commands send steps one at a time, which leave the same record as a scenario's. A cluster
-that was stopped, or whose supervisor died, is started again by another supervisor, which goes on with the record.
+It goes through the phases of a run, with a pause of any length instead of a run's steps: start, *stand*, end, final
+read, orderly stop. Commands send steps one at a time, which leave the same record as a scenario's. A cluster that was
+stopped, or whose supervisor died, is started again by another supervisor, which continues the record.
 """
 
 import asyncio
@@ -72,9 +72,9 @@ class StandingCluster:
     """Use it as an asynchronous context manager: inside, the cluster serves; leaving it kills what still runs.
 
     Attributes:
-        problem: what will make the verdict ``unknown``; ``None`` if nothing will.
+        problem: the reason why the verdict will be ``unknown``; ``None`` if there is none.
         clients: producers and consumers at work.
-        view: address of the live view; ``None`` where none is served.
+        view: address of the live view; ``None`` without one.
     """
 
     def __init__(self, order: StandingOrder) -> None:
@@ -198,7 +198,7 @@ class StandingCluster:
         )
 
     def _note_unrecorded(self) -> None:
-        """Records processes that ended before this harness came: containers may have been restarted without it.
+        """Records processes that ended before this harness began: containers may have been restarted without it.
 
         A process that did not stop in order is recorded as ended unexpectedly.
         """
@@ -273,7 +273,7 @@ class StandingCluster:
         )
 
     def _zookeeper_status(self) -> ZooKeeperStatus | None:
-        """Returns the controller's state in a ZooKeeper server; there is none."""
+        """Returns the controller's state in a ZooKeeper server: ``None``, as there is no server."""
         return None
 
     def announce(self, given: events.OrderGiven) -> None:
@@ -290,11 +290,11 @@ class StandingCluster:
 
     @property
     def target(self) -> ProcessTarget:
-        """The processes, as steps act on them."""
+        """The processes, as a target of steps."""
         return self._target
 
     def client_addresses(self) -> dict[int, str]:
-        """Returns where a client reaches each node: through the proxies, where there are any."""
+        """Returns the addresses at which a client reaches each node: those of the proxies, if there are any."""
         return self._cluster.addresses_for(CLIENT)
 
     async def play(self, wanted: str | ActionTemplate) -> PlayedStep:

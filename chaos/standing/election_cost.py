@@ -1,7 +1,7 @@
 """The cost of electing a replica: records of the other replicas that its log does not have.
 
-Two logs are equal up to the offset where their leader epochs diverge: a record is its offset and the epoch that it was
-written in. Everything that another replica has from there on is truncated once the candidate leads.
+Two logs are equal up to the offset where their leader epochs diverge: a record is identified by its offset and epoch.
+Everything that another replica has from there on is truncated once the candidate leads.
 """
 
 import msgspec
@@ -16,7 +16,7 @@ class ReplicaLoss(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         broker_id: the replica.
-        state: of its process: what is down loses only when it comes back.
+        state: of its process; a replica that is down loses its records only when it comes back.
         first_offset: where the logs part.
         records: offsets that the replica has from there on.
         committed: those of them below the replica's high watermark.
@@ -30,11 +30,11 @@ class ReplicaLoss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A live replica that could be elected, what it holds, and what electing it would lose.
+    """A live replica that could be elected, the state of its log, and the records that electing it would lose.
 
     Attributes:
         fenced: whether it is fenced; a fenced replica cannot be elected.
-        records_lost: records that some other replica has and this one lacks, at most on any one of them.
+        records_lost: the largest number of records that one other replica has and this one lacks.
         committed_lost: those of them below a high watermark.
         losses: by replica, those without loss left out.
     """

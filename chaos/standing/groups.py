@@ -1,7 +1,7 @@
 """Positions of ``laststand consume --group``: one file per group in the run directory.
 
-This is no group coordinator: nothing is rebalanced, and nothing of it is replicated. Two consumers of one group read
-the same records, and the last one that stores its positions wins.
+This is no group coordinator: nothing is rebalanced, and the positions are not replicated. Two consumers of one group
+read the same records, and the last one that stores its positions wins.
 """
 
 from collections.abc import Mapping

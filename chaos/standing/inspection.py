@@ -28,10 +28,10 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
         state: of its process.
         fenced: whether it is fenced; a fenced replica cannot be elected.
         roles: ``leader``, ``isr``, ``elr``, ``last-known-elr``.
-        source: of the offsets: the ``broker``, or its ``files``; ``None`` where it has no log.
+        source: of the offsets: the ``broker``, or its ``files``; ``None`` without a log.
         log_start_offset: of the first record that may be read.
         log_end_offset: exclusive.
-        high_watermark: by the broker, or as it was checkpointed last.
+        high_watermark: from the broker, or the last checkpoint.
         last_written_leader_epoch: of the last record.
         epochs: where each leader epoch begins.
         flushed_end_offset: exclusive; records from here on are lost with the power.
@@ -53,7 +53,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_live(self) -> bool:
-        """The broker's process runs, so that it could lead, fenced now or not."""
+        """Whether the broker's process runs, so that it could lead, fenced now or not."""
         return self.state == "running"
 
 

@@ -24,7 +24,7 @@ class ClientConnection(msgspec.Struct, kw_only=True):
     Attributes:
         client_id: that the client gave.
         link: name of the client whose addresses it dialled; ``None`` if no harness knows it.
-        broker: that it is connected to.
+        broker: the broker that it is connected to.
         connection: its number in the broker's process.
         software: name and version that the client gave.
         address: of the client, or of its proxy.

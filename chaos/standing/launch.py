@@ -28,7 +28,7 @@ _INTERRUPTION_TIMEOUT_S: Final = 20.0
 
 
 class NotStartedError(EmulatorError):
-    """The cluster did not come up, and nothing of it runs."""
+    """The cluster did not start, and nothing of it runs."""
 
 
 def launch(order: StandingOrder) -> int:
@@ -97,15 +97,15 @@ def _interrupt(supervisor: subprocess.Popen[bytes], order: StandingOrder) -> Non
 
 
 def order_again(directory: Path, *, toxiproxy: Path | None, era: str | None = None) -> StandingOrder:
-    """Returns the order by which a cluster that was stopped, or whose supervisor died, is started again.
+    """Returns the order to start a cluster again that was stopped, or whose supervisor died.
 
     Args:
         directory: of the run; it may have been moved.
         toxiproxy: the program, for a cluster that had proxies.
-        era: which every node has from now on; ``None`` for that of before.
+        era: the era of every node from now on; ``None`` for the previous one.
 
     Raises:
-        NotStartedError: there is nothing to go on with; the text says why.
+        NotStartedError: there is nothing to start again; the text says why.
         ConfigError: a file is damaged, or there is no such era.
     """
     order, state = read_order(directory), read_state(directory)
@@ -128,7 +128,7 @@ def order_again(directory: Path, *, toxiproxy: Path | None, era: str | None = No
 
 
 def _refused_era(order: StandingOrder, era: str) -> str | None:
-    """Returns why a cluster cannot go on in an era; ``None`` if it can."""
+    """Returns why a cluster cannot continue in an era; ``None`` if it can."""
     start = actions.Start(nodes=order.broker_ids, era=era)
     if (reason := era_refusal(start, kind=order.rules().kind)) is not None:
         return reason

@@ -39,8 +39,8 @@ def find_standing(place: Path) -> Path:
     """Returns the directory of a standing cluster, links resolved.
 
     Args:
-        place: the directory itself; a store or a cluster's folder in it, which stand for the latest cluster there; or
-            the name of a cluster, in ``DEFAULT_STORE`` or, if that has none, in whatever store got it last.
+        place: the directory itself; a store or a cluster's folder in it, for the latest cluster there; or the name of a
+            cluster, in ``DEFAULT_STORE`` or, if that has none, in the store in which the name was used last.
 
     Raises:
         NoClusterError: the place is none of these.
@@ -113,7 +113,7 @@ def status_of(directory: Path) -> StatusReport:
 
 
 def replica_of(directory: Path, broker_id: BrokerId, partition: TopicPartition) -> ReplicaView | None:
-    """Returns a broker's files of a partition in a standing cluster; ``None`` where it has no log.
+    """Returns a broker's files of a partition in a standing cluster; ``None`` if the broker has no log of it.
 
     Raises:
         NoClusterError: no supervisor listens there, or the files cannot be read.

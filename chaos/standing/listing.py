@@ -31,12 +31,12 @@ class ListedCluster(msgspec.Struct, frozen=True, kw_only=True):
     """One standing cluster.
 
     Attributes:
-        name: the one that it was given; ``None`` if it has none.
+        name: its name; ``None`` if it has none.
         directory: of the run.
         state: whether it is up, or how it ended.
         pid: of its supervisor, while that lives.
         era: its name.
-        brokers: how many.
+        brokers: number of brokers.
         since: when it was started last; ``None`` if it never came up.
     """
 

@@ -1,9 +1,9 @@
 """The protocol between commands and the supervisor of a standing cluster: JSON lines over a Unix socket.
 
 A connection carries one command. ``TakeDown`` and ``StopCluster`` are answered by any number of ``DownPhase`` and one
-``TakenDown``;
-``OpenClient`` keeps the connection open until ``CloseClient``, or until one of the two processes is gone; everything
-else has one answer. ``Refused`` can answer any command: nothing was done, and the reason says how to ask better.
+``TakenDown``; ``OpenClient`` keeps the connection open until ``CloseClient``, or until one of the two processes is
+gone; every other command has one answer. ``Refused`` can answer any command: nothing was done, and the reason says what
+to do instead.
 """
 
 from typing import Final, TypeAlias
@@ -48,7 +48,7 @@ class RecordRequest(_Line, frozen=True, kw_only=True):
     """Record an administrator's request to the controller, and its response.
 
     Attributes:
-        actions: what was asked for; a topic whose replicas the controller chose has none.
+        actions: the requested actions; a topic whose replicas the controller chose has none.
         seen: the answer in words.
     """
 
@@ -88,14 +88,14 @@ class ControllerRefused(_Line, frozen=True, kw_only=True):
 
 
 class LookAtReplica(_Line, frozen=True, kw_only=True):
-    """Ask what the files of a broker hold of a partition."""
+    """Read a broker's files of a partition."""
 
     broker_id: BrokerId
     partition: TopicPartition
 
 
 class ReplicaSeen(_Line, frozen=True, kw_only=True):
-    """The answer to ``LookAtReplica``; ``None`` where it has no log."""
+    """The answer to ``LookAtReplica``; ``None`` if the broker has no log."""
 
     view: ReplicaView | None
 
@@ -158,8 +158,8 @@ class ClientOpened(_Line, frozen=True, kw_only=True):
     Attributes:
         name: its own, in the history and in the identity of its records.
         history_path: file to create.
-        addresses: where it reaches each node, which may be a proxy.
-        brokers: all of them.
+        addresses: the addresses at which it reaches each node, maybe those of proxies.
+        brokers: all brokers.
         session_timeout_ms: of the cluster.
     """
 
@@ -181,7 +181,7 @@ class DownPhase(_Line, frozen=True, kw_only=True):
 
 
 class TakenDown(_Line, frozen=True, kw_only=True):
-    """Nothing runs any more. ``problem`` is what will make the verdict ``unknown``."""
+    """Nothing runs any more. ``problem`` is the reason why the verdict will be ``unknown``."""
 
     problem: str | None
 

@@ -14,7 +14,7 @@ _PREFIX: Final = "kafka_"
 
 
 def read_metrics(node: NodeStatus, token: RunToken) -> dict[str, float] | None:
-    """Returns metrics of a node as a whole, by name; ``None`` where it has none, is down, paused or silent.
+    """Returns metrics of a whole node, by name; ``None`` if it has none, is down, paused or silent.
 
     Metrics of single partitions, and of the process, are left out: scrape the address for them.
     """

@@ -4,7 +4,7 @@
 
     $XDG_STATE_HOME/laststand/clusters/<name> -> the run directory of the cluster that got this name last
 
-``~/.local/state`` stands for ``XDG_STATE_HOME`` where that is not set. A link whose run is gone is removed.
+``~/.local/state`` is used if ``XDG_STATE_HOME`` is not set. A link whose run is gone is removed.
 """
 
 import contextlib

@@ -50,18 +50,19 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         era: its name, for people.
         switches: the era's rules, changed as asked for.
         properties: of every node, by Kafka's names.
-        seed: of what a power loss takes.
+        seed: of the random choices of power losses.
         toxiproxy: the program; ``None`` for a cluster whose links cannot be broken.
-        ports: where nodes listen that were recorded so; the others have any port.
+        ports: recorded ports of nodes; the other nodes have any port.
         driver: of the nodes: processes, or the same in containers.
-        project: of docker compose, whose containers somebody else started.
+        project: the docker compose project, whose containers another party started.
         zookeeper: more rules; ``None`` in a KRaft cluster.
         run: its run's id; by default, the name of the directory.
         view: whether the supervisor serves a live view.
         kafka_clients: names of the clients of Apache Kafka that brokers serve.
         kafka_ports: where each of them reaches each broker, as far as the user chose ports; the others have any port.
         controllers: ids are 100 and up.
-        standby_controllers: how many more, with the next ids, are down and no voters, until somebody adds them.
+        standby_controllers: number of further controllers, with the next ids, which are down and no voters until they
+            are added.
         combined: whether controller 100 shares a process with broker 0, and so on.
         started_as: the era that every node has since the cluster was started again with one, as ``node_rules`` reads
             it; ``None`` where that is the run's.
@@ -94,7 +95,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lock_path(self) -> Path:
-        """File whose lock says that a cluster of this name stands in this store."""
+        """File whose lock shows that a cluster of this name stands in this store."""
         return self.path.parent / LOCK_FILE
 
     @property

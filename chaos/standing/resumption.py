@@ -26,10 +26,10 @@ class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
     """The unfinished records that earlier supervisors left.
 
     Attributes:
-        harnesses: how many there were.
+        harnesses: number of earlier harnesses.
         started: nodes and incarnations of all processes on record.
         processes: nodes and incarnations whose end was not recorded. They died with their supervisor.
-        histories: files of the clients that were let in, relative to the run directory.
+        histories: history files of connected clients, relative to the run directory.
     """
 
     harnesses: int
@@ -66,10 +66,10 @@ def find_leftovers(directory: Path) -> Leftovers:
 
 
 class UnrecordedProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that has left events, and whose start no harness noted.
+    """A process that has left events, and whose start no harness recorded.
 
     Attributes:
-        has_stopped: whether its events say that it ended in order.
+        has_stopped: whether its events show that it ended in order.
     """
 
     node_id: NodeId

@@ -61,7 +61,7 @@ class Server:
             self._ending.set_result(ending)
 
     async def asked_for_end(self) -> Ending | None:
-        """Waits until a command or a signal requests the end of the cluster, and returns how it is to end."""
+        """Waits until a command or a signal requests the end of the cluster, and returns the kind of end."""
         return await self._ending
 
     async def dismiss_clients(self) -> None:
@@ -80,7 +80,7 @@ class Server:
             _write(writer, answer)
 
     async def close(self) -> None:
-        """Stops listening, once everything that was said has been sent."""
+        """Stops listening, once all answers have been sent."""
         if self._server is not None:
             self._server.close()
         for writer in self._waiting_for_end:

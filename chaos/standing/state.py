@@ -44,9 +44,9 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
         ports: where each node listens.
         metrics_ports: where each node serves its metrics.
         kafka_ports: where each client of Apache Kafka reaches each broker, by the client's name.
-        steps: how many steps were played, over all supervisors.
-        step: the one that is being played; ``None`` between steps.
-        problem: what will make the verdict ``unknown``; ``None`` if nothing will.
+        steps: number of steps played, over all supervisors.
+        step: the step being played; ``None`` between steps.
+        problem: the reason why the verdict will be ``unknown``; ``None`` if there is none.
         ended: ``None`` while the supervisor lives, and without end if it died.
     """
 
@@ -89,7 +89,7 @@ def new_state(
     metrics: dict[int, int],
     before: StandingState | None = None,
 ) -> StandingState:
-    """Returns the state of a cluster that this process starts now; ``before`` is what the last supervisor left."""
+    """Returns the state of a cluster that this process starts now; ``before`` is the last supervisor's state."""
     return StandingState(
         incarnation=incarnation,
         pid=os.getpid(),
@@ -119,7 +119,7 @@ def write_state(directory: Path, state: StandingState) -> None:
 
 
 def read_state(directory: Path) -> StandingState | None:
-    """Returns the state in a run directory; ``None`` where no cluster came as far as to have one.
+    """Returns the state in a run directory; ``None`` if no cluster has written one.
 
     Raises:
         ConfigError: the file is damaged.

@@ -31,11 +31,11 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
         state: of its process.
         pid: ``None`` while it is down.
         incarnation: counts its processes from 0; ``None`` before the first.
-        address: where it listens, past the proxies.
-        metrics_url: where it serves its metrics while it runs; ``None`` for a ZooKeeper server.
+        address: address where it listens, bypassing the proxies.
+        metrics_url: address of its metrics while it runs; ``None`` for a ZooKeeper server.
         broker_epoch: of its last registration; ``None`` for a controller.
         fenced: by the controller; ``None`` for a controller.
-        is_active: of one of several controllers: it is the active one; ``None`` for all other nodes.
+        is_active: whether it is the active one of several controllers; ``None`` for all other nodes.
     """
 
     node_id: NodeId
@@ -95,7 +95,7 @@ class ZooKeeperStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The controller's state in a ZooKeeper server.
 
     Attributes:
-        controller: whom ``/controller`` names; ``None`` while nobody is elected.
+        controller: the broker that ``/controller`` names; ``None`` while none is elected.
         controller_epoch: of the last controller that was elected; ``None`` before the first.
         last_zxid: of the last write.
     """
@@ -117,8 +117,8 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
         faults: descriptions of the faults in force.
         clients: producers and consumers that are connected.
         problem: what will make the verdict ``unknown``, as far as known by now.
-        view: address of the live view; ``None`` where none is served.
-        zookeeper: what is in ZooKeeper; ``None`` in a KRaft cluster.
+        view: address of the live view; ``None`` without one.
+        zookeeper: the state in ZooKeeper; ``None`` in a KRaft cluster.
         bootstrap_servers: where each client of Apache Kafka connects, by its name.
     """
 

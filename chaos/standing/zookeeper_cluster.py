@@ -31,7 +31,7 @@ class StandingZooKeeperCluster(StandingCluster):
     """``StandingCluster`` in an era with ZooKeeper."""
 
     def __init__(self, order: StandingOrder) -> None:
-        """Starts nothing yet; errors as of ``StandingCluster``.
+        """Starts nothing yet; errors as in ``StandingCluster``.
 
         Raises:
             MissingToolError: there is no Java, or no ZooKeeper.

@@ -48,7 +48,7 @@ class Cell:
 
 
 def column_of(label: str, driver: str | None) -> str:
-    """Returns the column of a cell in a matrix: the label of an era, and a driver, where there are several."""
+    """Returns the column of a cell in a matrix: the label of an era, and a driver if there are several."""
     return label if driver is None else f"{label} on {driver}"
 
 
@@ -65,7 +65,7 @@ class Shard:
     count: int
 
     def has(self, cell: Cell) -> bool:
-        """Returns whether a cell belongs to it."""
+        """Returns whether a cell belongs to the shard."""
         digest = hashlib.sha256(cell.name.encode()).digest()
         return int.from_bytes(digest[:8]) % self.count == self.number - 1
 
@@ -88,10 +88,10 @@ def cells_of(
 
     Args:
         selected: the scenarios.
-        eras: to play; where it is empty those of the suite file, else those that a scenario has expectations for.
+        eras: the eras to play; if empty those of the suite file, else those that a scenario has expectations for.
         repetitions: how often; ``None`` for without end.
         seed: of the first repetition; each further one has the next number.
-        drivers: what one cannot play is skipped.
+        drivers: the drivers; cells that a driver cannot play are skipped.
         kafka_era: the only era that Apache Kafka plays.
         overrides: of the rules of each era, and of the properties of each scenario.
         shard: only the cells of this part.
@@ -124,7 +124,7 @@ def cells_of(
 def _columns(
     eras: Sequence[str], drivers: Sequence[DriverName], kafka_era: str | None
 ) -> Iterator[tuple[str, DriverName]]:
-    """Yields era and driver, the drivers of an era beside each other."""
+    """Yields era and driver; the drivers of an era are adjacent."""
     for era in dict.fromkeys(eras):
         yield from ((era, driver) for driver in drivers if driver is not DriverName.KAFKA or era == kafka_era)
     if kafka_era is not None and kafka_era not in eras:

@@ -36,8 +36,8 @@ class Matrix:
     """The results of a suite by row and column.
 
     Attributes:
-        columns: the eras, each with its driver where there are several.
-        rows: by scenario a text per column; empty where there is no such cell.
+        columns: the eras, each with its driver if there are several.
+        rows: by scenario a text per column; empty if there is no such cell.
     """
 
     columns: tuple[str, ...]
@@ -103,7 +103,7 @@ def totals(report: SuiteReport) -> str:
 
 
 def skipped(report: SuiteReport) -> list[str]:
-    """Returns a line for each reason for which cells were skipped, with how many of which scenarios they are."""
+    """Returns a line for each reason for which cells were skipped, with the numbers of cells and scenarios."""
     found: dict[str, list[CellResult]] = {}
     for cell in report.cells:
         if cell.status is CellStatus.SKIPPED:
@@ -126,7 +126,7 @@ def seeds(report: SuiteReport) -> str | None:
 
 
 def details(report: SuiteReport) -> list[str]:
-    """Returns lines about the cells that did not pass; a line of its own for each, and what belongs to it indented."""
+    """Returns lines about the cells that did not pass; a line for each, and its details indented."""
     return [line for cell in _not_passed(report) for line in _failure_lines(cell)]
 
 

@@ -49,7 +49,7 @@ class Listener:
         """A step of a cell began or ended."""
 
     def played(self, cell: Cell) -> None:
-        """A cell came to its end; it is not judged yet."""
+        """Notes that a cell was played; it is not judged yet."""
 
     def judged(self, result: CellResult) -> None:
         """A cell has a result."""
@@ -60,7 +60,7 @@ class SuiteSettings:
     """The settings of playing a suite.
 
     Attributes:
-        jobs: how many cells are played at a time.
+        jobs: number of cells that are played at a time.
         timeout_s: a cell that takes longer is stopped, and its verdict is unknown at best; ``None`` for no limit.
         stops_at_failure: whether no further cell is begun once one has not passed.
         keep: which run directories stay.
@@ -85,8 +85,8 @@ class SuitePlayer:
     """Plays one suite.
 
     Attributes:
-        results: of the cells that are judged or skipped, as they came.
-        reports: the verdicts behind them, by the cells' names.
+        results: of the cells that are judged or skipped, in the order of completion.
+        reports: the verdicts of these cells, by the cells' names.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class SuitePlayer:
         """Plays and judges everything.
 
         Raises:
-            ExceptionGroup: no further cell could be played, or no verdict be had; what is in ``results`` stands.
+            ExceptionGroup: no further cell could be played, or no verdict was obtained; ``results`` stays valid.
         """
         self._playing = self._settings.jobs
         try:
@@ -123,7 +123,7 @@ class SuitePlayer:
             self._virtual_time.close()
 
     def all_results(self) -> tuple[CellResult, ...]:
-        """Returns a result for each cell that was begun, in their order; where no verdict came it is not played."""
+        """Returns a result for each cell that was begun, in order; a cell without a verdict counts as not played."""
         reason = "the suite ended before its verdict"
         return tuple(
             self.results.get(cell.name) or unplayed_result(cell, status=CellStatus.NOT_PLAYED, reason=reason)

@@ -44,26 +44,26 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         scenario: its name.
-        path: the file that it was read from.
-        line: of the expectation for the era in that file, from 1; 1 where there is none.
+        path: of the scenario file.
+        line: of the expectation for the era in that file, from 1; 1 if there is none.
         era: its name.
-        changed: what it changed of the era's rules and the scenario's properties, as ``name=value``.
+        changed: its changes of the era's rules and the scenario's properties, as ``name=value``.
         repetition: from 1.
         seed: of its random choices.
         status: the result of the cell.
         reasons: why it did not pass, in words.
-        story: how the first record was lost, where it failed.
-        picture: of the run as lines, where it did not pass and there is one.
-        directory: of the run; ``None`` where there was none, or where it was not kept.
-        verdict: valid, violation or unknown; ``None`` where it was not judged.
-        guarantee: broken or exceeded; ``None`` where it was kept.
-        lost: records acknowledged with acks=all that are lost.
+        story: how the first record was lost, if the cell failed.
+        picture: of the run as lines, if it did not pass and there is one.
+        directory: of the run; ``None`` if there was none, or if it was not kept.
+        verdict: valid, violation or unknown; ``None`` if it was not judged.
+        guarantee: broken or exceeded; ``None`` if it was kept.
+        lost: number of lost records that were acknowledged with acks=all.
         duration_s: how long it was played.
         unavailable_s: the longest time that a producer waited for an acknowledgement; ``None`` if none did.
         leaderless_s: for how long the worst partition had no leader.
         below_min_isr_s: for how long the worst partition had a leader, and an ISR that acks=all does not accept.
-        fault_to_ack_s: the longest time from a fault to the first acknowledgement of what was sent after it; ``None``
-            where there was no fault, or no such acknowledgement.
+        fault_to_ack_s: the longest time from a fault to the first acknowledgement of a record that was sent after it;
+            ``None`` without a fault, or without such an acknowledgement.
         left_out: from which step on steps were left out, and why; ``None`` if all were played.
         driver: what played it, where the suite had several; ``None`` for the suite's only one.
     """
@@ -116,7 +116,7 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
         version: of this form.
         driver: of the cells that name none.
         kafka: the version of Apache Kafka that played cells; ``None`` if none did.
-        settings: what was given to ``--set``.
+        settings: values of ``--set``.
         shard: the part of the suite that these cells are, as ``2/4``; ``None`` for all of it.
         started: by the calendar, ISO 8601, UTC.
         duration_s: from the first cell's start to the last verdict.
@@ -138,7 +138,7 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Expected:
-        """The outcome of the worst cell; a suite of which nothing was played is undecided."""
+        """The outcome of the worst cell; a suite without a played cell is undecided."""
         if self.count(CellStatus.FAILED):
             return Expected.MISSED
         undecided = self.count(CellStatus.UNKNOWN) + self.count(CellStatus.NOT_PLAYED)
@@ -156,10 +156,10 @@ def judged_result(
     """Returns the result of a cell that was judged.
 
     Args:
-        cell: what was played.
+        cell: the cell.
         report: the verdict.
-        directory: of its run, where it is kept.
-        picture: of its run as lines, where it did not pass and there is one.
+        directory: of its run, if it is kept.
+        picture: of its run as lines, if it did not pass and there is one.
         left_out: from which step on steps were left out, and why.
     """
     status = _STATUS[report.outcome]
@@ -205,7 +205,7 @@ def unplayed_result(cell: Cell, *, status: CellStatus, reason: str | None = None
 
 
 def write_report(report: SuiteReport, path: Path) -> None:
-    """Writes it as JSON.
+    """Writes the report as JSON.
 
     Raises:
         OSError: the file cannot be written.

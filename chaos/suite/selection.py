@@ -39,7 +39,7 @@ class Selected:
     """A scenario of a suite.
 
     Attributes:
-        eras: those that the suite file which names it asks for; empty where none does.
+        eras: those that its suite file names; empty without one.
     """
 
     scenario: Scenario
@@ -63,10 +63,10 @@ def select(names: Sequence[str]) -> tuple[Selected, ...]:
 
 
 def check_all(names: Sequence[str]) -> tuple[int, list[str]]:
-    """Reads all that names stand for, and goes on after what cannot be played.
+    """Reads all scenarios that names stand for, and continues after invalid ones.
 
     Returns:
-        How many scenarios are in order, and what is wrong with others, a line each.
+        The number of valid scenarios, and a line about each invalid one.
     """
     found: dict[Path, Selected] = {}
     problems = [str(problem) for problem in _add_all(found, names)]
@@ -79,7 +79,7 @@ def suite_names() -> list[str]:
 
 
 def _add_all(found: dict[Path, Selected], names: Sequence[str]) -> Iterator[EmulatorError]:
-    """Adds the scenarios that names stand for; yields errors, and goes on after them."""
+    """Adds the scenarios that names stand for; yields errors, and continues after them."""
     for name in names:
         try:
             paths = _files(name, near=Path())

@@ -1,4 +1,4 @@
-"""A suite: its cells, and what each of them plays."""
+"""A suite: its cells, and the drivers that play them."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,13 +35,13 @@ class Suite:
 
     Attributes:
         cells: the cells, which may have no end.
-        count: how many cells; ``None`` if they have no end.
+        count: number of cells; ``None`` if they have no end.
         settings: ``KEY=VALUE``, on top of each era's rules and each scenario's properties.
-        overrides: what they mean.
-        driver: what plays the cells that name none.
+        overrides: the parsed values of ``--set``.
+        driver: driver of the cells that name none.
         store: where run directories go.
         toxiproxies: the program, by driver, where a scenario needs it.
-        kafka: what plays cells on Apache Kafka; ``None`` if there are none.
+        kafka: the installed Apache Kafka for its cells; ``None`` if there are none.
         shard: the part of a suite that the cells are, as ``2/4``; ``None`` for all of it.
     """
 
@@ -56,7 +56,7 @@ class Suite:
     shard: str | None = None
 
     def order(self, cell: Cell) -> RunOrder:
-        """Makes a cell's run directory, and returns what to play in it.
+        """Makes a cell's run directory, and returns the order to play in it.
 
         Raises:
             ConfigError: the directory cannot be made.
@@ -91,14 +91,14 @@ def make_suite(
     repetitions: int | None = 1,
     shard: Shard = ALL,
 ) -> Suite:
-    """Finds everything that a user can fix, before anything starts.
+    """Finds all errors that a user can fix, before anything starts.
 
     Args:
         selected: the scenarios.
-        eras: to play; ``cells_of`` says what an empty one means.
+        eras: the eras to play; see ``cells_of`` for an empty list.
         settings: ``KEY=VALUE``, switches and properties.
         drivers: each cell is played by each of them.
-        kafka: what Apache Kafka is, if that is one of them.
+        kafka: the installed Apache Kafka, if it is one of the drivers.
         seed: of the first repetition; any, if not given.
         store: where run directories go.
         repetitions: how often each cell is played; ``None`` for without end.
@@ -158,7 +158,7 @@ def suite_again(results: Path, *, store: Path) -> Suite:
         store: where run directories go.
 
     Raises:
-        ConfigError: they are no results, every cell passed, or a scenario is no longer there.
+        ConfigError: the file has no results, every cell passed, or a scenario no longer exists.
         ScenarioError: a scenario can no longer be played.
         MissingToolError: no toxiproxy-server, and a scenario needs it.
     """
@@ -198,7 +198,7 @@ def suite_of(
     Args:
         cells: what to play.
         settings: ``KEY=VALUE``, switches and properties.
-        driver: what plays the cells that name none.
+        driver: driver of the cells that name none.
         store: where run directories go.
         kafka: what plays cells on Apache Kafka.
 
@@ -237,7 +237,7 @@ def toxiproxy_for(scenarios: Sequence[Scenario], *, driver: DriverName) -> Path 
 
 
 def seed_of_all(seed: int | None, scenarios: Sequence[Scenario]) -> int:
-    """Returns the seed that was asked for, or that of the only scenario, or any."""
+    """Returns the requested seed, or that of the only scenario, or a random one."""
     if seed is not None:
         return seed
     if len(scenarios) == 1 and scenarios[0].seed is not None:

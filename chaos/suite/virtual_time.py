@@ -1,7 +1,6 @@
 """Plays runs in virtual time in processes of their own.
 
-Such a run waits for nothing: it keeps a core busy from its start to its end, so that only processes can play several at
-a time.
+Such a run never waits: it keeps a core busy from its start to its end, so several at a time need several processes.
 """
 
 import asyncio
@@ -35,7 +34,7 @@ class VirtualTimePlayers:
     """Processes that play runs in virtual time; they start when they are needed.
 
     Args:
-        count: how many runs are played at a time.
+        count: number of runs that are played at a time.
     """
 
     def __init__(self, count: int) -> None:

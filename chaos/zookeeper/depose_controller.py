@@ -1,4 +1,4 @@
-"""The end of a controller's term while its session goes on: ``/controller`` is deleted."""
+"""The end of a controller's term while its session continues: ``/controller`` is deleted."""
 
 from typing import Final
 

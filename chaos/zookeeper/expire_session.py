@@ -15,7 +15,7 @@ _SEEN_WITHIN_S: Final = 10.0
 
 @executes(actions.ExpireSession)
 async def expire_session(target: ProcessTarget, action: actions.ExpireSession[NodeId]) -> actions.Outcome:
-    """Ends sessions, and waits until the server's log says that the brokers' nodes went with them.
+    """Ends sessions, and waits until the server's log shows that the brokers' nodes were deleted with them.
 
     Raises:
         TakeoverError: the server did not let a session be ended.

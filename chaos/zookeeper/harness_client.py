@@ -20,7 +20,7 @@ class NoZooKeeperError(EmulatorError):
 
 
 class HarnessClient:
-    """Runs programs, one at a time; sends requests again that a lost connection left unanswered.
+    """Runs programs, one at a time; repeats requests that a lost connection left unanswered.
 
     Args:
         address: of the server.
@@ -35,7 +35,7 @@ class HarnessClient:
         self._session.execute(exchange.OpenSession())
 
     async def run(self, program: operations.Program[ResultT]) -> ResultT:
-        """Runs a program to its end; returns what it returned.
+        """Runs a program to its end; returns its result.
 
         Raises:
             NoZooKeeperError: the server did not answer in time.

@@ -17,7 +17,7 @@ def server_messages(
     """Returns the links that lead to the server, with proxies that know its messages.
 
     Args:
-        links: to whose messages something will be done; other nodes than the server do it themselves.
+        links: the links whose messages will be affected; other nodes than the server apply faults themselves.
         record: takes an event for each message that was interfered with.
     """
     to_server = [link for link in links if link.target == CONTROLLER]

@@ -1,4 +1,4 @@
-"""The harness's view of what is committed in ZooKeeper: the server's transaction log, read from its disk."""
+"""The harness's view of the committed state in ZooKeeper: the server's transaction log, read from its disk."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class ZooKeeperMetadata:
 
     Args:
         events: reads the log.
-        on_change: called when there was something new.
+        on_change: called when there were new writes.
     """
 
     def __init__(self, events: ServerEvents, *, on_change: Callable[[], None]) -> None:
@@ -28,7 +28,7 @@ class ZooKeeperMetadata:
 
     @property
     def image(self) -> MetadataImage:
-        """Fold of all that was read."""
+        """Fold of all writes that were read."""
         return self._events.image
 
     def session_of(self, broker_id: BrokerId) -> SessionId | None:
@@ -36,7 +36,7 @@ class ZooKeeperMetadata:
         return self._events.session_of(broker_id)
 
     def controller_node(self) -> Zxid | None:
-        """Returns the zxid that made ``/controller``; ``None`` where there is none."""
+        """Returns the zxid that created ``/controller``; ``None`` if there is none."""
         node = self._events.log.tree(paths.CONTROLLER).get(paths.CONTROLLER)
         return None if node is None else node.czxid
 
@@ -57,6 +57,6 @@ class ZooKeeperMetadata:
         return MetadataOffset(self._events.log.last_zxid + 1)
 
     def read(self) -> None:
-        """Takes in what was written since the last call."""
+        """Reads the writes since the last call."""
         if self._events.read():
             self._on_change()

@@ -1,7 +1,7 @@
 """The event files of a ZooKeeper server: what its transaction log says, in the form of the simulated server's events.
 
-Every zxid leaves an event, so that one which is missing leaves a hole. An event has the time at which the server took
-its transaction on, which is before anybody could hear of it.
+Every zxid leaves an event, so that a missing one leaves a gap. An event has the time at which the server accepted its
+transaction, which is before any client could learn of it.
 """
 
 import contextlib
@@ -44,12 +44,12 @@ class ServerEvents:
 
     Args:
         layout: of the cluster.
-        has_sync_ledger: whether it is recorded what the server syncs. Then nothing counts that a loss of power could
-            still take, until the server is started again.
-        catch_up: copies what the nodes have written until now, where this process has only copies of their files.
+        has_sync_ledger: whether the server's syncs are recorded. Then writes that a power loss could still take do not
+            count, until the server is started again.
+        catch_up: copies what the nodes have written so far, if this process has only copies of their files.
 
     Attributes:
-        log: what the server has written, as far as it was read.
+        log: the server's transaction log.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class ServerEvents:
     # --- Processes ------------------------------------------------------------------------------------------------
 
     def started(self, node_id: NodeId, incarnation: int) -> None:
-        """A process is about to start; whatever an earlier one did is in the log by now."""
+        """Notes that a process is about to start; the log has all writes of earlier ones."""
         self._catch_up()
         if node_id == self._layout.controller_id:
             self.close()
@@ -104,7 +104,7 @@ class ServerEvents:
         self._begin(0, time_ns=min([self._time_ns, *(time_ns for _, time_ns in self._unwritten)]))
 
     def _begin(self, incarnation: int, *, time_ns: int) -> None:
-        """Begins the event file of a process with what was read before."""
+        """Begins the event file of a process with the writes that were read before."""
         layout = self._layout
         self._time_ns = time_ns
         self._file = EventWriter(
@@ -130,26 +130,26 @@ class ServerEvents:
             self._write(event, time_ns=time_ns)
 
     def ended(self, cause: EndCause) -> None:
-        """The server's process is gone."""
+        """Notes that the server's process ended."""
         self.read_all()
         if cause is EndCause.STOPPED:
             self._write(events.NodeStopped(cause_id=_CAUSE), time_ns=time.monotonic_ns())
 
     def close(self) -> None:
-        """Reads all that the last process of the server has left, and ends its file."""
+        """Reads all writes of the server's last process, and ends its file."""
         self._add_all(self.log.read_new())
         if self._file is not None:
             self._file.close()
         self._file = None
 
     def intercepted(self, event: events.MessageIntercepted) -> None:
-        """Something was done to a message to or from the server."""
+        """Records that a message to or from the server was affected."""
         self._write(event, time_ns=time.monotonic_ns())
 
     # --- The log --------------------------------------------------------------------------------------------------
 
     def read(self) -> bool:
-        """Takes in what the server has written since the last call; returns whether that was anything.
+        """Reads the server's writes since the last call; returns whether there were any.
 
         Raises:
             StorageError: a file is not a transaction log, or the sync ledger cannot be read.
@@ -157,7 +157,7 @@ class ServerEvents:
         return self._add_all(self.log.read_new(synced=self._synced if self._has_sync_ledger else None))
 
     def read_all(self) -> bool:
-        """Takes in what the server has written until now; see ``read``."""
+        """Reads all writes of the server until now; see ``read``."""
         self._catch_up()
         return self.read()
 
@@ -196,9 +196,9 @@ class ServerEvents:
         self._file.flush()
 
     def _incarnation_of(self, broker_id: BrokerId, session_id: SessionId) -> IncarnationId:
-        """Reads which process registers: the last one that was started before. It has written its first line by then.
+        """Returns the process that registers: the last one that was started. It has written its first line by then.
 
-        Registrations under a harness before this one are on record already; their processes are gone.
+        Registrations under an earlier harness are recorded already; their processes are gone.
         """
         self._sessions[broker_id] = session_id
         found = self._started_before(broker_id)
@@ -228,7 +228,7 @@ def _last_incarnations(layout: ClusterLayout) -> dict[NodeId, int]:
 
 
 def _last_written(layout: ClusterLayout) -> int:
-    """Returns the last zxid on record from harnesses before this one; 0 if there were none."""
+    """Returns the last zxid that earlier harnesses recorded; 0 if there were none."""
     last = 0
     for path in line_files(layout.directory / "events", f"{layout.controller_id}-*"):
         for line in stream_lines(path):

@@ -1,4 +1,4 @@
-"""Processes around a ZooKeeper server as a target: those of our own nodes, but for how the controller is asked."""
+"""Processes around a ZooKeeper server as a target: like Laststand's own nodes, except for requests to controllers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,7 +45,7 @@ class ZooKeeperTarget(ProcessTarget):
     """The processes of a cluster with ZooKeeper, and of its clients.
 
     Attributes:
-        events: reads what the server wrote.
+        events: reads the server's writes.
         zookeeper: the harness's session.
     """
 
@@ -59,7 +59,7 @@ class ZooKeeperTarget(ProcessTarget):
         return None if data is None else decode_controller(data)
 
     async def ask_controller(self, request: messages.Request) -> messages.Response:
-        """Carries out what brokers carry out beside the controller, and asks the elected controller for the rest.
+        """Executes requests that brokers execute instead of the controller; sends the rest to the elected controller.
 
         Raises:
             AdminError: no controller was elected in time, or it did not answer.

@@ -1,4 +1,4 @@
-"""The rows of event tables: every event with the place where it was written down."""
+"""The rows of event tables: every event, with its place in the run's files."""
 
 from collections.abc import Iterator
 from typing import Final

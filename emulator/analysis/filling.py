@@ -41,7 +41,7 @@ class Block(NamedTuple):
     content: bytes
 
     def text(self) -> bytes:
-        """Returns the rows, a line each, the last one without its end."""
+        """Returns the rows, one a line, without a line end after the last row."""
         return zlib.decompress(self.content)
 
     def lines(self) -> list[str]:

@@ -61,7 +61,7 @@ def check_names(query: str) -> None:
     """Looks for misspelled tables and columns.
 
     Raises:
-        UnknownNameError: the query has such a name.
+        UnknownNameError: the query has a misspelled name.
     """
     tokens = list(_tokens(query))
     if not tokens or tokens[0].name not in _QUERIES:

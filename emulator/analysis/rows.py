@@ -120,7 +120,7 @@ class TaskRows:
         self._blocks: RDD[Block] = filled.persist(StorageLevel.MEMORY_AND_DISK)
 
     def census(self) -> Sequence[Block]:
-        """Has the tasks read the runs; returns which tables have rows, and why runs have none."""
+        """Lets Spark tasks read the runs; returns which tables have rows, and why runs have none."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 

@@ -74,7 +74,7 @@ class EventFrames(Mapping[str, "DataFrame"]):
         """Returns the events of a type.
 
         Raises:
-            KeyError: there is no such type.
+            KeyError: no event type has this name.
         """
         return self._runs.table(self._names[kind])
 
@@ -114,10 +114,10 @@ class Runs:
         self.events = EventFrames(self)
 
     def table(self, name: str) -> "DataFrame":
-        """Returns the table of that name: one of those below, ``events``, or a type of events in snake case.
+        """Returns a table by its name: one of those below, ``events``, or an event type in snake case.
 
         Raises:
-            KeyError: there is no such table.
+            KeyError: no table has this name.
         """
         if name not in self._frames:
             self._frames[name] = self._frame(name)
@@ -181,7 +181,7 @@ class Runs:
         """Returns the answer to a query over the tables.
 
         Args:
-            query: Spark's SQL; ``{name}`` stands for the frame of that name, where there are any.
+            query: in Spark's SQL; ``{name}`` stands for the frame with that name in ``frames``.
             frames: further tables.
 
         Raises:
@@ -224,7 +224,7 @@ def read_runs(
         keeping: whether rows are kept in the runs' directories for later queries.
 
     Raises:
-        BrokenRunsError: there are such runs, and ``on_broken`` does not leave them out.
+        BrokenRunsError: there are runs that cannot be read, and ``on_broken`` does not leave them out.
         ReadingError: a task failed.
     """
     plans, missing = plan_runs([Path(path) for path in paths])

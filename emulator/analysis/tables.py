@@ -31,9 +31,9 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         run: the run's directory: an absolute path.
         scenario: name of the scenario; ``simulated/<seed>`` for a schedule of the simulator.
-        era: the era whose rules were in force; null if the run does not record it.
-        changed: what the run changed of the era's rules and the scenario's properties (``elr=off``), separated by
-            commas; empty for the era as it is.
+        era: the era whose rules the run followed; null if the run does not record it.
+        changed: the run's changes of the era's rules and the scenario's properties (``elr=off``), separated by commas;
+            empty for the era as it is.
         seed: seed of the run's random choices; null if the run does not record it.
     """
 
@@ -85,7 +85,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
         workload_begin_s: when the first record was sent; null if none was.
         workload_end_s: when the last send was answered or given up; null if none was sent.
         started: when the run began by the calendar (ISO 8601, UTC); null in the simulator.
-        brokers: how many brokers were started.
+        brokers: number of brokers that were started.
         switches: the rules of the controller.
         problem: why the plan did not reach its end; null if it did.
         tables_version: version of these tables.
@@ -107,7 +107,7 @@ class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: send, poll or final_read.
         process: name of the client.
-        operation_id: the cause id of everything that the operation caused.
+        operation_id: the cause id of everything that followed from the operation.
         outcome: ok, fail (certainly not done) or info (nobody knows).
         end_s: when the outcome was known.
         latency_ms: from begin to end of a send.
@@ -212,7 +212,7 @@ class PartitionChangeRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         end_s: end of the state: the next change, the deletion of the topic or the end of the run.
         reason: the cause of the change.
-        previous_leader: the leader before; null if there was none, or the partition is new.
+        previous_leader: the leader before the change; null if there was none, or the partition is new.
         previous_isr: the ISR before.
         previous_elr: the eligible leader replicas before.
     """
@@ -305,7 +305,7 @@ class LostRecordRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row per batch that was acknowledged and is not where it must be; its time is when it was acknowledged.
 
     Attributes:
-        base_offset: of its first record; null if its producer received none.
+        base_offset: offset of the batch's first record; null if the producer received none.
         last_offset: offset of its last record, inclusive.
         acks: of the send: -1 (all) or 1.
         operation_id: of the send.
@@ -313,8 +313,8 @@ class LostRecordRow(msgspec.Struct, frozen=True, kw_only=True):
         leader_epoch: leader epoch in which it was appended.
         acked_epoch: in which it was acknowledged; later where the producer had tried again.
         loss_class: kind of the loss: which logs still have the batch.
-        holders: nodes whose final logs have it.
-        lacking_leader: the first leader that took over without it.
+        holders: nodes whose final logs have the batch.
+        lacking_leader: the first leader whose log lacked the batch.
         lacking_epoch: the leader epoch of that.
     """
 
@@ -343,8 +343,8 @@ class AvailabilityRow(msgspec.Struct, frozen=True, kw_only=True):
         end_s: when the period ended.
         duration_s: how long it lasted.
         leaders: the leaders in the period, in order.
-        acked_records: records that were acknowledged in it, with any acks but 0.
-        acked_all_records: those of them with acks=all.
+        acked_records: records that were acknowledged in the period, with any acks but 0.
+        acked_all_records: records that were acknowledged in the period with acks=all.
     """
 
     topic: str

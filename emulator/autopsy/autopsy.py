@@ -119,7 +119,7 @@ def examine(
 
 @contextlib.contextmanager
 def _threads(count: int) -> Iterator[Executor]:
-    """Yields threads; when whoever uses them is interrupted, what waits for a thread is dropped."""
+    """Yields threads; if the user of the threads is interrupted, jobs that wait for a thread are dropped."""
     threads = ThreadPoolExecutor(count)
     try:
         yield threads
@@ -194,7 +194,7 @@ def _examine_partition(
 def _choose(
     partition: TopicPartition, found: _Found, state: PartitionState | None, metadata: _Metadata | None
 ) -> tuple[list[tuple[LogDirectoryFacts, Path]], list[SeveralLogs], list[UnreadReplica]]:
-    """Returns the logs to look at, which brokers have several, and those whose topic cannot be read.
+    """Returns the logs to compare, the brokers that have several, and the logs whose topic cannot be read.
 
     Logs of another topic of the name are looked at, too: they are another partition in the report.
     """
@@ -309,7 +309,7 @@ def _eligibility(
 
 
 def _evidence(replica: _Replica, directories: Sequence[LogDirectoryFacts], metadata: _Metadata) -> BrokerEvidence:
-    """Returns the evidence about a broker's last process in a log's directory and those that belong to it."""
+    """Returns the evidence about a broker's last process, from a log's directory and the broker's other directories."""
     registration = metadata.image.brokers.get(replica.broker_id)
     registered = frozenset[str | None](() if registration is None else registration.log_dirs)
     own = replica.directory

@@ -1,8 +1,8 @@
 """Finds the broker to bring back first: the number of leaderless partitions that each gives a leader. Pure.
 
-A broker is worth most for a partition if it may lead it cleanly, with what it still proves after its restart, and if no
-other log that was read holds a record that it lacks. Brokers are ordered greedily: each next one is that which gives
-most of the partitions that those before it leave without a leader.
+A broker is worth most for a partition if it may lead it cleanly, by the proofs that it still has after its restart, and
+if no other log that was read holds a record that it lacks. Brokers are ordered greedily: the next broker is the one
+that most of the still leaderless partitions gain from.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class _Gain(NamedTuple):
     complete: frozenset[_Partition]
 
     def worth(self, left: frozenset[_Partition], others: frozenset[_Partition]) -> tuple[int, int]:
-        """Returns the broker's gain: leaders that are both, else complete ones for partitions without any of those."""
+        """Returns the broker's gain: partitions for which it is both; without these, those for which it is complete."""
         return len(self.eligible & self.complete & left), len(self.complete & others)
 
 

@@ -1,9 +1,9 @@
 """Chooses the log that counts among several logs of a partition in one broker's directories.
 
-A broker has several log directories where it has several disks (``log.dirs``, JBOD), and each of its partitions is in
-one of them; a copy of one directory may hold a restored backup beside it. The metadata log decides in two ways: it has
-the topic's id, which ``partition.metadata`` has, and, since Kafka 3.7, the directory of each replica, whose id
-``meta.properties`` has. Where neither decides, both may be the broker's log.
+A broker with several disks has several log directories (``log.dirs``, JBOD), and each of its partitions is in one of
+them; a copied directory may also hold a restored backup. The metadata log decides in two ways: by the topic's id, which
+``partition.metadata`` has, too, and, since Kafka 3.7, by the directory of each replica, whose id ``meta.properties``
+has. If neither decides, both logs may be the broker's.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class BrokerLog(NamedTuple):
     """A log of a partition in a directory of a broker.
 
     Attributes:
-        topic_id: by its ``partition.metadata``; ``None`` where there is none.
+        topic_id: as in its ``partition.metadata``; ``None`` if that file is missing.
     """
 
     directory: LogDirectoryFacts
@@ -41,7 +41,7 @@ class BrokerLog(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The choice among a broker's logs of a partition: one, or all that may count.
+    """The choice among a broker's logs of a partition: one log, or all that may be the current one.
 
     Attributes:
         others: those that do not.
@@ -56,9 +56,10 @@ def choose_logs(logs: Sequence[BrokerLog], *, topic_id: TopicId | None, director
     """Returns which of a broker's logs of a partition count.
 
     Args:
-        logs: one at least.
+        logs: at least one.
         topic_id: that the metadata log names; ``None`` if it does not have the partition.
-        directory_id: of the directory that it assigns the replica to; ``None`` if it does not say so.
+        directory_id: the log directory that the metadata assigns the replica to; ``None`` if the metadata does not name
+            one.
     """
     candidates = tuple(logs)
     deciding = Deciding.NOTHING

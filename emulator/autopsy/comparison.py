@@ -1,9 +1,9 @@
-"""Compares replicas' logs with each other: where they part, and what one holds that another lacks. Pure.
+"""Compares replicas' logs: where they diverge, and which records one log has and another lacks. Pure.
 
 Two logs *part* at the first offset at which they may hold different records. By Kafka's own rule (KIP-101, KIP-279)
-that is the smaller of their ends of the newest leader epoch that both have. The batches have the last word: if two of
-them differ below that offset, the logs part there, and no epoch says so. A compacted log is an exception: its cleaner
-rewrites batches, on each replica at another time, so that only epochs count.
+that is the smaller of their ends of the newest leader epoch that both have. The batches are stronger evidence: if two
+of them differ below that offset, the logs part there, although no epoch shows it. A compacted log is an exception: its
+cleaner rewrites batches, on each replica at another time, so that only epochs count.
 
 Offsets of compacted logs have gaps. What a log holds is counted by its batches' headers, never by offsets. A batch in
 which logs part is counted from that offset on.
@@ -96,7 +96,7 @@ class PartedBy(Enum):
 
 
 class Parting(msgspec.Struct, frozen=True, kw_only=True):
-    """The offset at which two logs part; both hold the same below ``offset``, as far as they go back."""
+    """The offset at which two logs part; below ``offset`` both hold the same, except records before a log's start."""
 
     offset: Offset
     parted_by: PartedBy
@@ -107,7 +107,7 @@ class ProducerShare(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         producer_id: ``None`` for all producers without idempotence together.
-        records: how many.
+        records: number of records.
     """
 
     producer_id: ProducerId | None
@@ -118,14 +118,14 @@ class Surplus(msgspec.Struct, frozen=True, kw_only=True):
     """The records of a log from an offset on.
 
     Attributes:
-        first_offset: of the first batch, or where the logs part in it; ``None`` if there is nothing.
-        last_offset: inclusive; ``None`` if there is nothing.
+        first_offset: of the first batch, or the offset within it at which the logs part; ``None`` without records.
+        last_offset: inclusive; ``None`` without records.
         records: of producers.
         markers: ends of transactions.
-        bytes: of the batches, headers included, as compressed as they are.
+        bytes: size of the batches as stored: with headers, and compressed if they are.
         first_timestamp_ms: the earliest, by the batches' headers; ``None`` if none has one.
         last_timestamp_ms: the latest.
-        producers: who wrote the records, most records first.
+        producers: the producers of the records, most records first.
     """
 
     first_offset: Offset | None
@@ -139,7 +139,7 @@ class Surplus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def part(left: Log, right: Log, *, is_compacted: bool) -> Parting:
-    """Returns where two logs part, of a partition whose logs a cleaner may have rewritten or not."""
+    """Returns where two logs of a partition part; a cleaner may have rewritten them."""
     by_epoch = _part_by_epoch(left, right)
     if not is_compacted:
         differing = _first_differing_batch(left, right, below=by_epoch.offset)
@@ -250,9 +250,9 @@ _NOTHING: Final = Surplus(
 
 
 def epochs_of(batches: Batches, checkpointed: Sequence[EpochEntry], *, end: Offset) -> tuple[EpochEntry, ...]:
-    """Returns where leader epochs begin, by the batches and, for what came before the first of them, the checkpoint.
+    """Returns where leader epochs begin, by the batches, and by the checkpoint for epochs before the first batch.
 
-    Entries of the checkpoint at or beyond the end are of records that are gone, or of a leader that wrote none.
+    Entries of the checkpoint at or beyond the log end belong to records that are gone, or to a leader that wrote none.
     """
     starts = np.flatnonzero(np.diff(batches["leader_epoch"], prepend=-2))
     found = {

@@ -1,9 +1,9 @@
 """Finds the rule that would let a replica lead, as a controller would if only this broker came back. Pure.
 
-The rules are the core's (``controller.election``), asked about one broker at a time. Their state is the end of the
-metadata log. A broker that starts again first registers: where eligible leader replicas are on, one that cannot show
-that it stopped in order then loses its places in ISR and ELR (KIP-966; ``shutdown_fallout``). So a rule may hold now
-and not once the broker is back.
+The rules are the core's (``controller.election``), applied to one broker at a time, in the state at the end of the
+metadata log. A broker that restarts registers first: if eligible leader replicas are on, a broker that cannot prove a
+clean shutdown then loses its places in ISR and ELR (KIP-966; ``shutdown_fallout``). So a rule may hold now and no
+longer hold once the broker is back.
 """
 
 from enum import Enum
@@ -43,7 +43,7 @@ class Eligibility(msgspec.Struct, frozen=True, kw_only=True):
     """The eligibility of a replica to lead.
 
     Attributes:
-        rule: the first rule that lets it.
+        rule: the first rule that lets the replica lead.
         survives_restart: whether the broker keeps its places in ISR and ELR when it registers again; ``None`` if that
             does not matter to the rule, or is not known.
         reason: both in words.
@@ -61,7 +61,7 @@ class BrokerEvidence(msgspec.Struct, frozen=True, kw_only=True):
         registered_epoch: its broker epoch by the metadata log; ``None`` if it is not registered.
         clean_epoch: the broker epoch that its log directories were closed under; ``None`` if they were not closed in
             order, or under different ones.
-        unseen_directories: ids of log directories that it registered with, and that are not here.
+        unseen_directories: ids of log directories that the broker registered with, and of which no copy was read.
     """
 
     registered_epoch: int | None

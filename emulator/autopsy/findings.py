@@ -22,8 +22,8 @@ class ExaminedDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: of the directory.
-        node_id: whose it is.
-        directory_id: by its `meta.properties`; null if that does not say so.
+        node_id: the directory's broker or controller.
+        directory_id: from its `meta.properties`; null if that names none.
         cluster_id: by its `meta.properties`.
         is_clean: whether its logs were closed in order.
         clean_broker_epoch: which incarnation of the broker closed them.
@@ -42,11 +42,11 @@ class MetadataSource(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: of the copy.
-        end_offset: where it ends; exclusive.
+        end_offset: the log end offset; exclusive.
         elr_level: of the feature `eligible.leader.replicas.version`; 0 is off.
         problem: why reading ended early.
-        voters: the controllers of whose logs there are copies, too.
-        committed_end_offset: what is below was committed for certain; null where these logs do not prove that.
+        voters: the controllers of which copies of the metadata log were read, too.
+        committed_end_offset: every record below it is certainly committed; null if these logs do not prove that.
     """
 
     path: str
@@ -64,9 +64,9 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
         replicas: the assignment.
         isr: in-sync replicas.
         elr: eligible leader replicas.
-        last_known_leader: who led last, if that is remembered.
-        leader: who leads.
-        leader_epoch: of the leader, or of the last change of it.
+        last_known_leader: the last leader, if the metadata has it.
+        leader: the current leader.
+        leader_epoch: the leader epoch, which rises at each change of the leader.
         leader_recovery_state: whether the last leader was elected uncleanly and had not recovered.
         min_insync_replicas: as set on the topic or for the cluster; null if it is set in neither place.
         unclean_leader_election_enable: the same of this property.
@@ -84,14 +84,14 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """The records of another replica that electing a replica would lose: that one truncates its log to follow.
+    """The records of another replica that would be lost if a replica were elected: the other one would truncate them.
 
     Attributes:
         held_by: broker of the other replica.
         held_in: folder of the other replica's log.
         parting: where the two logs part.
-        lost: what only the other one holds.
-        committed: the part of it that is below a high watermark of the other log, or of one that agrees with it.
+        lost: records that only the other replica holds.
+        committed: those of them below a high watermark of the other log, or of a log that agrees with the other.
     """
 
     held_by: BrokerId
@@ -117,7 +117,7 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     """A replica.
 
     Attributes:
-        broker_id: whose it is.
+        broker_id: the replica's broker.
         folder: of its log.
         log_start_offset: of the first record that may be read.
         log_end_offset: where recovery would end the log; exclusive.
@@ -126,16 +126,17 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
         high_watermark: as checkpointed last; null if it never was.
         recovery_point: below which the log was flushed, as checkpointed last; null if it never was.
         is_clean: whether the log was closed in order.
-        segments: how many.
-        batches: how many.
+        segments: number of segments.
+        batches: number of batches.
         records: of producers.
         file_bytes: of all segments.
-        crc_checked_bytes: of the batches whose content was compared with their CRC.
-        damage: why the log ends early; null if it does not.
-        eligibility: which rule would let it lead.
-        losses: what electing it would lose of each other replica that holds something more.
-        lost_against_longest: records that the longest log holds and this one lacks.
-        lost_committed: the most committed records that any other log holds and this one lacks.
+        crc_checked_bytes: size of the batches whose content was compared with their CRC.
+        damage: the damage at which the log ends early; null if there is none.
+        eligibility: the rule that would let the replica lead.
+        losses: by other replica, the records that would be lost if this replica were elected; only replicas that hold
+            more.
+        lost_against_longest: records that the longest log has and this log lacks.
+        lost_committed: the largest number of committed records that one other log has and this log lacks.
     """
 
     broker_id: BrokerId
@@ -168,15 +169,15 @@ class PartitionAutopsy(msgspec.Struct, frozen=True, kw_only=True):
         topic_id: by the replicas' folders; replicas of another topic of that name are a partition of their own.
         is_of_other_topic: whether the metadata log names another topic id: the topic was deleted, or is another
             cluster's.
-        is_compacted: whether any log has gaps, as a cleaner leaves them: only leader epochs are compared then.
+        is_compacted: whether a log has gaps, as a cleaner leaves them: then only leader epochs are compared.
         committed: by the metadata log; null without one, or if it does not have the partition.
         candidates: replicas that were read, by broker.
         longest: broker of the replica with the newest epoch and, among those, the highest end (KIP-966's unclean
             recovery takes it).
         longest_folder: folder of that replica's log.
         highest_high_watermark: of all replicas; null if none was checkpointed.
-        unread: brokers whose log is here and could not be read.
-        absent: brokers that the partition is assigned to and whose log is not here.
+        unread: brokers whose log was found but could not be read.
+        absent: brokers that the partition is assigned to and of which no log was found.
     """
 
     topic: str
@@ -194,7 +195,7 @@ class PartitionAutopsy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Two replicas that were read hold different records, or one is damaged."""
+        """Whether two replicas that were read hold different records, or one is damaged."""
         return any(candidate.losses or candidate.damage is not None for candidate in self.candidates)
 
     @property
@@ -214,7 +215,7 @@ class UnreadReplica(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
-        broker_id: whose it is.
+        broker_id: the log's broker.
         folder: of the log.
         reason: why, in words.
     """
@@ -232,8 +233,8 @@ class SeveralLogs(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
-        broker_id: whose they are.
-        folders: of those that count; several if nothing distinguishes them.
+        broker_id: the broker of the logs.
+        folders: the logs that may be the current one; several if nothing distinguishes them.
         other_folders: of the others.
         deciding: what says which one counts.
 
@@ -252,13 +253,13 @@ class BrokerReturn(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         broker_id: of the broker.
-        replicas: of such partitions, on this broker.
-        eligible: of these, how many it may lead without an unclean election after its restart.
-        complete: of these, for how many no other log that was read holds a record that it lacks.
-        eligible_and_complete: how many are both.
-        added: of those that are both, how many no broker before it in the list leads so.
-        complete_otherwise: of the partitions that no broker leads so, for how many it is complete: there only an
-            unclean election of it loses nothing.
+        replicas: number of replicas of leaderless partitions on this broker.
+        eligible: number of these that the broker may lead without an unclean election after its restart.
+        complete: number of these for which no other log that was read holds a record that the broker lacks.
+        eligible_and_complete: number of these that are both.
+        added: number of these that are both, and that no broker before it in the list leads so.
+        complete_otherwise: number of partitions that no broker leads so and for which this broker is complete: only its
+            unclean election loses nothing there.
     """
 
     broker_id: BrokerId
@@ -271,12 +272,12 @@ class BrokerReturn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AutopsyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that an autopsy found.
+    """The result of an autopsy.
 
     Attributes:
         version: of this form.
         directories: that were read.
-        metadata: the metadata log that was read; null if there is none.
+        metadata: the metadata log that was read; null if none was found.
         partitions: by name.
         brokers_to_return: brokers with replicas of partitions without a leader, those first that should return first.
         several_logs: partitions of which a broker has more than one log.

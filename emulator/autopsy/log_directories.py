@@ -6,8 +6,8 @@
     DIR/<any>/meta.properties        DIR holds some, however they are called, up to three folders down
     7=DIR                            DIR is a log directory of broker 7, whatever is in it
 
-A log directory without ``meta.properties`` is one if it holds folders such as ``orders-0``; its broker then is the
-number at the end of its name, or of the name of the folder that it is in.
+A directory without ``meta.properties`` is a log directory if it holds folders such as ``orders-0``; its broker is then
+the number at the end of its name, or of the name of its parent folder.
 """
 
 import re
@@ -43,11 +43,12 @@ class LogDirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: of the directory.
-        node_id: whose it is.
-        directory_id: by ``meta.properties``; ``None`` where it does not say so.
-        cluster_id: by ``meta.properties``; ``None`` where there is none.
+        node_id: the directory's broker or controller.
+        directory_id: from ``meta.properties``; ``None`` if that names none.
+        cluster_id: from ``meta.properties``; ``None`` if that is missing.
         is_clean: whether its logs were closed in order.
-        clean_broker_epoch: which incarnation closed them, -1 for one that never registered; ``None``: unknown.
+        clean_broker_epoch: epoch of the incarnation that closed the logs cleanly, -1 if it never registered; ``None``
+            if unknown.
         high_watermarks: as checkpointed last, by partition.
         recovery_points: below which logs were flushed, by partition.
         log_start_offsets: where set apart from the first segment, by partition.
@@ -66,7 +67,7 @@ class LogDirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
 
     def partitions(self) -> Iterator[tuple[TopicPartition, Path]]:
-        """Yields the partitions that it has a log of, by name, and their folders; not the metadata log."""
+        """Yields the partitions in the directory by name, with their folders, without the metadata log."""
         for folder in sorted(self.path.iterdir()):
             partition = partition_of_directory(folder.name)
             if partition is not None and folder.name != METADATA_LOG and folder.is_dir():
@@ -83,7 +84,7 @@ def find_log_directories(arguments: Sequence[str]) -> tuple[LogDirectoryFacts, .
     """Returns the log directories that arguments name, in their order.
 
     Raises:
-        ConfigError: an argument names none, or one whose broker is not known.
+        ConfigError: an argument names no log directory, or one whose broker is unknown.
         StorageError: a directory cannot be read.
     """
     found: dict[Path, LogDirectoryFacts] = {}

@@ -1,9 +1,10 @@
-"""Logs of controllers side by side: each record, who has it, and whether the quorum has committed it.
+"""Compares controllers' logs: each record, the controllers that have it, and whether the quorum has committed it.
 
-Files say who has a record, not what was committed. A record is committed for certain where a majority of the voters has
-it and none of their logs has a later epoch: its leader may count it, and nobody without it can be elected. Everything
-before it in those logs is committed, too. A leader that answers knows more, its high watermark. Of other records that a
-majority has nothing is certain; those that fewer have may have been committed before a disk was replaced.
+Files show who has a record, not whether it was committed. A record is certainly committed if a majority of the voters
+has it and none of their logs has a later epoch: its leader may count it, and no controller without it can be elected.
+All earlier records of those logs are then committed, too. A leader that answers also knows its high watermark. Other
+records of a majority may be committed or not; even records of a minority may have been committed before a disk was
+replaced.
 """
 
 from collections import Counter
@@ -54,7 +55,7 @@ class ControllerLog(msgspec.Struct, frozen=True, kw_only=True):
         node_id: of the node.
         directory_id: of the disk, by ``meta.properties``.
         is_voter: whether the voters at the end of the longest log have it, this disk included.
-        election: by ``quorum-state``; ``None`` where there is none.
+        election: from ``quorum-state``; ``None`` if that is missing.
         start_offset: of its first record.
         end_offset: exclusive.
         records: of the log, in order.
@@ -76,12 +77,12 @@ class ControllerLog(msgspec.Struct, frozen=True, kw_only=True):
         return self.records[-1].leader_epoch if self.records else None
 
     def at(self, offset: int) -> LoggedRecord | None:
-        """Returns its record at an offset; ``None`` where it has none."""
+        """Returns the log's record at an offset; ``None`` if the log has none."""
         place = offset - self.start_offset
         return self.records[place] if 0 <= place < len(self.records) else None
 
     def covers(self, offset: int) -> bool:
-        """Returns whether it has a record at an offset, or had one before its beginning was deleted."""
+        """Returns whether the log has a record at an offset, or had one before it deleted its oldest records."""
         return offset < self.end_offset
 
 
@@ -102,7 +103,7 @@ class ComparedLogs(msgspec.Struct, frozen=True, kw_only=True):
         logs: by node.
         voters: the node ids of all voters, by the longest log.
         missing: voters of which no log was read.
-        committed_end_offset: exclusive; what is below is committed for certain.
+        committed_end_offset: every record below it is certainly committed.
         records: of all logs, by offset; several of one offset where logs differ.
     """
 
@@ -126,11 +127,11 @@ def compare_metadata_logs(
     """Compares the metadata logs of controllers.
 
     Args:
-        directories: log directories; those of other nodes are passed over.
-        answer: what a leader said, before the files were read.
+        directories: log directories; directories of brokers are ignored.
+        answer: a leader's answer, from before the files were read.
 
     Raises:
-        ConfigError: none of them holds a metadata log.
+        ConfigError: no directory holds a metadata log.
         StorageError: a file cannot be read.
     """
     holding = [each for each in directories if each.metadata_log is not None]

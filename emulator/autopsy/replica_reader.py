@@ -68,8 +68,8 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
         kind: what is wrong there.
         file: path of the segment.
         position: byte at which the bad batch begins.
-        reason: what is wrong, in words.
-        bytes_after: from there to the end of the log's files: what a recovery would drop.
+        reason: the same in words.
+        bytes_after: bytes from there to the end of the log's files, which a recovery would drop.
     """
 
     kind: DamageKind
@@ -84,11 +84,11 @@ class ReplicaReading(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         log: its batches and epochs, up to the damage if there is any.
-        topic_id: by ``partition.metadata``; ``None`` where there is none.
-        segments: how many.
+        topic_id: from ``partition.metadata``; ``None`` if that is missing.
+        segments: number of segments.
         file_bytes: of all segments.
-        crc_checked_bytes: of the batches whose content was compared with their CRC.
-        damage: why the log ends early; ``None`` if it does not.
+        crc_checked_bytes: size of the batches whose content was compared with their CRC.
+        damage: the damage at which the log ends early; ``None`` if there is none.
     """
 
     log: Log
@@ -105,9 +105,10 @@ def read_replica(
     """Returns the content of a replica's folder.
 
     Args:
-        folder: such as ``orders-0``.
-        checkpointed_start: of the log, by the directory's checkpoint; 0 where that has none.
-        recovery_point: by the directory's checkpoint; ``None`` where that has none: only the last segment is a tail.
+        folder: the replica's folder, such as ``orders-0``.
+        checkpointed_start: the log start offset in the directory's checkpoint; 0 if the checkpoint has none.
+        recovery_point: from the directory's checkpoint; ``None`` if that has none: then only the last segment is a
+            tail.
         scope: which batches are compared with their CRC.
         readers: threads in which segments are read.
 
@@ -209,7 +210,7 @@ def _columns(headers: Headers) -> Batches:
 
 
 def _checkpointed_epochs(folder: Path) -> tuple[EpochEntry, ...]:
-    """Returns the epoch checkpoint; none where it is missing or bad, as the batches hold the same."""
+    """Returns the epoch checkpoint; empty if it is missing or damaged, as the batches have the same epochs."""
     path = folder / LEADER_EPOCH_CHECKPOINT
     try:
         return parse_epochs(read_text(path), path=str(path))
@@ -218,7 +219,7 @@ def _checkpointed_epochs(folder: Path) -> tuple[EpochEntry, ...]:
 
 
 def topic_id_of(folder: Path) -> TopicId | None:
-    """Returns the id of the topic that a log is of; ``None`` where ``partition.metadata`` is missing or names none.
+    """Returns the topic id of a log; ``None`` if ``partition.metadata`` is missing or names none.
 
     Raises:
         OSError: the file cannot be read.

@@ -22,7 +22,7 @@ class Weighing(NamedTuple):
 
     Attributes:
         longest: the longest log.
-        losses: by the log that would lead; only of others that hold something more.
+        losses: by the log that would lead, the losses of the other logs that hold more.
     """
 
     longest: ReplicaLog
@@ -33,7 +33,7 @@ class Weighing(NamedTuple):
         return sum(loss.lost.records for loss in self.losses[elected] if (loss.held_by, loss.held_in) == self.longest)
 
     def committed(self, elected: ReplicaLog) -> int:
-        """Returns the most committed records that any other log holds and this one lacks."""
+        """Returns the largest number of committed records that one other log has and this log lacks."""
         return max((loss.committed.records for loss in self.losses[elected]), default=0)
 
 
@@ -44,7 +44,7 @@ def weigh(
 
     Args:
         logs: those first that are preferred where logs are equally long.
-        high_watermarks: as far as they are known.
+        high_watermarks: those that are known.
         is_compacted: whether a cleaner may have rewritten some.
     """
     partings = {
@@ -81,7 +81,7 @@ def _committed_end(
     partings: Mapping[tuple[ReplicaLog, ReplicaLog], Parting],
     high_watermarks: Mapping[ReplicaLog, Offset],
 ) -> Offset:
-    """Returns the offset up to which a log is committed: by its own high watermark, or by that of a log that agrees."""
+    """Returns the offset up to which a log is committed, by its own high watermark or that of an agreeing log."""
     agreeing = [holder]
     for (one, other), parting in partings.items():
         if one == holder and parting.parted_by in (PartedBy.NOTHING, PartedBy.END):

@@ -1,4 +1,4 @@
-"""Finds the active one of several controllers: they are asked in turn, until one does not refuse."""
+"""Finds the active one of several controllers: asks them in turn until one does not refuse."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ _LEADS_NOT: Final = frozenset(
 
 
 class ActiveController:
-    """Asks nodes, where a request to any controller goes to the active one.
+    """Sends requests to nodes; a request to any controller goes to the active one.
 
-    One that was not answered is sent again, as Kafka's ``AdminClient`` does: it may be carried out twice.
+    An unanswered request is sent again, as by Kafka's ``AdminClient``: it may be executed twice.
 
     Args:
         ask: how requests travel.

@@ -112,7 +112,7 @@ class AdminClient:
 
         Args:
             names: topics; ``None`` for all.
-            node_id: whose metadata; ``None`` for the controller's.
+            node_id: the node whose metadata is asked for; ``None`` for the controller.
             page_size: partitions of one response at most; the node may have a smaller limit.
 
         Raises:
@@ -342,7 +342,7 @@ class AdminClient:
         """Changes finalized features, all or none.
 
         Raises:
-            AdminError: one cannot be, or no answer came.
+            AdminError: one of the changes is impossible, or no answer came.
         """
         request = admin_messages.UpdateFeaturesRequest(
             feature_updates=tuple(updates), validate_only=effort is Effort.VALIDATE_ONLY
@@ -377,7 +377,7 @@ class AdminClient:
         return response
 
     async def describe_quorum(self) -> DescribeQuorumResponse:
-        """Returns what the leader of several controllers knows of all of them.
+        """Returns what the leader of the quorum knows about all controllers.
 
         Raises:
             AdminError: no controller leads, or there is only one.

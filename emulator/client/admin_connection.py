@@ -26,8 +26,8 @@ class AdminConnection:
         keepalive: how soon a silent node is given up.
         token: of the cluster.
         cause_id: what all requests are sent for.
-        timeout_s: how long an answer may take. That of ElectLeaders is awaited for as long as the connection holds: it
-            may be the end of an unclean recovery, which has a time limit of its own.
+        timeout_s: time limit for an answer. The answer to ElectLeaders has none, as long as the connection holds: it
+            may have to wait for an unclean recovery, which has a time limit of its own.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class AdminConnection:
         """Returns a node's answer.
 
         Raises:
-            AdminError: no answer came, or there is no such node.
+            AdminError: no answer came, or the cluster has no such node.
         """
         api = api_of(request, node_id)
         method = self._channel(node_id, api).unary(api.path)

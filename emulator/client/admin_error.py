@@ -1,4 +1,4 @@
-"""The one error of the admin client: what was asked, and Kafka's name for why it was not done."""
+"""The error of the admin client: the request, and Kafka's name of the reason why it failed."""
 
 from laststand.emulator.core.errors import EmulatorError, ErrorCode
 
@@ -8,8 +8,8 @@ class AdminError(EmulatorError):
 
     Attributes:
         api: Kafka's name of the request.
-        error: the protocol error; NETWORK_EXCEPTION or REQUEST_TIMED_OUT where no answer came.
-        subject: what it is about, such as a partition; empty where it is the whole request.
+        error: the protocol error; NETWORK_EXCEPTION or REQUEST_TIMED_OUT if no answer came.
+        subject: the subject of the error, such as a partition; empty for the whole request.
         reason: the error message in the response; may be empty.
     """
 

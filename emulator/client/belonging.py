@@ -49,7 +49,7 @@ class RunningMember:
         return self._process.member.is_over
 
     def start(self) -> None:
-        """Joins; everything else happens in callbacks."""
+        """Joins the group; everything else happens in callbacks."""
         self._shell.step(inputs.Started(cause_id=CauseId(self._name)))
 
     def leave(self) -> None:

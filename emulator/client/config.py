@@ -18,8 +18,8 @@ class ProducerConfig(msgspec.Struct, frozen=True, kw_only=True):
         name: as in the history, ``producer-0``.
         rate: records per second.
         record_size: bytes of a record's value.
-        batch_size: bytes of values that one batch takes at most; a larger record has a batch of its own.
-        tick_ms: how often records are made; what is due at a tick is one batch, or several at high rates.
+        batch_size: maximal bytes of values in a batch; a larger record has a batch of its own.
+        tick_ms: interval at which records are made; one batch is due at each tick, or several at high rates.
         partitions: take turns.
         awaited: topics among them that are made while it runs; it makes records for them once it knows their leaders.
     """
@@ -47,9 +47,9 @@ class TransactionPaceConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         partitions: take turns.
-        width: how many of them a transaction writes to.
+        width: number of partitions that a transaction writes to.
         records: of each batch.
-        abort_every: one in so many is aborted; with 0 none.
+        abort_every: one in this many transactions is aborted; 0 for none.
         rate: transactions per second, while none is under way.
     """
 
@@ -61,15 +61,15 @@ class TransactionPaceConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransactionsConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The transactional producer, and the reader of committed records beside it.
+    """The transactional producer, and the read_committed consumer of its records.
 
     Attributes:
         name: as in the history, and the transactional id.
-        topics: that it writes to.
+        topics: the topics that it writes to.
         version: of the cluster's transactions.
         record_size: bytes of a record's value.
-        reader: of what it commits.
-        pace: what it makes by itself, if it does.
+        reader: the consumer of the committed records.
+        pace: the transactions that it makes by itself, if any.
     """
 
     name: str
@@ -94,7 +94,7 @@ class MembersConfig(msgspec.Struct, frozen=True, kw_only=True):
     """All members of consumer groups.
 
     Attributes:
-        topics: that they subscribe to.
+        topics: the topics that they subscribe to.
         settings: of members of a group that is none of ``groups``.
         groups: those that the workload names.
     """
@@ -129,9 +129,9 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
         control_port: where the harness listens for this process, on loopback.
         token_file: holds the cluster's token, which harness and nodes want to see.
         brokers: every broker; any of them is asked for metadata.
-        session_timeout_ms: of the cluster; silent connections are given up in half of it.
-        wire: how they are spoken to.
-        broker_numbers: the cluster's own ids of brokers, where they are others.
+        session_timeout_ms: the cluster's; silent connections are given up after half of it.
+        wire: the protocol by which brokers are called.
+        broker_numbers: the brokers' own ids, if the cluster numbers them differently.
     """
 
     history_path: str
@@ -156,7 +156,7 @@ _FINAL_FETCH_MAX_WAIT_MS: Final = 100
 
 
 def final_consumer(partitions: tuple[TopicPartition, ...]) -> ConsumerConfig:
-    """Returns the consumer that reads everything at the end: it hardly waits for what is not there yet."""
+    """Returns the consumer that reads everything at the end; it hardly waits for further records."""
     return ConsumerConfig(
         name=FINAL_CONSUMER,
         partitions=partitions,

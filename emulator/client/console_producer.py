@@ -1,7 +1,7 @@
 """A producer for standard input: records with the user's keys and values.
 
-The identity by which a record is found again stands in a header, since the value is not ours. Records with a key go
-where Kafka's default partitioner would put them (murmur2 of the key); records without take turns by batches.
+A record's identity is in a header, since the value belongs to the user. Records with a key go to the partition that
+Kafka's default partitioner would choose (murmur2 of the key); records without a key are distributed by batches.
 
 Bounds: ``BUFFER_BYTES_MAX`` of keys and values without an outcome, and what the producer's settings say of records.
 """
@@ -86,9 +86,9 @@ class ConsoleProducer:
         history: gets every invocation and outcome.
         batch_bytes_max: encoded size of one batch, before compression.
         compression: of batches.
-        headers: that every record has beside its identity.
+        headers: headers of every record besides the identity.
         timestamp_ms: of every record; when it is sent, if not given.
-        tally: counts what becomes of them.
+        tally: counts the records' outcomes.
 
     Attributes:
         sent_bytes: keys and values that have an outcome.
@@ -163,7 +163,7 @@ class ConsoleProducer:
         return split_into_batches(records, bytes_max=self._batch_bytes_max, record_overhead=self._record_overhead)
 
     async def finish(self, *, timeout_ms: int) -> int:
-        """Waits for the outcome of what was sent; returns how many records had none in time and were given up."""
+        """Waits for the outcomes of the sent records; returns the number of records that were given up without one."""
         return await self._sending.finish(timeout_ms=timeout_ms)
 
     def _next_in_turn(self) -> TopicPartition:
@@ -223,7 +223,7 @@ class ConsoleProducer:
 
 
 class _Batch:
-    """Records that go out together, and their bytes of keys and values."""
+    """Records that are sent together, and the size of their keys and values."""
 
     __slots__ = ("records", "size", "timestamp_ms")
 
@@ -234,13 +234,13 @@ class _Batch:
 
 
 def place_of_key(key: bytes, partitions: int) -> int:
-    """Returns which of so many partitions a key belongs to (Kafka's ``BuiltInPartitioner.partitionForKey``)."""
+    """Returns the partition of a key, given their number (Kafka's ``BuiltInPartitioner.partitionForKey``)."""
     key_hash: int = murmur2(key)
     return (key_hash & _POSITIVE) % partitions
 
 
 def record_overhead(headers: Headers) -> int:
-    """Returns the most bytes that a record with these headers has beside its key and value."""
+    """Returns the maximal size of a record with these headers without its key and value."""
     return _RECORD_OVERHEAD + sum(_HEADER_OVERHEAD + len(key.encode()) + len(value or b"") for key, value in headers)
 
 
@@ -255,7 +255,7 @@ def split_into_batches(
     Args:
         records: keys and values.
         bytes_max: of a batch before compression, without its header.
-        record_overhead: bytes of each record beside its key and value.
+        record_overhead: size of each record without its key and value.
     """
     batches: list[Sequence[ConsoleRecord]] = []
     size = start = 0

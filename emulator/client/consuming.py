@@ -1,4 +1,4 @@
-"""One consumer of the client process, live or final: drives its state machine and reads the ids of what comes in."""
+"""A consumer of the client process, live or final: drives its state machine and reads the ids of received records."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,8 @@ class RunningConsumer:
     """A consumer at work.
 
     Args:
-        on_records: gets the records that each poll brought, where somebody wants to see them.
-        positions: where it begins; partitions without an entry begin by ``auto.offset.reset``.
+        on_records: receives the records of each poll, if given.
+        positions: start positions; partitions without an entry start by ``auto.offset.reset``.
 
     Attributes:
         errors: by partition, why a final consumer could not read it; complete once ``read_all`` returned.

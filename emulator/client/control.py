@@ -1,10 +1,10 @@
 """The protocol between the harness and the client process: one JSON line per message, over a loopback connection.
 
-The client dials the harness, sends the cluster's token on a line, then ``Ready``, and waits. ``StartWork`` brings
-addresses and starts producers and consumers; ``ProduceBatch``, ``Transact``, ``Consume`` and ``DoAsMember`` have one
-do something; ``StopWork`` lets them finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh
-consumers and answers ``AllRead``; the end of the connection ends the process. ``ClientCounts`` comes by itself,
-whenever a count changed.
+The client dials the harness, sends the cluster's token on a line, then ``Ready``, and waits. ``StartWork`` has the
+addresses, and starts producers and consumers. ``ProduceBatch``, ``Transact``, ``Consume`` and ``DoAsMember`` are orders
+for one of them. ``StopWork`` lets them finish, and is answered by ``WorkStopped``; ``ReadAll`` reads everything with
+new consumers, and is answered by ``AllRead``. When the connection ends, the process ends. ``ClientCounts`` is sent
+whenever a count has changed.
 """
 
 from typing import Final, Literal, TypeAlias
@@ -44,7 +44,7 @@ class Transact(_Line, frozen=True, kw_only=True):
 
 
 class Consume(_Line, frozen=True, kw_only=True):
-    """Have the transactional producer read for a group; ``into`` is where it writes of it, in a transaction."""
+    """Let the transactional producer read for a group; ``into`` is where it writes the records, in a transaction."""
 
     source: Source
     into: TopicPartition | None
@@ -52,7 +52,7 @@ class Consume(_Line, frozen=True, kw_only=True):
 
 
 class DoAsMember(_Line, frozen=True, kw_only=True):
-    """Have a member of a group do something; fields and ``does`` as of ``plan.actions.Member``."""
+    """Let a member of a group do something; fields and ``does`` as in ``plan.actions.Member``."""
 
     group: str
     number: int
@@ -61,7 +61,7 @@ class DoAsMember(_Line, frozen=True, kw_only=True):
 
 
 class StopWork(_Line, frozen=True, kw_only=True):
-    """Send nothing new, await answers for ``timeout_ms`` at most, then give up the rest."""
+    """Send nothing new, await answers for at most ``timeout_ms``, then give up the remaining requests."""
 
     timeout_ms: int
 
@@ -89,14 +89,14 @@ class AckedCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorCount(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of answers to clients with one error so far, by Kafka's name of it."""
+    """The number of responses with one error so far, by Kafka's name of the error."""
 
     error: str
     count: int
 
 
 class ClientCounts(_Line, frozen=True, kw_only=True):
-    """All counts so far. ``failed`` and ``unknown`` are records of operations that ended so, over all acks levels."""
+    """All counts so far. ``failed`` and ``unknown`` count records with those outcomes, over all acks levels."""
 
     acked: tuple[AckedCount, ...]
     failed: int
@@ -116,7 +116,7 @@ class WorkStopped(_Line, frozen=True, kw_only=True):
 
 
 class AllRead(_Line, frozen=True, kw_only=True):
-    """The final read is in the history; ``errors`` by partition where it could not be done."""
+    """The final read is in the history; ``errors`` has the partitions that could not be read."""
 
     errors: dict[str, str]
 

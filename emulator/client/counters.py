@@ -22,7 +22,7 @@ class Counters:
         self._counted: tuple[int, ClientCounts] | None = None
 
     def add_send(self, recorded: SendRecorded, acks: Acks) -> None:
-        """Counts an operation's outcome, and what each of its attempts was answered."""
+        """Counts an operation's outcome, and the response to each of its attempts."""
         match recorded.type:
             case OperationType.INVOKE:
                 return
@@ -36,7 +36,7 @@ class Counters:
         self.version += 1
 
     def add_poll(self, recorded: PollRecorded) -> None:
-        """Counts what was consumed, or why nothing was."""
+        """Counts consumed records, or the reason why there were none."""
         if recorded.error is not None:
             self._errors[recorded.error] += 1
             self.version += 1

@@ -16,7 +16,7 @@ class Fetches:
 
     Args:
         is_committed_only: whether the client is given committed records only.
-        on_records: gets the records of each answer, where somebody wants to see them.
+        on_records: receives the records of each answer, if given.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Fetches:
             self._asked[request.correlation_id] = (target.topic_partition, target.fetch_offset)
 
     def to_input(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> Outcome | RecordsReceived:
-        """Returns a fetch's answer with the records that came with it, any other outcome as it is."""
+        """Returns a fetch's answer with its records, any other outcome unchanged."""
         asked = self._asked.pop(outcome.correlation_id, None)
         if not isinstance(outcome, inputs.ResponseReceived) or not isinstance(outcome.response, messages.FetchResponse):
             return outcome

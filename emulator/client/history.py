@@ -1,7 +1,7 @@
 """The run's history: one line per invocation and completion, in the order in which they happened.
 
-Indexes have no gaps. Lines gather in memory until ``flush``, which is one write; a shell flushes before it sends, so
-that whatever left the process is recorded as invoked.
+Indexes have no gaps. Lines gather in memory until ``flush`` writes them at once; a shell flushes before it sends, so
+that an operation is recorded before its request leaves the process.
 """
 
 import fcntl
@@ -76,7 +76,7 @@ class GroupPosition(NamedTuple):
 class History:
     """Writer of a history, packed if the name of the file says so.
 
-    It holds a lock on the file, so that nobody completes what is still written.
+    It holds a lock on the file, so that no other process seals the file meanwhile.
 
     Raises:
         OSError: the file exists or cannot be written.
@@ -126,7 +126,7 @@ class History:
         self._add(committed_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
 
     def add_group_read(self, recorded: GroupReadRecorded, *, process: str) -> None:
-        """Adds a line about what was read for a group."""
+        """Adds a line with the records that were read for a group."""
         self._add(group_read_line(recorded, index=self._next_index, time_ns=time.monotonic_ns(), process=process))
 
     def add_group_commit(self, recorded: GroupCommitRecorded, *, process: str) -> None:
@@ -168,7 +168,7 @@ def history_of(run: Path) -> Path:
     """Returns the history of a run's own clients.
 
     Raises:
-        FileNotFoundError: it has none.
+        FileNotFoundError: the run has no history.
     """
     found = line_files(run, "history")
     if not found:
@@ -177,7 +177,7 @@ def history_of(run: Path) -> Path:
 
 
 def rewrite_history(path: Path, operations: Iterable[Operation]) -> None:
-    """Replaces a history that nobody writes any more, and seals it.
+    """Replaces a history that is no longer written to, and seals it.
 
     Raises:
         OSError: it cannot be written.

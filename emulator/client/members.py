@@ -12,7 +12,7 @@ from laststand.emulator.core.types import BrokerId
 class MemberProcess:
     """One member, which can be stopped as by a signal: what happens to it meanwhile waits, and its timers do not fire.
 
-    One that is killed never gets the inputs that wait.
+    A killed member never gets the inputs that wait.
 
     Args:
         member: the state machine.
@@ -42,10 +42,10 @@ class MemberProcess:
 
 
 class MemberMaker:
-    """Names the members of a run: each process that joins has a name of its own.
+    """Names the members of a run: each process that joins gets a name of its own.
 
     Args:
-        bootstrap: any of them is asked for metadata.
+        bootstrap: brokers, any of which is asked for metadata.
     """
 
     def __init__(self, bootstrap: tuple[BrokerId, ...]) -> None:

@@ -101,12 +101,12 @@ class TransactionMaker:
 
 
 class TransactionPace:
-    """The transactions that a producer makes by itself: one after the other, and it does not catch up.
+    """The transactions that a producer makes by itself, one after the other; missed ones are not made up for.
 
     Args:
         config: partitions, sizes and rate.
         maker: names them.
-        producer: the state machine that takes them.
+        producer: the state machine that executes them.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ class ClientProcess:
 
         Raises:
             OSError: the connection failed.
-            msgspec.DecodeError: the harness sent something that is no command.
+            msgspec.DecodeError: the harness sent an unknown command.
         """
         commands, self._harness = await asyncio.open_connection(
             _LOOPBACK, self._config.control_port, limit=_COMMAND_LENGTH_MAX
@@ -167,7 +167,7 @@ class ClientProcess:
         return transactional
 
     def _transactional_named(self, name: str) -> RunningTransactionalProducer | None:
-        """Returns a transactional producer, which starts now unless it has; ``None`` in a run without transactions."""
+        """Returns a transactional producer, started if necessary; ``None`` in a run without transactions."""
         found = next((each for each in self._transactional if each.name == name), None)
         config, links = self._config.transactions, self._links_at_work
         if found is None and config is not None and links is not None:

@@ -41,7 +41,7 @@ class RunningProducer:
         self._pace: Pace
 
     def start(self) -> None:
-        """Begins; everything else comes after this."""
+        """Begins to produce; everything else happens in callbacks."""
         self._sending.start()
         now_s = asyncio.get_running_loop().time()
         self._pace = Pace(self._config, now_s=now_s, producer=self._sending.producer)
@@ -59,5 +59,5 @@ class RunningProducer:
             await asyncio.sleep(self._config.tick_ms / 1000)
 
     async def finish(self, *, timeout_ms: int) -> int:
-        """Waits for the outcome of what was sent; returns how many records had none in time and were given up."""
+        """Waits for the outcomes of the sent records; returns the number of records that were given up without one."""
         return await self._sending.finish(timeout_ms=timeout_ms)

@@ -61,7 +61,7 @@ def parse_fetched(block: bytes) -> tuple[BatchDescriptor, ...]:
     """Returns the headers of the batches in a fetched block.
 
     Raises:
-        CodecError: the block holds anything else.
+        CodecError: the block holds other data.
     """
     batches = split_batches(block)
     if isinstance(batches, InvalidBatch):
@@ -80,7 +80,7 @@ def polled_batches(
     """Returns which records a fetched block holds from ``position`` on.
 
     A batch whose ids are not consecutive, or of several producers, becomes several; records without ids stay together.
-    To a reader of committed records, who is told of ``aborted`` transactions, theirs and all markers are not given.
+    For a read_committed consumer, records of the ``aborted`` transactions and all markers are left out.
     """
     batches = split_batches(block)
     if isinstance(batches, InvalidBatch):

@@ -34,8 +34,8 @@ class Sending:
         name: the producer's, in the history.
         settings: of the producer.
         brokers: any of them is asked for metadata.
-        topics: those that it will write to.
-        awaited: those of them that may not be there yet.
+        topics: the topics that the producer will write to.
+        awaited: those of them that may not exist yet.
         links: how to reach the cluster.
         history: gets every invocation and outcome.
         encode: makes the bytes of a batch.
@@ -92,7 +92,7 @@ class Sending:
         self._shell.step(offered)
 
     async def finish(self, *, timeout_ms: int) -> int:
-        """Waits for the outcome of what was sent; returns how many records had none in time and were given up."""
+        """Waits for the outcomes of the sent records; returns the number of records that were given up without one."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._is_idle.wait()

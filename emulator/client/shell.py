@@ -39,7 +39,7 @@ class StateMachine(Protocol[InputT, EffectT]):
     """The interface that producer and consumer share."""
 
     def step(self, incoming: InputT | inputs.TimerFired, *, now_ms: int) -> Sequence[EffectT | effects.SendRequest]:
-        """Takes in one thing that happened and returns what to do about it."""
+        """Takes an input and returns the effects."""
         ...
 
     def next_deadline_ms(self) -> int | None:
@@ -54,8 +54,8 @@ class Links:
         addresses: of the nodes.
         keepalive: how soon a silent node is given up.
         token: of the cluster.
-        tasks: owns what is started.
-        dialler: whose requests these are; ``None`` for requests that no fault may touch.
+        tasks: owns the started tasks.
+        dialler: the client that sends the requests; ``None`` for requests that no fault may affect.
         wire: how nodes are spoken to.
     """
 
@@ -112,7 +112,7 @@ class Shell(Generic[InputT, EffectT]):
         core: the state machine.
         links: how to reach the cluster.
         history: flushed before anything is sent.
-        to_input: turns an outcome and the bytes that came with it into the core's input.
+        to_input: converts an outcome and its bytes to the core's input.
         record: writes an effect that is no request into the history.
         attachments: bytes that belong to a request.
     """

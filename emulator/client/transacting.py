@@ -36,11 +36,12 @@ class RunningTransactionalProducer:
     """A transactional producer at work.
 
     Args:
-        name: of the producer in the history; other ones have its transactional id, which is the name in ``config``.
-        config: of all of them.
+        name: the first producer's name in the history; further producers are named by their transactional id, the name
+            in ``config``.
+        config: of all producers.
         brokers: any of them is asked for metadata.
-        links: to them.
-        history: takes what it does and is told.
+        links: to the brokers.
+        history: records the producer's requests and their responses.
         counters: count that.
     """
 
@@ -82,16 +83,16 @@ class RunningTransactionalProducer:
         )
 
     def start(self) -> None:
-        """Begins a session; everything else comes after this."""
+        """Begins a session; everything else happens in callbacks."""
         self._shell.step(inputs.Started(cause_id=CauseId(self.name)))
 
     def transact(self, partitions: tuple[TopicPartition, ...], *, records: int, result: TransactionResult) -> None:
-        """Carries out a transaction, after those before it."""
+        """Executes a transaction, after the earlier ones."""
         self._is_idle.clear()
         self._shell.step(self._maker.transaction(partitions, records=records, result=result))
 
     def consume(self, source: Source, *, into: TopicPartition | None, result: TransactionResult) -> None:
-        """Reads for a group, after what was offered before; arguments are as of ``control.Consume``."""
+        """Reads for a group, after the operations that were offered before; arguments as in ``control.Consume``."""
         self._is_idle.clear()
         if into is None:
             self._shell.step(self._maker.consumption(source))

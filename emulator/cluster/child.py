@@ -1,4 +1,4 @@
-"""One child process: started so that it dies with its parent, signalled, and its end noticed at once.
+"""One child process: it is started so that it dies with its parent, gets signals, and its end is noticed at once.
 
 The end comes from a pidfd in the event loop, so nobody polls and the process id cannot be reused before it is reaped. A
 child that serves something reports that it is ready by one JSON line on an inherited pipe, whose file descriptor it
@@ -54,7 +54,8 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: unique among the living children of a supervisor.
         argv: program and arguments.
-        imports: modules of this program that a child finds imported, whose command line is of ``module_command``.
+        imports: modules that the fork server has imported for the child; its command line must come from
+            ``module_command``.
         stderr_path: file to which standard error and standard output are appended; its directory is created.
         environment: additions to this process's environment.
         readiness: whether to wait for the ready line.
@@ -107,10 +108,10 @@ class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
         name: the child's.
         pid: the process id that it had.
         cause: why.
-        exit_code: what it returned, or ``None`` if a signal ended it.
+        exit_code: its exit code, or ``None`` if a signal ended it.
         signal_number: the signal that ended it, or ``None`` if it exited.
         stderr_tail: its last lines, at most 40.
-        explanation: why it ended, where somebody else knows and says so; only in containers.
+        explanation: why it ended, if the container engine says so; only in containers.
     """
 
     name: str
@@ -128,7 +129,7 @@ class StartError(EmulatorError):
     Attributes:
         name: the child's.
         reason: the cause in words.
-        end: how it ended.
+        end: the end of the child.
     """
 
     def __init__(self, *, name: str, reason: str, end: ProcessEnd) -> None:
@@ -139,7 +140,7 @@ class StartError(EmulatorError):
 
 
 class Child:
-    """A process that was started here. Belongs to the event loop of the main thread."""
+    """A process that this process started. Belongs to the event loop of the main thread."""
 
     def __init__(self, spec: ProcessSpec, *, on_end: Callable[[ProcessEnd], None]) -> None:
         """Start the process; returns within milliseconds. Call from a coroutine on the main thread.
@@ -149,7 +150,7 @@ class Child:
             on_end: called once, in the event loop, when the process has ended and was reaped.
 
         Raises:
-            InvariantError: not on the main thread, whose end the process would not survive.
+            InvariantError: not called on the main thread; the child dies with the thread that starts it.
             OSError: the process could not be made.
         """
         if threading.current_thread() is not threading.main_thread():
@@ -200,7 +201,7 @@ class Child:
 
     @property
     def ready(self) -> Ready:
-        """The child's report that it is ready.
+        """The message in which the child reports that it is ready.
 
         Raises:
             InvariantError: it has not reported, or was not to.
@@ -236,10 +237,10 @@ class Child:
         return await asyncio.shield(self._ended)
 
     async def stop(self, *, timeout_s: float | None = None) -> ProcessEnd:
-        """End the process with SIGTERM, and with SIGKILL after ``timeout_s`` seconds. A paused one is continued.
+        """End the process with SIGTERM, and with SIGKILL after ``timeout_s`` seconds. A paused process is resumed.
 
         Args:
-            timeout_s: that of what was to be run, if not given.
+            timeout_s: the time limit; that of the spec if not given.
         """
         if self._ask(EndCause.STOPPED):
             self._signal(signal.SIGTERM)
@@ -258,7 +259,7 @@ class Child:
             self._signal(number)
 
     async def kill(self) -> ProcessEnd:
-        """End the process with SIGKILL, paused or not, and wait until it is gone, its sockets and locks with it."""
+        """End the process with SIGKILL, paused or not, and wait until it is gone, with its sockets and locks."""
         if self._ask(EndCause.KILLED):
             self._signal(signal.SIGKILL)
         return await self.wait()

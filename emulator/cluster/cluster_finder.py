@@ -1,4 +1,4 @@
-"""Finds a cluster that somebody else runs, and refuses one that is not meant to be broken.
+"""Finds a cluster that another party runs, and refuses a cluster that is not meant to be broken.
 
 Without a word of the user's only loopback and private addresses are dialled, those that brokers advertise among them.
 With ``--i-own-this-cluster`` it may be any address, and the cluster must have that id.
@@ -37,8 +37,8 @@ async def find_cluster(bootstrap: Sequence[str], *, option: str, owned: str | No
 
     Args:
         bootstrap: addresses, ``host:port``.
-        option: by which the user gave them.
-        owned: id of the cluster that may be broken wherever it is; ``None`` for any that is here.
+        option: the option in which the user gave them.
+        owned: id of the cluster that may be broken at any address; ``None`` allows loopback and private addresses only.
 
     Raises:
         ConfigError: none answers as Kafka does, or it is not a cluster to be broken.

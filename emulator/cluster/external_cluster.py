@@ -1,4 +1,4 @@
-"""A cluster that somebody else runs, as it described itself before the run."""
+"""A cluster that another party runs, as it described itself before the run."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,7 +13,7 @@ _ERA_BEFORE: Final = "kafka-3.9"
 
 
 class ExternalCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster that somebody else runs.
+    """A cluster that another party runs.
 
     Attributes:
         addresses: that brokers advertise.
@@ -27,7 +27,7 @@ class ExternalCluster(msgspec.Struct, frozen=True, kw_only=True):
     broker_numbers: Mapping[int, int] = {}
 
     def numbered_as(self, broker_ids: tuple[BrokerId, ...]) -> "ExternalCluster":
-        """Returns the cluster whose brokers have the ids of a scenario's as many, in order."""
+        """Returns the cluster with its brokers numbered like a scenario's, in order."""
         pairs = list(zip(sorted(broker_ids), sorted(self.addresses), strict=True))
         return msgspec.structs.replace(
             self,
@@ -37,5 +37,5 @@ class ExternalCluster(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nearest_era(self) -> str:
-        """The era by whose rules the cluster is judged if nobody names one."""
+        """The era whose rules judge the cluster if the user names none."""
         return _ERA_WITH_ELR if self.features.get(_ELR_FEATURE) else _ERA_BEFORE

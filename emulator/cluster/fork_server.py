@@ -1,17 +1,17 @@
 """The process from which the children of a harness are forked: it has imported what nodes import.
 
-To import it all takes a node 0.3 s of CPU; a copy of a process that has done so runs after some milliseconds. Each
-child is a process of its own all the same, with its own environment, output and process group. A program that is no
-module of this one, such as a JVM, is executed in its copy::
+To import everything takes a node 0.3 s of CPU; a copy of a process that has imported it runs after a few milliseconds.
+Each child is still a process of its own, with its own environment, output and process group. A program that is no
+module of Laststand, such as a JVM, is executed in its copy::
 
     harness ── Start, standard error, ready pipe ─▶ fork server ── fork ─▶ child
             ◀─ its process id ───────────────────
             ── Collect ──────────────────────────▶                        (has ended)
             ◀─ its exit code ────────────────────
 
-The server answers one order after the other. It dies with the harness and the children die with it, however either
-ends (``laststand.emulator.parent_death``). A child that has ended is a zombie until its exit code is collected, so that
-nothing else gets its process id before.
+The server answers one order after the other. It dies with the harness, and the children die with the server
+(``laststand.emulator.parent_death``). A child that has ended is a zombie until its exit code is collected, so that its
+process id is not reused before.
 
 A fork copies only the thread that asks for it, and locks that other threads hold stay locked in the copy. The server
 has one thread: none of its imports starts another, as gRPC does not before its first channel or server.
@@ -70,7 +70,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         argv: program and arguments, as ``os.fsencode`` gives them.
         imports: modules that are imported before the fork, for a command line of ``module_command``; without any, the
             program is executed.
-        environment: all of it.
+        environment: the complete environment of the child.
     """
 
     argv: tuple[bytes, ...]
@@ -88,8 +88,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to an order.
 
     Attributes:
-        number: process id of a child that was started; exit code of one that ended, or minus the signal's number.
-        errno: of the error by which no process could be made, or its end is not known; 0 for none.
+        number: process id of a started child; exit code of an ended one, or minus the signal's number.
+        errno: the error because of which no process could be made, or its end is unknown; 0 for none.
     """
 
     number: int = 0
@@ -97,7 +97,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Birth(NamedTuple):
-    """The order by which this copy of the server was made, and the descriptors that came with it."""
+    """The order for which this copy of the server was made, and the file descriptors of the child."""
 
     order: Start
     descriptors: Sequence[int]
@@ -110,7 +110,7 @@ class ForkServer:
     """The harness's connection to its server. Main thread only: the server ends with that thread."""
 
     def __init__(self) -> None:
-        """Starts the server; it imports nothing yet."""
+        """Starts the server, which imports nothing yet."""
         self._errors = open(os.memfd_create("errors of the fork server"), "rb")  # noqa: SIM115 - until close
         self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(ANSWER_TIMEOUT_S)
@@ -205,7 +205,7 @@ def fork_server() -> ForkServer:
 
 
 def _serve(control: socket.socket) -> _Birth | None:
-    """Carries out orders; returns ``None`` when the harness has ended, and in a child what it was forked for."""
+    """Executes orders; returns ``None`` when the harness has ended, and in a child the order that it was forked for."""
     decoder = msgspec.msgpack.Decoder(Start | Collect)
     while True:
         message, received, _, _ = socket.recv_fds(control, 1, _DESCRIPTORS_MAX)
@@ -285,7 +285,7 @@ def _show_command_line(argv: Sequence[bytes]) -> None:
 
 
 def main() -> None:
-    """Serves; in each child, runs what it was forked for."""
+    """Serves orders; in each child, runs the program that it was forked for."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the harness ignores it, the kernel keeps no exit codes
     pid = os.getpid()
     birth = _serve(socket.socket(fileno=int(sys.argv[1])))

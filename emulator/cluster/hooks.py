@@ -1,4 +1,4 @@
-"""Commands of the user's that break and mend nodes of a cluster that somebody else runs: ``hooks.yaml``.
+"""The user's commands that break and mend nodes of a cluster that another party runs: ``hooks.yaml``.
 
 ::
 
@@ -9,8 +9,9 @@
         effective_when: test -z "$(docker compose ps --quiet --status running {name})"
         within: 20 s
 
-A command is run by the shell, in the folder of the file, and is killed with all that it started at its deadline. It
-took effect once it has ended with 0 and then ``effective_when`` does; where that holds before, there is nothing to do.
+The shell runs a command in the folder of the file; at its deadline the command is killed with all its processes. A
+command took effect once it and then ``effective_when`` have ended with 0; if ``effective_when`` ends with 0 before the
+command, the command is not run.
 """
 
 import asyncio
@@ -54,8 +55,9 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: its key.
-        command: for the shell; ``{name}`` and the like stand for what it is done to.
-        effective_when: likewise: ends with 0 where it took effect; ``None`` where that shows in Kafka's protocol.
+        command: for the shell; placeholders such as ``{name}`` stand for the node.
+        effective_when: a command that ends with 0 if the hook took effect; ``None`` if Kafka's protocol shows the
+            effect.
         within_ms: time for both.
     """
 
@@ -83,7 +85,7 @@ def read_hooks(path: Path) -> Hooks:
     """Reads a file of hooks.
 
     Raises:
-        ScenarioError: it is none; the text names file, line and key.
+        ScenarioError: the file is invalid; the text names file, line and key.
         OSError: it cannot be read.
     """
     with open_document(path, read_text(path)).fields() as fields:
@@ -117,7 +119,7 @@ def _hook(name: str, cursor: Cursor) -> Hook:
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Returns a command for what it is done to: placeholders without a value stay, values are quoted for the shell."""
+    """Returns a command with its placeholders filled in and quoted for the shell; placeholders without a value stay."""
     return _PLACEHOLDER.sub(lambda found: shlex.quote(values[found[1]]) if found[1] in values else found[0], text)
 
 
@@ -160,15 +162,15 @@ async def run_hook(
 
 
 async def run_check(check: str, values: Mapping[str, str], *, folder: Path) -> str | None:
-    """Runs a hook's ``effective_when``; returns the end of what it printed where it fails, ``None`` where it holds."""
+    """Runs a hook's ``effective_when``; returns the end of its output if it fails, else ``None``."""
     code, printed = await _shell(filled(check, values), folder)
     return None if code == 0 else printed
 
 
 async def _shell(command: str, folder: Path) -> tuple[int, str]:
-    """Runs a command, and returns its exit code and the end of what it printed.
+    """Runs a command, and returns its exit code and the end of its output.
 
-    Processes that it leaves in the background run on, unless it is given up itself.
+    Processes that the command leaves in the background continue, unless the command is killed.
     """
     with tempfile.TemporaryFile() as printed:  # a pipe would stay open for as long as a process in the background
         process = await asyncio.create_subprocess_exec(

@@ -1,17 +1,18 @@
 """A cluster of Apache Kafka: one JVM per node, with the links, folders and incarnations of our own processes.
 
 Links are directed without privileges. Each JVM has a hosts file of its own (``-Djdk.net.hosts.file``), in which the
-name of every other node stands for a loopback address where the proxy of exactly that link listens, on the one port
+name of every other node stands for a loopback address. There the proxy of exactly that link listens, at the one port
 that the node advertises::
 
     broker 0:  node-1 = 127.0.1.1    proxy of 0->1 at 127.0.1.1:P   -> broker 1 at 127.0.0.1:P
     broker 2:  node-1 = 127.0.3.1    proxy of 2->1 at 127.0.3.1:P   -> broker 1 at 127.0.0.1:P
 
-Controllers advertise such a name, too: otherwise others would learn their own ports, and pass the proxies by. Several
-of them are static voters, or where the rules have directory ids, voters by node and directory (``kraft.version`` 1).
+Controllers advertise such names, too: otherwise other nodes would learn the controllers' own ports, and bypass the
+proxies. Several controllers are static voters, or, if the rules have directory ids, voters by node and directory
+(``kraft.version`` 1).
 
-With an authorizer, everybody proves by SASL/PLAIN that it is the principal that it is on our own processes: by a name,
-and the cluster's token as its password, which nodes read from the token's own file (KIP-421).
+With an authorizer, every node and client authenticates by SASL/PLAIN as the principal that it has on Laststand's own
+processes: its name is the user, and the cluster's token the password, which nodes read from the token's file (KIP-421).
 """
 
 import asyncio
@@ -158,12 +159,12 @@ class KafkaCluster(ProcessCluster):
     """The JVMs of one run.
 
     Args:
-        layout: what the cluster is made of.
+        layout: the nodes of the cluster, and the places of its files.
         kafka: what starts a node; nodes that are started again may run another release.
         rules_of: returns the rules of a release.
-        sync_shim: what records what nodes sync; ``None`` where none will lose power.
-        messages: the links whose messages can be interfered with.
-        properties: of every node, beside those of the layout.
+        sync_shim: the library that records the nodes' syncs; ``None`` if no node will lose power.
+        messages: the links on which faults of single messages are possible.
+        properties: of every node, in addition to those of the layout.
         on_start: as for ``ProcessCluster``.
         on_stop: called with a node that is about to be stopped in order.
         on_end: called with node, incarnation and end of each process that has ended, before ``on_unexpected_end``.
@@ -208,7 +209,7 @@ class KafkaCluster(ProcessCluster):
         return self._own_programs.get(node_id, self._kafka)
 
     def set_release(self, node_id: NodeId, *, era: str | None, kafka: str | None) -> None:
-        """Has a node's processes run a release from the next one on, if one is named.
+        """Sets the release of a node's next processes, if one is named.
 
         Raises:
             MissingToolError: it is not installed.
@@ -217,14 +218,15 @@ class KafkaCluster(ProcessCluster):
             self._own_programs[node_id] = msgspec.structs.replace(self._kafka, distribution=find_kafka(kafka))
 
     def own_rules(self, node_id: NodeId) -> Switches | None:
-        """Returns the rules of the release that a node runs, where that is not the run's."""
+        """Returns the rules of the release that a node runs, if these are not the run's rules."""
         program = self._own_programs.get(node_id)
         return None if program is None else self._rules_of(program)
 
     async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
         """Starts nodes; of several controllers the first is elected, as scenarios name it by its id.
 
-        Until all follow it, the others can call no controller, so that none of them wins the votes of two.
+        Until all controllers follow the first one, they cannot call each other, so that no other controller wins a
+        vote.
         """
         first, *others = self.layout.controller_ids
         if not others or self.toxiproxy is None:
@@ -238,11 +240,11 @@ class KafkaCluster(ProcessCluster):
             await self.toxiproxy.restore(muted)
 
     async def _await_leadership(self, leader_id: NodeId, starting: asyncio.Task[None]) -> None:
-        """Waits until all controllers' disks say who leads, or for as long as a node may take to listen.
+        """Waits until all controllers' disks name a leader, or until the time limit for the start of a node.
 
         It waits no longer once all were started and one has ended: that end is reported as a crash.
 
-        One that does not follow yet may stand for election, and without pre-votes it deposes the leader.
+        A controller that does not follow yet may become a candidate, and without pre-votes it deposes the leader.
         """
         deadline = asyncio.get_running_loop().time() + LISTENS_WITHIN_S
         while asyncio.get_running_loop().time() < deadline:
@@ -257,7 +259,7 @@ class KafkaCluster(ProcessCluster):
         return parse_quorum_state(state.read_bytes(), path=str(state)).leader_id if state.exists() else None
 
     async def start_node(self, node_id: NodeId) -> int:
-        """Starts a node; what is done to messages, other than a counted number of them, goes on."""
+        """Starts a node; faults of messages continue, except those of a counted number of messages."""
         self._messages.starting(node_id, self.interceptions.get(node_id, ()))
         return await super().start_node(node_id)
 
@@ -360,7 +362,7 @@ class KafkaCluster(ProcessCluster):
         )
 
     def _login(self, node_id: NodeId) -> dict[str, str]:
-        """Returns the properties by which a node logs in at others, and knows them, their clients and the harness."""
+        """Returns the properties by which a node authenticates itself at other nodes, and others at itself."""
         password = f"${{directory:{self.layout.directory}:{self.layout.token_file.name}}}"
         names = {*map(node_name, (*self.layout.node_ids, CLIENT)), HARNESS}
         users = " ".join(f'user_{name}="{password}"' for name in sorted(names))
@@ -390,8 +392,8 @@ def format_log_directory(
 
     Args:
         data: the directory; of a node that has none yet.
-        template: one that is formatted, of which all but its identity is taken; ``None`` for a broker's.
-        node_id: whose it becomes.
+        template: a formatted log directory, which is copied except for its identity; ``None`` for a broker's.
+        node_id: the node that the log directory is for.
         cluster_id: of which cluster.
         directory_id: its identity; drawn if not given.
     """

@@ -65,7 +65,7 @@ class KafkaDistribution(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / "classes.jsa"
 
     def formatted(self, *, elr: bool) -> Path:
-        """Returns a controller's log directory as it is formatted.
+        """Returns a controller's formatted log directory.
 
         The records that begin its metadata log are a file ``bootstrap.checkpoint``, or since KIP-1170 the log's first
         checkpoint.

@@ -1,10 +1,9 @@
 """Puts a version of Apache Kafka into the user's cache: its jars, formatted log directories, an archive of its classes.
 
-Jars come from Maven's central repository by their coordinates, through the user's ``mvn`` and its settings; where there
-is none, through the Ivy that PySpark brings, which needs no more than Java; or from a distribution that the user has
-unpacked. Those that come from elsewhere must have the SHA-256 that is known here (``kafka_jars.py``). A version appears
-under its name when its jars and directories are complete; the archive, which only makes starts quicker, is made in
-place, because it holds the jars' paths.
+Jars come from Maven's central repository by their coordinates, through the user's ``mvn`` and its settings, or without
+``mvn`` through the Ivy of PySpark, which needs only Java; or from a distribution that the user has unpacked. Downloaded
+jars must have the known SHA-256 (``kafka_jars.py``). A version appears under its name when its jars and directories are
+complete; the archive, which only speeds up starts, is made in place, because it holds the jars' paths.
 """
 
 import asyncio
@@ -80,11 +79,11 @@ class KafkaInstallError(EmulatorError):
 
 
 def install_kafka(version: str, *, java: Path) -> KafkaDistribution:
-    """Installs a version through Maven or Ivy, in place of what is there of it.
+    """Installs a version through Maven or Ivy, and replaces an installed one.
 
     Raises:
         MissingToolError: there is neither.
-        KafkaInstallError: there is no such version, a jar is not the one that was published, or it does not start.
+        KafkaInstallError: there is no such version, a jar has another checksum, or Kafka does not start.
     """
     if not _VERSION.fullmatch(version):
         expected = f"neither a version such as {PLAYED_VERSION}, nor a distribution's folder"
@@ -106,7 +105,7 @@ def install_kafka(version: str, *, java: Path) -> KafkaDistribution:
 
 
 def _find_ivy() -> Path | None:
-    """Finds the Ivy by which Spark resolves its ``--packages``."""
+    """Finds the Ivy with which Spark resolves its ``--packages``."""
     spark = find_spec("pyspark")
     places = spark.submodule_search_locations if spark is not None else None
     return next((jar for place in places or () for jar in Path(place).glob("jars/ivy-*.jar")), None)
@@ -131,7 +130,7 @@ def _ivy_arguments(version: str, folder: Path, *, jars: Path) -> tuple[str, ...]
 
 
 def install_distribution(distribution: Path, *, java: Path) -> KafkaDistribution:
-    """Installs the jars of an unpacked distribution, in place of what is there of its version.
+    """Installs the jars of an unpacked distribution, and replaces its installed version.
 
     Raises:
         KafkaInstallError: the folder is not a distribution, or it does not start.
@@ -190,7 +189,7 @@ def _format(kafka: KafkaDistribution, directory: Path, options: Sequence[str], *
 
 
 async def _archive_classes(kafka: KafkaDistribution, *, java: Path) -> None:
-    """Starts a broker and controller in one process, and keeps the classes that it has loaded when it ends."""
+    """Starts a broker and controller in one process, and archives the classes that it had loaded when it ends."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         broker, controller = ReservedPort(), ReservedPort()

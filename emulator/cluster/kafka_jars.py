@@ -1,4 +1,4 @@
-"""SHA-256 of Kafka's jars and of those that they need, for versions that were played: ``kafka_jars.sha256``.
+"""SHA-256 of the jars of Kafka and its dependencies, for the versions that were played: ``kafka_jars.sha256``.
 
 The file is as ``sha256sum`` writes it, one jar a line. Maven and Ivy check jars against checksums that come from the
 same place as the jars; these do not.
@@ -19,8 +19,8 @@ class JarCheck(msgspec.Struct, frozen=True, kw_only=True):
     """The result of comparing the jars in a folder with their checksums.
 
     Attributes:
-        changed: jars that are not what was published under their names.
-        unknown: jars whose checksum is not known here.
+        changed: jars whose content is not what was published under their name.
+        unknown: jars without a known checksum.
     """
 
     changed: tuple[str, ...]
@@ -38,7 +38,7 @@ def check_jars(folder: Path) -> JarCheck:
 
 
 def is_known_version(version: str) -> bool:
-    """Returns whether the checksums of all jars of a version are known here."""
+    """Returns whether the checksums of all jars of a version are known."""
     return f"kafka-clients-{version}.jar" in _checksums()
 
 

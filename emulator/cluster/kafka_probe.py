@@ -4,8 +4,8 @@
 
     int32 size | int16 api key 18 | int16 version | int32 correlation id | int16 length, client id | no tagged fields
 
-The version is one that no node has. Where a login is wanted, a node answers one that it has once, and one that it has
-not, with UNSUPPORTED_VERSION, as often as it is asked (``SaslServerAuthenticator``).
+The request has a version that no node supports. If a login is required, a node answers UNSUPPORTED_VERSION to it as
+often as it is asked, but answers a supported version only once (``SaslServerAuthenticator``).
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class KafkaProbeConnection(ProbeConnection):
     greeting = _api_versions(_GREETING_ID)
 
     async def _exchange(self, writer: asyncio.StreamWriter, ballast_bytes: int) -> None:
-        """Sends a request after others with long client ids, and awaits its answer; answers come in that order."""
+        """Sends a request after others with long client ids, and awaits its answer; the node answers in that order."""
         for at in range(0, ballast_bytes, _CLIENT_ID_MAX):
             writer.write(_api_versions(_BALLAST_ID, client_id_bytes=min(_CLIENT_ID_MAX, ballast_bytes - at)))
         writer.write(_api_versions(_PROBE_ID))
@@ -51,10 +51,10 @@ class KafkaProbeConnection(ProbeConnection):
     async def await_end(self, *, timeout_s: float) -> None:
         """Sends another request, and waits until the other end has closed or reset the connection.
 
-        Toxiproxy resets a connection when a byte comes along, and on one that is idle Kafka sends none.
+        Toxiproxy resets a connection only when a byte passes, and Kafka sends none on an idle connection.
 
         Raises:
-            TimeoutError: it has not within so many seconds.
+            TimeoutError: neither has happened in time.
         """
         assert self._writer is not None
         self._writer.write(_api_versions(_BALLAST_ID))
@@ -66,7 +66,7 @@ async def await_kafka(address: str, *, has_ended: Callable[[], bool], timeout_s:
 
     Args:
         address: where to dial.
-        has_ended: returns whether its process is gone, so that it will not.
+        has_ended: returns whether the node's process has ended, so that it will not answer.
         timeout_s: how long to try.
     """
     deadline = asyncio.get_running_loop().time() + timeout_s

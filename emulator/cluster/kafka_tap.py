@@ -1,7 +1,7 @@
 """A tap: proxies between unmodified clients of Kafka and a cluster, which write down what each client was answered.
 
-There is a proxy for each broker, and brokers' addresses in answers are replaced by those of their proxies, so that
-clients stay on the tap. A broker that an answer names for the first time gets a proxy then, at the next port.
+There is a proxy for each broker, and in responses the brokers' addresses are replaced by those of their proxies, so
+that clients stay on the tap. A broker that a response names for the first time gets a proxy at the next port.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Listen(NamedTuple):
 
     Attributes:
         host: the interface.
-        port: of the first broker's proxy; others have the next ones. 0 stands for free ports.
+        port: of the first broker's proxy; the other proxies have the next ones. 0 stands for free ports.
         advertised: the host in answers to clients.
     """
 
@@ -43,15 +43,15 @@ class KafkaTap:
     """Proxies for the brokers of a cluster; ``open`` starts them.
 
     Args:
-        cluster: as it was found.
+        cluster: the cluster as it was found.
         listen: where clients connect.
         history_file: returns the file for a broker's clients.
-        key_file: returns the file for the keys that these write; ``None`` if nobody wants to know them.
+        key_file: returns the file for the keys of acknowledged records; ``None`` if they are not recorded.
 
     Attributes:
         addresses: of the brokers.
         problem: why not everything was recorded; ``None`` if everything was.
-        failed: is set where there is a problem.
+        failed: is set if there is a problem.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class KafkaTap:
         """Starts the proxies.
 
         Raises:
-            ConfigError: somebody else listens at one of their ports.
+            ConfigError: another process listens at one of the ports.
         """
         for broker_id, address in sorted(self.addresses.items()):
             await self._proxy(broker_id, address)
@@ -111,7 +111,7 @@ class KafkaTap:
         return self._listen.advertised, self._ports()[broker_id]
 
     async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
-        """Notes names and ids that an answer names; asks the cluster for ids that it does not name, and for configs."""
+        """Notes the topic names and ids in a response; asks the cluster for missing ids, and for configurations."""
         named = list(topics)
         for name, topic_id in named:
             if topic_id is not None:
@@ -123,7 +123,7 @@ class KafkaTap:
             await self._ask_configs(new)
 
     def is_judged(self, topic: str) -> bool:
-        """Returns whether brokers keep the topic's batches as they are sent."""
+        """Returns whether brokers store the topic's batches as they were sent."""
         return topic not in self._changed
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
@@ -191,7 +191,7 @@ class KafkaTap:
 
 
 class _BrokerProxy:
-    """Connections of clients to one broker; ``open`` makes it listen for them."""
+    """Connections of clients to one broker; ``open`` starts to listen for them."""
 
     def __init__(self, broker: TappedBroker) -> None:
         self.broker = broker

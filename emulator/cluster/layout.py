@@ -36,7 +36,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         directory: the run's directory, absolute.
         controller_ids: the controllers, several of which are a quorum; or the ZooKeeper server in their place.
         broker_ids: all brokers.
-        standby_ids: those controllers that are no voters, and down, until somebody starts and adds them.
+        standby_ids: controllers that are down and not voters, until a user starts and adds them.
         combined: whether controller 100 shares a process with broker 0, and so on.
         switches: the rules that every node follows.
         properties: of every node, by Kafka's names.
@@ -45,8 +45,8 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: a UUID in Kafka's text form; drawn if not given. Nodes refuse data of another cluster.
         ports: where nodes listen; those without an entry get a port that is free.
         metrics_ports: the same for ``/metrics``.
-        kafka_clients: names of the clients of Apache Kafka that brokers serve, each at addresses of its own.
-        kafka_ports: where each of them reaches brokers, by its name; those without an entry get a port that is free.
+        kafka_clients: names of the clients of Apache Kafka, each of which has addresses of its own.
+        kafka_ports: the brokers' ports for each of these clients, by name; clients without an entry get free ports.
     """
 
     run: str
@@ -72,7 +72,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_directory_ids(self) -> bool:
-        """Several controllers are voters by node and directory (KIP-853); by node alone where they are static."""
+        """Whether several controllers are voters by node and directory (KIP-853), not by node alone."""
         return len(self.controller_ids) > 1 and self.switches.directory_ids
 
     @property
@@ -85,13 +85,13 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind.metadata_role if node_id in self.controller_ids else NodeRole.BROKER
 
     def machine_of(self, node_id: NodeId) -> tuple[NodeId, ...]:
-        """Returns all nodes of a node's process; it is named after the first, a broker where there is one."""
+        """Returns all nodes in a node's process; the first names the process, a broker if it has one."""
         if not self.combined:
             return (node_id,)
         return machine_of(node_id, controllers=len(self.controller_ids) - len(self.standby_ids))
 
     def processes_of(self, node_ids: Iterable[NodeId]) -> tuple[NodeId, ...]:
-        """Returns the processes of nodes, each once, by the node that it is named after."""
+        """Returns the processes of nodes, each once, by the node that names it."""
         return tuple(dict.fromkeys(self.machine_of(node_id)[0] for node_id in node_ids))
 
     def is_zookeeper(self, node_id: NodeId) -> bool:
@@ -172,7 +172,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return self.directory / "events" / event_file_name(node_id, incarnation)
 
     def last_incarnation(self, node_id: NodeId) -> int | None:
-        """Returns the number of the last process that a node had in this directory; ``None`` if it had none."""
+        """Returns the number of a node's last process in this directory; ``None`` if it had none."""
         found = line_files(self.directory / "events", f"{node_id}-*")
         return max((int(path.stem.rpartition("-")[2]) for path in found), default=None)
 
@@ -193,12 +193,12 @@ def foreign_history_file(run: Path, node_id: NodeId, *, incarnation: int) -> Pat
 
 
 def foreign_history_files(run: Path) -> list[Path]:
-    """Returns the files of ``foreign_history_file`` that are there."""
+    """Returns the existing files of ``foreign_history_file``."""
     return line_files(run / "history", "kafka-*")
 
 
 def key_file(run: Path, node_id: NodeId, *, incarnation: int) -> Path:
-    """Returns the file of the keys that were acknowledged beside that."""
+    """Returns the file for the keys of acknowledged records, beside ``foreign_history_file``."""
     return run / "history" / f"kafka-{node_id}-{incarnation}.keys"
 
 

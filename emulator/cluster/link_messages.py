@@ -1,10 +1,10 @@
 """Faults of messages to nodes that are not ours: a proxy for each link on which a scenario interferes with messages.
 
-It stands between the link's Toxiproxy, if there is one, and the node::
+A proxy stands between the link's Toxiproxy, if there is one, and the node::
 
     broker 0  ->  Toxiproxy 0->100  ->  proxy 0->100, which knows messages  ->  controller
 
-What is held is lost with the process that it is for, as with our own nodes.
+Held messages are lost if the process that they are for ends, as with Laststand's own nodes.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -22,7 +22,7 @@ MakeProxy: TypeAlias = Callable[[Link[NodeId], str, Callable[[], Interceptor]], 
 
 
 class LinkMessages:
-    """The proxies of a cluster, and what is done to messages.
+    """The proxies of a cluster, and the faults of messages in force.
 
     Args:
         links: on which a scenario interferes with messages.

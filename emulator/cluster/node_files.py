@@ -23,7 +23,7 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class FileWork(Protocol[ResultT_co]):
-    """Something to do to the files of one node."""
+    """Work on the files of one node."""
 
     def perform(self, run: Path) -> ResultT_co:
         """Does the work, in this process.
@@ -49,7 +49,7 @@ class NodeFiles(Protocol):
         ...
 
     def catch_up(self) -> None:
-        """Returns when the run's ``events`` and ``history`` have all that nodes have written there until now.
+        """Returns once the run's ``events`` and ``history`` have everything that nodes have written so far.
 
         Raises:
             StorageError: it cannot be read.
@@ -78,7 +78,7 @@ class _Work(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=Tru
     """Base of all work.
 
     Attributes:
-        node_id: whose files.
+        node_id: the node whose files are changed.
     """
 
     node_id: NodeId
@@ -89,7 +89,7 @@ class PowerTaken(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         report: of its files.
-        log_ends: of each partition that it had a log of, before and after.
+        log_ends: the log end offset of each partition on the node, before and after.
     """
 
     report: PowerLossReport
@@ -103,7 +103,7 @@ class LosePower(_Work, frozen=True, kw_only=True):
         keep: shape of the loss.
         seed: of all random choices.
         disk: the file system.
-        exact: leaves nothing to chance.
+        exact: the exact loss, if nothing is left to chance.
         partitions: that there are.
     """
 
@@ -114,7 +114,7 @@ class LosePower(_Work, frozen=True, kw_only=True):
     partitions: tuple[TopicPartition, ...]
 
     def perform(self, run: Path) -> PowerTaken:
-        """Takes what was not synced; returns what was taken."""
+        """Takes unsynced data from a dead node's files; returns what was taken."""
         data = data_directory(run, self.node_id)
         before = {each: _log_end(data, each) for each in self.partitions if (data / str(each)).is_dir()}
         report = lose_power(
@@ -130,7 +130,7 @@ class LosePower(_Work, frozen=True, kw_only=True):
 
 
 class FlipBit(_Work, frozen=True, kw_only=True):
-    """Damage the last batch of a partition; nothing where there is none."""
+    """Damage the last batch of a partition, if there is one."""
 
     partition: TopicPartition
 
@@ -140,7 +140,7 @@ class FlipBit(_Work, frozen=True, kw_only=True):
 
 
 class EmptyDisk(_Work, frozen=True, kw_only=True):
-    """Remove all that a dead node stored, its sync ledger included."""
+    """Remove all that a dead node stored, including its sync ledger."""
 
     def perform(self, run: Path) -> bool:
         """Removes the files; returns whether there were any."""
@@ -179,7 +179,7 @@ class ArmDisk(_Work, frozen=True, kw_only=True):
 
 
 class FindWhetherFull(_Work, frozen=True, kw_only=True):
-    """Find out whether a node's disk is full, or has room for so many bytes only."""
+    """Find out whether a node's disk is full, or has room for this many bytes only."""
 
     def perform(self, run: Path) -> bool:
         """Returns whether the disk is full."""
@@ -196,7 +196,7 @@ class LookAtDisk(_Work, frozen=True, kw_only=True):
 
 
 class ListLogs(_Work, frozen=True, kw_only=True):
-    """Find out which directories are in a node's log directory, such as ``orders-0``."""
+    """List the directories in a node's log directory, such as ``orders-0``."""
 
     def perform(self, run: Path) -> frozenset[str]:
         """Returns the names of the directories."""
@@ -215,7 +215,7 @@ class FindLogEnd(_Work, frozen=True, kw_only=True):
 
 
 class ViewReplica(_Work, frozen=True, kw_only=True):
-    """Find out what a replica holds."""
+    """Read the state of a replica's log."""
 
     partition: TopicPartition
 

@@ -51,15 +51,15 @@ class NodeProcess(Protocol):
         ...
 
     async def kill(self) -> ProcessEnd:
-        """Kills it, and waits until it is gone."""
+        """Kills the process, and waits until it is gone."""
         ...
 
     async def pause(self) -> bool:
-        """Makes it stand still; returns whether that changed anything."""
+        """Pauses the process; returns whether that changed anything."""
         ...
 
     async def resume(self) -> bool:
-        """Lets it run on; returns whether that changed anything."""
+        """Resumes the process; returns whether that changed anything."""
         ...
 
     def notify(self, number: signal.Signals = signal.SIGUSR1) -> None:
@@ -67,7 +67,7 @@ class NodeProcess(Protocol):
 
 
 class NodeHost(Protocol):
-    """Starts nodes and proxies, and ends whatever still runs when it is closed."""
+    """Starts nodes and proxies, and ends the remaining ones when it is closed."""
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
@@ -86,7 +86,7 @@ class NodeHost(Protocol):
 
     @property
     def configures_nodes(self) -> bool:
-        """A node starts with the configuration that this cluster writes, not with one that it keeps from before."""
+        """Whether a node starts with the configuration that this cluster writes, not with one of its own."""
         ...
 
     @property
@@ -96,7 +96,7 @@ class NodeHost(Protocol):
 
     @property
     def token(self) -> RunToken:
-        """The token by which the nodes know each other; only while this is open, in ``ClusterLayout.token_file``."""
+        """The token by which nodes authenticate each other; ``ClusterLayout.token_file`` has it while this is open."""
         ...
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
@@ -107,7 +107,7 @@ class NodeHost(Protocol):
         """
 
     async def close(self) -> None:
-        """Kills what still runs, and lets go of addresses."""
+        """Kills the remaining processes, and releases the addresses."""
 
     def address(self, node_id: NodeId) -> str:
         """Returns ``host:port`` of a node, for the harness and for other nodes, past all proxies."""
@@ -116,7 +116,7 @@ class NodeHost(Protocol):
     def kafka_address(self, link: Link[NodeId]) -> str:
         """Returns where a broker listens for a client of Apache Kafka, host and port, past all proxies.
 
-        Of nodes that are not configured here, it is where the client reaches them by their own configuration.
+        If nodes are not configured by this host, it is the address in their own configuration.
         """
         ...
 
@@ -128,16 +128,16 @@ class NodeHost(Protocol):
         """Starts ``python -m laststand.emulator.node`` with these arguments, and waits until it listens.
 
         Raises:
-            StartError: it does not.
+            StartError: the node does not listen in time.
         """
         ...
 
     async def disconnect(self, node_id: NodeId) -> bool:
-        """Takes a node that runs off its network; returns whether that changed anything."""
+        """Takes a running node off its network; returns whether that changed anything."""
         ...
 
     async def connect(self, node_id: NodeId) -> bool:
-        """Puts it back, at the address that it had; returns whether that changed anything."""
+        """Puts a node back on its network, at its former address; returns whether that changed anything."""
         ...
 
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
@@ -145,7 +145,7 @@ class NodeHost(Protocol):
 
         Raises:
             ToxiproxyError: it does not answer.
-            MissingToolError: nodes speak TLS, and it takes orders from everybody.
+            MissingToolError: nodes use TLS, and the server's API accepts requests from everyone.
         """
         ...
 
@@ -164,7 +164,7 @@ def make_certificates(layout: ClusterLayout) -> None:
 
 
 class ProbeContexts(TypedDict):
-    """TLS of probes: of nodes, and of their listeners for Kafka's clients; ``None`` without it."""
+    """TLS of probes: of nodes, and of their listeners for Kafka's clients; ``None`` without TLS."""
 
     context: ssl.SSLContext | None
     kafka_context: ssl.SSLContext | None
@@ -177,7 +177,7 @@ def probe_contexts(token: RunToken, layout: ClusterLayout) -> ProbeContexts:
 
 
 def remove_secrets(layout: ClusterLayout) -> None:
-    """Removes what is valid only while a cluster runs: its token, and certificates."""
+    """Removes secrets that are valid only while a cluster runs: its token and certificates."""
     layout.token_file.unlink(missing_ok=True)
     shutil.rmtree(layout.tls_folder, ignore_errors=True)
 
@@ -234,7 +234,7 @@ class LocalHost:
             self._stack = stack.pop_all()
 
     async def close(self) -> None:
-        """Lets go of the ports, and removes the token; the supervisor ends the children."""
+        """Releases the ports, and removes the token; the supervisor ends the children."""
         self._stack.close()
 
     def address(self, node_id: NodeId) -> str:
@@ -277,7 +277,7 @@ class LocalHost:
         )
 
     def _stop_timeout_s(self, node_id: NodeId) -> float:
-        """Returns how long a process may take to stop: where controllers stop with brokers, the last ones hear nobody.
+        """Returns how long a process may take to stop: if controllers stop with brokers, the last ones get no answers.
 
         A broker then gives up after a session.
         """
@@ -288,7 +288,7 @@ class LocalHost:
 
     @contextmanager
     def _ports_lent(self, node_id: NodeId) -> Iterator[None]:
-        """Lets a node that starts have its ports, which nobody can take while it is down."""
+        """Lends a starting node its ports, which no other process can take while the node is down."""
         with ExitStack() as lent:
             for ports in (self._ports, self._metrics_ports):
                 for each in self._layout.machine_of(node_id):
@@ -300,7 +300,7 @@ class LocalHost:
             yield
 
     async def disconnect(self, node_id: NodeId) -> bool:
-        """Changes nothing: nobody leaves the loopback network."""
+        """Changes nothing: no node leaves the loopback network."""
         return False
 
     async def connect(self, node_id: NodeId) -> bool:

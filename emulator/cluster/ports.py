@@ -2,8 +2,8 @@
 
 A free port that was merely looked up can be taken by any outgoing connection before the node binds it, or between a
 node's end and its restart. So the harness keeps a socket bound to it that never listens: with ``SO_REUSEADDR`` on both
-sides the kernel then lets a server bind and listen there, but gives the port to nobody who asks for *some* port.
-Addresses are thereby known before any process runs, and all of them start at once.
+sides the kernel then lets a server bind and listen there, but assigns the port to no process that asks for *some* port.
+Addresses are therefore known before any process runs, and all processes can start at once.
 
 The kernel asks for no user there: any process could listen in place of a node that is down, and would be sent what is
 meant for that node. So the harness sets ``SO_REUSEADDR`` only while the node starts.
@@ -38,10 +38,10 @@ class ReservedPort:
     """A loopback port that is used only by processes that are given its number. Close it when the run is over."""
 
     def __init__(self, number: int | None = None) -> None:
-        """Reserve a port: that one, or if not given one that is free now.
+        """Reserve the given port, or if none is given a free one.
 
         Raises:
-            ConfigError: somebody else has it.
+            ConfigError: another process uses the port.
         """
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
@@ -74,12 +74,12 @@ class ReservedPort:
             self._socket.bind((LOOPBACK, number))
 
     def lend(self) -> None:
-        """Let a process bind the port from now on."""
+        """Let a process bind the port until ``close``."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Let a process bind the port in this block; whoever has bound it keeps it."""
+        """Let a process bind the port in this block; a process that has bound it keeps it."""
         self.lend()
         try:
             yield
@@ -93,7 +93,7 @@ class ReservedPort:
         return f"{LOOPBACK}:{self.number}"
 
     def close(self) -> None:
-        """Let go of the port."""
+        """Release the port."""
         self._socket.close()
 
 

@@ -1,9 +1,9 @@
-"""A program that runs once, is killed, and loses what it had not synced: a power loss on any directory.
+"""Runs a program once, kills it, and removes what it had not synced: a power loss on any directory.
 
 The preloaded library (``sync_shim.c``) records what the program does to files below its working directory, and
-``storage/power_loss.py`` takes what was not synced, as it does for nodes. All that was in the directory before counts
-as durable. The ledger's folder stands beside the directory, as links between the two must be possible, and is removed
-at the end.
+``storage/power_loss.py`` removes unsynced data, as it does for nodes. Everything that was in the directory before
+counts as durable. The ledger's folder stands beside the directory, because links between the two must be possible, and
+is removed at the end.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ _NAMED_MAX: Final = 3
 
 
 class RefusedError(EmulatorError):
-    """No power loss was played: the program does what is not modelled, ended too early, or cannot be identified.
+    """No power loss was played: the program uses calls that are not modelled, ended too early, or cannot be identified.
 
     Attributes:
         reason: in words.
@@ -52,7 +52,7 @@ class RefusedError(EmulatorError):
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of a power loss; the end of the program where nothing is given.
+    """The moment of a power loss; by default the end of the program.
 
     Attributes:
         after_output: text that the program prints, on stdout or stderr.
@@ -76,7 +76,7 @@ class PowerLossTrial(msgspec.Struct, frozen=True, kw_only=True):
         after_s: when, in seconds from the start of the program on.
         killed: processes that were killed.
         exit_code: of the program, if it had ended by itself; negative for a signal.
-        not_modelled: changes that a trial counts as durable, or as not durable, whatever a disk would do, in words.
+        not_modelled: changes that the trial counts as durable or not, although a disk may do otherwise, in words.
     """
 
     report: PowerLossReport
@@ -87,7 +87,7 @@ class PowerLossTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_directory(directory: Path) -> None:
-    """Checks that all that is in a directory can be kept in a ledger.
+    """Checks that a ledger can record everything in a directory.
 
     Raises:
         ConfigError: it cannot.
@@ -126,7 +126,7 @@ def try_power_loss(
     seed: int,
     show: Callable[[IO[bytes], bytes], None],
 ) -> PowerLossTrial:
-    """Runs a program in a directory, kills it at a moment, and takes from its files what it had not synced.
+    """Runs a program in a directory, kills it at a given moment, and removes from its files what it had not synced.
 
     Args:
         command: the program and its arguments.
@@ -136,7 +136,7 @@ def try_power_loss(
         keep: shape of the loss.
         disk: the file system that is played.
         seed: of all choices.
-        show: gets what the program prints, with the stream that it goes to.
+        show: receives the program's output, with its stream.
 
     Raises:
         RefusedError: the program did what cannot be modelled, or ended before the moment came; or this process has
@@ -164,9 +164,9 @@ def try_power_loss(
 
 
 def _stop(program: "_Program", *, library: Path, directory: Path, ledger: Path) -> str | None:
-    """Stops a program; returns why what it did is not all seen.
+    """Stops a program; returns why some of its changes are unknown, if they are.
 
-    A name that it changed the moment before may not be noted yet, so names that are not are looked for again.
+    A file name that it changed just before may not be recorded yet, so missing names are looked up again.
     """
     unnoted: frozenset[str] | None = None
     for _ in range(_STOPS_MAX):
@@ -184,7 +184,7 @@ def _stop(program: "_Program", *, library: Path, directory: Path, ledger: Path) 
 
 
 def _read_notes(notes: Path, *, durable: dict[int, int]) -> tuple[str | None, tuple[str, ...]]:
-    """Returns why a program was stopped, and what is not modelled.
+    """Returns why a program was stopped, and its calls that are not modelled.
 
     Files without a durable byte have none to lose in place.
     """
@@ -268,7 +268,7 @@ class _Program:
         return self._process.poll()
 
     def run_until(self, moment: Moment, notes: Path) -> bool:
-        """Returns whether a moment came, once it has, or the program has ended or was refused something."""
+        """Returns whether a moment came; waits until it has come, or the program has ended or was refused."""
         ends = dict.fromkeys(self._streams.values(), b"")
         while b'["refused"' not in notes.read_bytes():
             if moment.after_s is not None and self.age_s >= moment.after_s:
@@ -287,7 +287,7 @@ class _Program:
         return False
 
     def _show_printed(self, wait_s: float) -> list[tuple[IO[bytes], bytes]]:
-        """Shows what the program has printed since; returns it, with the stream that each block goes to."""
+        """Shows the program's new output; returns it, with the stream of each block."""
         printed = []
         for key, _ in self._selector.select(wait_s):
             block = os.read(key.fd, _BLOCK_BYTES)
@@ -303,7 +303,7 @@ class _Program:
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Lets them go on."""
+        """Resumes the stopped processes."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -312,12 +312,12 @@ class _Program:
                 process.send_signal(number)
 
     def reason_not_seen(self, library: Path) -> str | None:
-        """Returns why the trial misses some of the writes of a process; ``None`` where it sees all."""
+        """Returns why the trial misses some writes of a process; ``None`` if it sees all of them."""
         reasons = (reason_not_seen(process, library) for process in self._descendants())
         return next((reason for reason in reasons if reason is not None), None)
 
     def kill(self) -> int:
-        """Kills all processes, waits for their ends, and shows what they had printed; returns how many there were."""
+        """Kills all processes, waits for their ends, and shows their last output; returns their number."""
         killed: set[int] = set()
         for _ in range(_KILL_ROUNDS_MAX):
             alive = [each for each in self._descendants() if each.is_running()]

@@ -1,7 +1,7 @@
 """Finds out whether a preloaded library sees what a program does to files: from its ELF file, and while it runs.
 
-A static program loads no library, and one in Go calls the kernel past the C library even where it is linked to it. A
-script is as good as its interpreter.
+A static program loads no library, and a Go program bypasses the C library even if it is linked to it. For a script, its
+interpreter is checked.
 """
 
 import errno
@@ -36,7 +36,7 @@ def check_preloadable(program: str) -> None:
         program: a path, or a name that is looked up in ``PATH``.
 
     Raises:
-        ConfigError: there is no such program, or it cannot.
+        ConfigError: the program does not exist, or no library can be preloaded into it.
     """
     found = shutil.which(program)
     if found is None:

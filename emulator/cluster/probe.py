@@ -1,8 +1,8 @@
 """Ask a gRPC listener for a sign of life, below gRPC: do bytes get there and back?
 
 An HTTP/2 server answers a connection with a SETTINGS frame at once (RFC 9113, section 3.4). So the probe sends the
-client's half of that preface and waits for any byte. It needs no stub, no channel, and nothing but the listener's
-transport, which is what a network fault is about. A listener whose process is paused is as silent as one behind a cut.
+client's half of that preface and waits for any byte. It needs no stub and no channel, only the listener's transport,
+which network faults affect. A listener whose process is paused is as silent as one behind a cut link.
 """
 
 import asyncio
@@ -45,8 +45,8 @@ async def probe(
 
     Args:
         address: where to dial.
-        timeout_s: for all of it.
-        probe_connection: what is said there; by default, what an HTTP/2 server answers.
+        timeout_s: for the whole probe.
+        probe_connection: the protocol; by default, HTTP/2.
         context: of TLS; ``None`` where the node does not speak it.
     """
     try:
@@ -64,10 +64,10 @@ class ProbeConnection:
     It is usable once entered: the client's preface has been sent.
 
     Raises:
-        OSError: nobody listens there, or the connection was closed.
+        OSError: nothing listens there, or the connection was closed.
 
     Attributes:
-        greeting: what is sent first; the server answers it.
+        greeting: the bytes that are sent first, and that the server answers.
     """
 
     greeting: bytes = _PREFACE
@@ -92,10 +92,10 @@ class ProbeConnection:
                 await self._writer.wait_closed()
 
     async def round_trip(self, *, ballast_bytes: int = 0) -> float:
-        """Return how many seconds a message takes there and its answer back.
+        """Return the seconds from sending a message to its answer.
 
         Args:
-            ballast_bytes: sent before it, in something that every server passes over.
+            ballast_bytes: bytes that are sent before the message, in a frame that every server ignores.
 
         Raises:
             OSError: the connection was closed.
@@ -123,7 +123,7 @@ class ProbeConnection:
         """Wait until the other end has closed or reset the connection.
 
         Raises:
-            TimeoutError: it has not within so many seconds.
+            TimeoutError: the other end has done neither in time.
         """
         async with asyncio.timeout(timeout_s):
             with contextlib.suppress(OSError):

@@ -46,11 +46,12 @@ class ProcessCluster:
 
     Attributes:
         records_unreachable_peers: whether brokers record events about peers that they cannot reach.
-        cluster_id: that of the layout, or the one that was drawn.
+        cluster_id: the layout's, or the random one.
         interceptions: faults of single messages that a node has from its next start on.
-        clock_rates: of nodes whose clocks run wrong, in parts per million, likewise.
+        clock_rates: of nodes whose clocks are wrong, in parts per million, by node.
         eras: of nodes that have other rules than the layout's, likewise, as ``node_rules`` reads them.
-        protocols: of brokers of a cluster with ZooKeeper that speak another one than its rules say, likewise.
+        protocols: of brokers in a cluster with ZooKeeper that use another protocol version than the rules name, by
+            broker.
     """
 
     records_unreachable_peers: bool = True
@@ -63,10 +64,10 @@ class ProcessCluster:
         on_unexpected_end: Callable[[str, ProcessEnd], None],
         host: NodeHost | None = None,
     ) -> None:
-        """Nothing runs yet.
+        """Starts nothing yet.
 
         Args:
-            layout: what the cluster is made of.
+            layout: the nodes of the cluster, and the places of its files.
             on_start: called with node, incarnation and the rules that are its own, if any, just before each process
                 starts.
             on_unexpected_end: called at once with the name of every process that ended unexpectedly, or failed to stop.
@@ -89,7 +90,7 @@ class ProcessCluster:
     async def __aenter__(self) -> Self:
         """Reserves the nodes' ports, so that addresses are known from now on, and returns this cluster.
 
-        In a directory in which the nodes ran before, their incarnations go on from there.
+        In a directory in which the nodes ran before, their incarnation numbers continue.
 
         Raises:
             EmulatorError: a port of the layout is taken, or the host cannot be used.
@@ -121,7 +122,7 @@ class ProcessCluster:
 
     @property
     def token(self) -> RunToken:
-        """The token by which the cluster's processes know each other."""
+        """The token by which the cluster's processes authenticate each other."""
         return self._host.token
 
     @property
@@ -135,7 +136,7 @@ class ProcessCluster:
         return {node: _port(address) for node, address in self.direct_addresses().items()}
 
     def metrics_ports(self) -> dict[int, int]:
-        """Returns the port of every node's metrics; nothing where the layout has none."""
+        """Returns the metrics port of every node; empty if the layout has none."""
         return {node: _port(address) for node, address in self.metrics_addresses().items()}
 
     def direct_addresses(self) -> dict[int, str]:
@@ -143,12 +144,12 @@ class ProcessCluster:
         return {int(node): self._host.address(node) for node in self.layout.node_ids}
 
     def metrics_addresses(self) -> dict[int, str]:
-        """Returns where every node serves ``/metrics``; nothing where the layout has none."""
+        """Returns the address of every node's ``/metrics``; empty if the layout has none."""
         served = {int(node): self._host.metrics_address(node) for node in self.layout.node_ids}
         return {node: address for node, address in served.items() if address is not None}
 
     def addresses_for(self, source: NodeId) -> dict[int, str]:
-        """Returns where a node, or ``CLIENT``, reaches every node: the node's own port or that of the proxy."""
+        """Returns the addresses at which a node, or ``CLIENT``, reaches every node: its own port or its proxy's."""
         if self.toxiproxy is None:
             return self.direct_addresses()
         return {link.target: self.toxiproxy.address(link) for link in self.toxiproxy.links if link.source == source}
@@ -170,7 +171,7 @@ class ProcessCluster:
         await self._start_together([node_id for node_id in self.layout.node_ids if not self.is_awaited(node_id)])
 
     def is_awaited(self, node_id: NodeId) -> bool:
-        """Returns whether a node is a standby controller that nobody has started yet."""
+        """Returns whether a node is a standby controller that was never started."""
         return node_id in self.layout.standby_ids and node_id not in self._incarnations
 
     async def _start_together(self, node_ids: Sequence[NodeId]) -> None:
@@ -185,7 +186,7 @@ class ProcessCluster:
         self._on_start(node_id, self._incarnations[node_id], self.own_rules(node_id))
 
     async def start_proxies(self, program: Path) -> None:
-        """Starts a proxy for every link, all of them open; addresses lead through them from now on.
+        """Starts a proxy for every link, all links open; from now on addresses are those of the proxies.
 
         Args:
             program: of toxiproxy-server.
@@ -232,7 +233,7 @@ class ProcessCluster:
     async def start_node(self, node_id: NodeId) -> int:
         """Starts the next incarnation of a node that is down, waits until it listens, and returns its number.
 
-        Who shares its process is started with it.
+        Nodes that share its process are started with it.
 
         Raises:
             StartError: it did not become ready.
@@ -251,7 +252,7 @@ class ProcessCluster:
         return incarnations[node_id]
 
     def _arguments(self, incarnations: Mapping[NodeId, int]) -> tuple[str, ...]:
-        """Configures all nodes of a process, and returns its arguments: all roles, and then what each of them takes."""
+        """Configures all nodes of a process, and returns its arguments: all roles, then the arguments of each role."""
         configured = [self._configure(node_id, incarnation) for node_id, incarnation in incarnations.items()]
         roles = ",".join(role for role, *_ in configured)
         return roles, *(argument for _, *of_role in configured for argument in of_role)
@@ -266,12 +267,12 @@ class ProcessCluster:
         return self.layout.node_directory(node_id) / f"config-{incarnation}.json"
 
     def own_rules(self, node_id: NodeId) -> Switches | None:
-        """Returns the rules of a node's next process, where they are not the layout's."""
+        """Returns the rules of a node's next process, if they are not the layout's."""
         era = self.eras.get(node_id)
         return None if era is None else node_rules(era)
 
     def set_release(self, node_id: NodeId, *, era: str | None, kafka: str | None) -> None:
-        """Sets the rules of a node's processes from the next one on, if any are named.
+        """Sets the rules of a node's next processes, if any are named.
 
         Args:
             node_id: the node.
@@ -315,12 +316,12 @@ class ProcessCluster:
         return None if child is None else await child.kill()
 
     async def await_failure(self, node_id: NodeId, *, timeout_s: float) -> ProcessEnd | None:
-        """Returns the unexpected end of a node; ``None`` if it still runs by then, or was down."""
+        """Returns the unexpected end of a node; ``None`` if the node still runs at the deadline, or was down."""
         with self._expecting_end(node_id):
             return await self._end_within(node_id, timeout_s)
 
     async def start_to_fail(self, node_id: NodeId, *, timeout_s: float) -> ProcessEnd | None:
-        """Starts a node that is expected to end by itself; returns how it did, ``None`` if it still runs by then."""
+        """Starts a node that is expected to end by itself; returns its end, ``None`` if it still runs by then."""
         with self._expecting_end(node_id):
             try:
                 await self.start_node(node_id)
@@ -348,7 +349,7 @@ class ProcessCluster:
             return None
 
     async def pause_node(self, node_id: NodeId) -> bool:
-        """Stops a node's process from running; returns whether that changed anything."""
+        """Pauses a node's process; returns whether that changed anything."""
         child = self.process_of(node_id)
         return child is not None and await child.pause()
 
@@ -373,7 +374,7 @@ class ProcessCluster:
         return str(self.layout.machine_of(node_id)[0])
 
     def has_sync_ledger(self, _: NodeId) -> bool:
-        """Returns whether it is known what a node has synced, so that it can lose power."""
+        """Returns whether a node's syncs are recorded, so that it can lose power."""
         return True
 
     def notify_node(self, node_id: NodeId) -> None:

@@ -1,4 +1,4 @@
-"""The owner of all child processes of a run: nothing that it starts outlives it.
+"""Owns all child processes of a run, so that none of them outlives it.
 
 Leaving the ``async with`` block kills what still runs. If this process itself is killed, the kernel kills the children
 (``laststand.emulator.parent_death``). Every end is recorded with its cause, so that a verdict can take an unexpected
@@ -44,7 +44,7 @@ class Supervisor:
     async def __aexit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Kill what still runs, and wait until it is gone."""
+        """Kill the remaining processes, and wait until they are gone."""
         await asyncio.gather(*(child.kill() for child in tuple(self._children.values())))
 
     @property
@@ -58,7 +58,7 @@ class Supervisor:
         return tuple(self._ends)
 
     async def start(self, spec: ProcessSpec, *, timeout_s: float = START_TIMEOUT_S) -> Child:
-        """Start a child and wait until it is ready, if it says so. Several may be started at once with ``gather``.
+        """Start a child and wait until it is ready, if it reports that. Several may be started at once with ``gather``.
 
         Raises:
             StartError: it ended or was not ready within ``timeout_s`` seconds; it was killed.

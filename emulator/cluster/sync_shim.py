@@ -1,4 +1,4 @@
-"""The shim that keeps the sync ledger of programs that keep none, such as JVMs; ``sync_shim.c`` says how.
+"""The shim that keeps a sync ledger for programs that keep none, such as JVMs; see ``sync_shim.c``.
 
 It is built on first use, by the compiler at hand, into the user's cache.
 """
@@ -19,10 +19,10 @@ _TIMEOUT_S: Final = 60
 
 
 def find_sync_shim() -> Path:
-    """Returns the library, and builds it if it is not there.
+    """Returns the library, built if necessary.
 
     Raises:
-        MissingToolError: there is no compiler for it.
+        MissingToolError: there is no compiler.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "laststand"
     library = cache / f"sync-shim-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]}.so"

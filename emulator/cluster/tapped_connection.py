@@ -1,10 +1,11 @@
 """One connection of a client through a tap: it forwards frames, and records the client's requests and their responses.
 
-Only these are read; all others pass as they are:
+It reads only the following APIs; frames of all others pass unchanged:
 
 - Produce, Fetch, OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete and DeleteGroups, for the history;
-- Metadata, FindCoordinator and DescribeCluster, whose answers name addresses of brokers, as answers of these two may;
-- ApiVersions, whose answer offers only versions of these that can be read here.
+- Metadata, FindCoordinator and DescribeCluster, whose responses have addresses of brokers, as responses to Produce and
+  Fetch may;
+- ApiVersions, whose response offers only those versions of these APIs that the tap can read.
 
 A request of these in a version that cannot be read closes the connection, so that none passes unread.
 
@@ -88,11 +89,11 @@ class TappedCluster(Protocol):
         ...
 
     async def learn_topics(self, topics: Iterable[tuple[str, TopicId | None]]) -> None:
-        """Notes names and ids that an answer names; asks the cluster for ids that it does not name, and for configs."""
+        """Notes the topic names and ids in a response; asks the cluster for missing ids, and for configurations."""
         ...
 
     def is_judged(self, topic: str) -> bool:
-        """Returns whether brokers keep the topic's batches as they are sent."""
+        """Returns whether brokers store the topic's batches as they were sent."""
         ...
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
@@ -108,11 +109,11 @@ class TappedBroker:
     """A broker of a tapped cluster.
 
     Args:
-        broker_id: of it.
-        address: of it.
+        broker_id: the broker's id.
+        address: the broker's address.
         history_file: of its clients.
-        key_file: of the keys that its clients write; ``None`` if nobody wants to know them.
-        cluster: that it is a member of.
+        key_file: file for the keys of acknowledged records; ``None`` if they are not recorded.
+        cluster: the broker's cluster.
 
     Attributes:
         history: of its clients.
@@ -165,13 +166,13 @@ class _Exchange(NamedTuple):
     """A request that is not answered yet.
 
     Attributes:
-        api: of it; ``None`` where the answer passes as it is.
-        version: of it.
+        api: the request's API; ``None`` if the response passes unchanged.
+        version: the request's version.
         correlation: its correlation id.
         sent: of a produce request.
         asked: of a consumer's fetch.
         body: of a request about positions of groups.
-        begun_ns: when that came.
+        begun_ns: when the request came.
     """
 
     api: Api | None
@@ -184,11 +185,11 @@ class _Exchange(NamedTuple):
 
 
 class TappedConnection:
-    """A connection of a client, and the one to the broker that belongs to it.
+    """A connection of a client, and the tap's connection to the broker for it.
 
     Args:
-        broker: that it is to.
-        number: of it, unique for the broker.
+        broker: the broker that the client connects to.
+        number: unique among the broker's connections.
         on_end: called with it when it is over.
 
     Attributes:
@@ -213,7 +214,7 @@ class TappedConnection:
         """Whatever cannot be done at once; there is one at a time."""
 
     def dial(self) -> None:
-        """Connects to the broker; until then nothing is read of the client."""
+        """Connects to the broker; reading from the client begins only then."""
         self._work = asyncio.get_running_loop().create_task(self._dial())
 
     async def _dial(self) -> None:
@@ -227,7 +228,7 @@ class TappedConnection:
         self.client.release()
 
     def close(self) -> None:
-        """Ends both connections, once what was written has left."""
+        """Ends both connections once all written bytes have been sent."""
         if self._is_over:
             return
         self._is_over = True
@@ -252,10 +253,10 @@ class TappedConnection:
             self.close()
 
     def _read_request(self, frame: bytes | bytearray) -> bytes | bytearray:
-        """Notes what is asked; returns the frame to be sent.
+        """Notes a request; returns the frame to be sent.
 
         Raises:
-            FieldError: it is no request of Kafka's, or one of those that are read, in a version that cannot be.
+            FieldError: it is no valid request, or the tap cannot read this version of its API.
         """
         if len(frame) < _HEADER_END:
             raise FieldError("a request without a header")
@@ -326,7 +327,7 @@ class TappedConnection:
             self._await_answer(api, version, frame, sent=sent)
 
     def _asked(self, body: Message) -> Iterator[tuple[tuple[str | None, int], messages.FetchPartition]]:
-        """Yields a consumer's fetched partitions, topics as the request names them; nothing of a replica's fetch."""
+        """Yields a consumer's fetched partitions, with topics as the request names them; none of a replica's fetch."""
         if body["replicaId"] != _CONSUMER:
             return
         for topic in body["topics"]:
@@ -361,7 +362,7 @@ class TappedConnection:
                 self.close()
 
     def _answer(self, exchange: _Exchange, frame: bytes | bytearray, answer: Message | None = None) -> None:
-        """Hands an answer to the client's socket, and notes the outcomes that it names."""
+        """Writes a response to the client's socket, and notes its outcomes."""
         self.client.write(frame)
         self._unanswered.popleft()
         if exchange.sent and answer is not None:
@@ -417,7 +418,7 @@ class TappedConnection:
         self._node.release()
 
     def _note_positions(self, exchange: _Exchange, api: Api, body: Message, answer: Message | None) -> None:
-        """Notes what a coordinator answers about positions; of a commit also that there is no answer."""
+        """Notes a coordinator's answer about positions; for a commit also that no answer came."""
         found = positions(api.key, body, answer, self._broker.cluster.topic_of)
         self._broker.history.add_positions(self, kind_of(api.key), found, begun_ns=exchange.begun_ns)
 
@@ -493,7 +494,7 @@ def _places(key: int, answer: Message) -> Iterator[tuple[Message, int]]:
 
 
 def _without_session(frame: bytes | bytearray, body: Message, body_at: int, version: int) -> bytes | bytearray:
-    """Returns a fetch that asks for no session, where it asked for a new one."""
+    """Returns a fetch request without a session, if it asked for a new one."""
     if version < _SESSIONS_SINCE or body["sessionEpoch"] != _FIRST_EPOCH:
         return frame
     at = body_at + _SESSION_EPOCH_AT + (4 if version < _NO_REPLICA_ID_SINCE else 0)

@@ -8,14 +8,14 @@ in its address book, and forwards to the port of *b*::
           upstream: requests a to b, downstream: responses b to a
 
 A cut puts Toxiproxy's ``timeout`` toxic with limit 0 on both byte directions. Established connections stay open and
-swallow every byte; new ones are accepted and are as silent. A close still gets through. Taking a toxic away closes the
-connections that it sat on: a heal looks like a reset.
+swallow every byte; new ones are accepted and are as silent. A close still gets through. Removing a toxic closes the
+connections that it applied to: a heal looks like a reset.
 
-Our server (``toxiproxy_server.go``) answers only callers who show the cluster's token.
+Laststand's server (``toxiproxy_server.go``) answers only callers that have the cluster's token.
 
-This module is the only one that imports ``toxiproxy-python``. That library knows one server per interpreter, opens a
-connection per call, waits forever, and heeds proxy settings of the environment. All its calls go through one class,
-which is replaced here by one that has none of these properties.
+Only this module imports ``toxiproxy-python``. That library supports one server per interpreter, opens a connection per
+call, waits without a deadline, and heeds proxy settings of the environment. All its calls go through one class, which
+this module replaces by a class without these properties.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ class Stream(enum.Enum):
 
 
 class Toxic(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is wrong with one byte direction of a link.
+    """A disturbance of one byte direction of a link.
 
     Attributes:
         kind: Toxiproxy's type: ``timeout``, ``latency``, ``bandwidth``, ``reset_peer``, ...
@@ -195,11 +195,11 @@ class Toxiproxy:
         context: ssl.SSLContext | None = None,
         kafka_context: ssl.SSLContext | None = None,
     ) -> None:
-        """A server that somebody started; ``await_answer`` waits until it can be used.
+        """A server that was started already; ``await_answer`` waits until it can be used.
 
         Args:
             server: its process; it ends with this.
-            address: ``host:port`` of its API; whoever dials a proxy dials the same host.
+            address: ``host:port`` of its API; proxies are dialled at the same host.
             token: which the API wants to see.
             listen_host: the interface on which proxies listen, as the server sees it.
             probe_connection: how the nodes behind the links are asked for a sign of life.
@@ -236,9 +236,9 @@ class Toxiproxy:
         """Start a server on a free loopback port and wait until it answers.
 
         Args:
-            supervisor: the server ends with it.
+            supervisor: ends the server when it ends itself.
             program: from ``toxiproxy_build.find_toxiproxy``.
-            log_path: file for what the server prints.
+            log_path: file for the server's output.
             token_file: holds the token that its API shall want to see.
             probe_connection: how the nodes behind the links are asked for a sign of life.
             probes: nodes that are asked in another way.
@@ -286,7 +286,7 @@ class Toxiproxy:
         return tuple(link for link in self.links if node_id in link)
 
     def toxics(self, link: Link) -> tuple[Toxic, ...]:
-        """Return what is wrong with a link."""
+        """Return the toxics of a link."""
         return tuple(self._toxics[link].values())
 
     def is_blocked(self, link: Link) -> bool:
@@ -295,7 +295,7 @@ class Toxiproxy:
 
     @property
     def broken(self) -> tuple[Link, ...]:
-        """The links with which anything is wrong, sorted."""
+        """The links that have toxics, sorted."""
         return tuple(link for link in self.links if self._toxics[link])
 
     def address(self, link: Link) -> str:
@@ -312,7 +312,7 @@ class Toxiproxy:
             listeners: where links listen, likewise; one without an entry gets a free port.
 
         Raises:
-            ToxiproxyError: the server could not, or one of the links exists.
+            ToxiproxyError: the server refused, or one of the links exists.
         """
         existing = [link for link in upstreams if link in self._proxies]
         if existing:
@@ -335,7 +335,7 @@ class Toxiproxy:
             self._toxics[link] = {}
 
     async def adopt(self) -> None:
-        """Take over every proxy that the server has already; those whose name is no link are left alone.
+        """Take over every proxy that the server has already, except those whose name is no link.
 
         Raises:
             ToxiproxyError: the server could not say.
@@ -360,7 +360,7 @@ class Toxiproxy:
         return await self.apply(links, _BLOCKED)
 
     async def lose_responses(self, links: Iterable[Link]) -> tuple[Link, ...]:
-        """Stop the bytes from target to source of each link where none are stopped; one that is cut stays cut.
+        """Stop the bytes from target to source of each link; a link that is cut stays cut.
 
         Returns:
             The links that this changed.
@@ -371,7 +371,7 @@ class Toxiproxy:
         return await self._block(links, Stream.DOWNSTREAM)
 
     async def lose_requests(self, links: Iterable[Link]) -> tuple[Link, ...]:
-        """Stop the bytes from source to target of each link where none are stopped; one that is cut stays cut.
+        """Stop the bytes from source to target of each link; a link that is cut stays cut.
 
         Returns:
             The links that this changed.
@@ -386,7 +386,7 @@ class Toxiproxy:
         return await self.apply(passing, [toxic for toxic in _BLOCKED if toxic.stream is stream])
 
     async def apply(self, links: Iterable[Link], toxics: Iterable[Toxic]) -> tuple[Link, ...]:
-        """Put toxics on links, in place of those of the same type and direction.
+        """Put toxics on links, replacing toxics of the same type and direction.
 
         Returns:
             The links that this changed.
@@ -429,7 +429,7 @@ class Toxiproxy:
         return await self.remove(changed, every)
 
     async def probe(self, link: Link, *, timeout_s: float) -> ProbeOutcome:
-        """Find out whether bytes pass through a link, by a connection of its own to the node behind it."""
+        """Find out whether bytes pass through a link, with a new connection to the node behind it."""
         return await probe(
             self.address(link),
             timeout_s=timeout_s,
@@ -438,11 +438,11 @@ class Toxiproxy:
         )
 
     async def round_trip(self, link: Link, *, timeout_s: float, ballast_bytes: int = 0) -> float:
-        """Return how many seconds a message takes through a link and its answer back, on a connection of its own.
+        """Return the seconds from sending a message through a link to its answer, on a new connection.
 
         Args:
-            link: with a node behind it.
-            timeout_s: what is returned if there is no answer by then, or no connection.
+            link: a link to a node.
+            timeout_s: returned if there is no answer in that time, or no connection.
             ballast_bytes: sent before the message.
         """
         try:
@@ -452,7 +452,7 @@ class Toxiproxy:
             return timeout_s
 
     def open_probe(self, link: Link) -> ProbeConnection:
-        """Return a connection through a link to the node behind it; it dials when it is entered."""
+        """Return a connection through a link to the node behind it; entering it dials."""
         return self._probe_of(link)(self.address(link), self._context_of(link))
 
     def _probe_of(self, link: Link) -> type[ProbeConnection]:

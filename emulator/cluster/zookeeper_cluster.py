@@ -46,7 +46,7 @@ class ZooKeeperHost(LocalHost):
         """Starts a child and waits until it serves.
 
         Raises:
-            StartError: it does not.
+            StartError: the child does not serve in time.
         """
         if node_id != self._layout.controller_id:
             return await super().start(node_id, arguments)
@@ -85,7 +85,7 @@ class ZooKeeperHost(LocalHost):
         return sync_shim_environment(shim, data=data, ledger=ledger)
 
     def metrics_address(self, node_id: NodeId) -> str | None:
-        """Returns the port of a broker's metrics; the server serves none."""
+        """Returns the metrics port of a broker; the server has none."""
         return None if node_id == self._layout.controller_id else super().metrics_address(node_id)
 
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
@@ -105,9 +105,9 @@ class ZooKeeperCluster(ProcessCluster):
     """The processes of one run.
 
     Args:
-        layout: what the cluster is made of; its controller is the server.
+        layout: the nodes of the cluster and the places of its files; its controller is the ZooKeeper server.
         zookeeper: what starts the server; ``None`` where the host does.
-        messages: the links to the server whose messages can be interfered with.
+        messages: the links to the server on which faults of single messages are possible.
         on_start: as for ``ProcessCluster``.
         on_server_end: called with the incarnation and the end of each process of the server, before
             ``on_unexpected_end``.
@@ -139,7 +139,7 @@ class ZooKeeperCluster(ProcessCluster):
         self._unproxied: Mapping[Link[NodeId], str] = {}
 
     async def __aenter__(self) -> Self:
-        """As of ``ProcessCluster``; a broker goes on with the protocol that its last process was started with."""
+        """As in ``ProcessCluster``; a broker continues with the protocol version of its last process."""
         await super().__aenter__()
         for broker_id in self.layout.broker_ids if self.configures_nodes else ():
             last = self.layout.last_incarnation(broker_id)
@@ -167,7 +167,7 @@ class ZooKeeperCluster(ProcessCluster):
         await super().start()
 
     async def start_node(self, node_id: NodeId) -> int:
-        """Starts a node; what is done to messages to the server, other than a counted number of them, goes on."""
+        """Starts a node; faults of messages to the server continue, except those of a counted number of messages."""
         if node_id == self.layout.controller_id:
             self._messages.starting(node_id, self.interceptions.get(node_id, ()))
         return await super().start_node(node_id)
@@ -176,7 +176,7 @@ class ZooKeeperCluster(ProcessCluster):
         return await self._messages.open(self._host.address, host=self._host.harness_host)
 
     def _note_running(self, node_id: NodeId) -> None:
-        """Records that a node runs, where somebody else started it; a server is recorded once, and writes no events."""
+        """Records that a node runs that another process started; a server is recorded once, and writes no events."""
         if node_id == self.layout.controller_id:
             if node_id in self._incarnations:
                 return

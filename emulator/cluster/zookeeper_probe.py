@@ -30,7 +30,7 @@ _ANSWER_WITHIN_S: Final = 1.0
 
 
 class ZooKeeperProbeConnection(ProbeConnection):
-    """``ProbeConnection`` to a ZooKeeper server. Its session expires soon after its end; nothing depends on it."""
+    """``ProbeConnection`` to a ZooKeeper server. Its session expires soon after it ends; nothing depends on it."""
 
     greeting = _GREETING
     _is_greeted = False
@@ -55,7 +55,7 @@ class ZooKeeperProbeConnection(ProbeConnection):
 
 
 def server_probes(layout: ClusterLayout) -> Mapping[NodeId, type[ProbeConnection]]:
-    """Returns the probe of the node that is a ZooKeeper server; empty where none is."""
+    """Returns the probe of the node that is a ZooKeeper server; empty if there is none."""
     return {node: ZooKeeperProbeConnection for node in layout.node_ids if layout.is_zookeeper(node)}
 
 

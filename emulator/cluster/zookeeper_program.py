@@ -39,9 +39,9 @@ class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         java: the program.
-        class_path: ZooKeeper's jars and those that it needs.
-        class_archive: of the classes that it loads; ``None`` for none.
-        sync_shim: what records what it syncs; ``None`` where it will not lose power.
+        class_path: jars of ZooKeeper and its dependencies.
+        class_archive: archive of the classes that it loads; ``None`` for none.
+        sync_shim: the library that records its syncs; ``None`` if it will not lose power.
     """
 
     java: Path
@@ -54,7 +54,7 @@ class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             configuration: the file.
-            options: of the JVM, beside those that it always has.
+            options: of the JVM, in addition to the usual ones.
         """
         archive: tuple[str, ...] = ()
         if self.class_archive is not None:
@@ -67,7 +67,7 @@ class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def records_syncs(program: ZooKeeperProgram | None) -> bool:
-    """Returns whether the server's syncs are recorded, so that it may lose power; ``None`` is one not started here."""
+    """Returns whether the server's syncs are recorded, so that it may lose power; ``None`` for a foreign server."""
     return program is not None and program.sync_shim is not None
 
 
@@ -98,7 +98,7 @@ def _wheels_jars() -> Path:
 
 
 def session_refusal(session_timeout_ms: int) -> str | None:
-    """Returns why no server gives such sessions; ``None`` if it does. ZooKeeper asks for two ticks at least."""
+    """Returns why no server offers such a session timeout, or ``None``. ZooKeeper requires at least two ticks."""
     if session_timeout_ms >= _SESSION_TIMEOUT_MS_MIN:
         return None
     return f"a ZooKeeper server gives no session of {session_timeout_ms} ms, only {_SESSION_TIMEOUT_MS_MIN} ms or more"
@@ -122,7 +122,7 @@ def server_settings(*, data: Path, host: str, port: int, session_timeout_ms: int
         data: where the tree and the transaction log are kept.
         host: interface to listen on.
         port: where to listen.
-        session_timeout_ms: of the clients. Sessions expire on ticks, so that a tick is a fraction of it.
+        session_timeout_ms: of the clients. Sessions expire at ticks, so a tick is a fraction of it.
     """
     tick_ms = min(_TICK_MS_MAX, max(_TICK_MS_MIN, session_timeout_ms // _TICKS_PER_SESSION))
     settings = {

@@ -6,11 +6,11 @@
     later ones:      int32 size | int32 xid | int32 operation | ...
     response:        int32 size | int32 xid, -1 for the event of a watch | int64 zxid | int32 error | ...
 
-A connection is one stream each way, as TCP is: what is held is held with all that comes after it, and after what is
-lost nothing comes any more, until the client gives the connection up. Only pings and their answers pass what is held,
-so that a session lives on meanwhile.
+A connection is one stream each way, as in TCP: everything after a held message is held, too, and after a lost message
+nothing is delivered until the client closes the connection. Only pings and their answers overtake held messages, so
+that a session lives on meanwhile.
 
-An operation is known by its name, and as ``Execute``, by which all are known.
+An operation has its own name and also the name ``Execute``, which matches every operation.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class ZooKeeperProxy(FrameProxy):
         return _Connection(self._send, dialler=dialler, node=node)
 
     def _send(self, names: tuple[str, ...], way: Way, message: "_Message") -> None:
-        """Lets the interceptor decide what becomes of a message, under each of its names in turn."""
+        """Lets the interceptor decide on a message, under each of its names in turn."""
         cause_id = CauseId(f"zookeeper-{self._source}-{next(self._numbers)}")
         deliver: Callable[[], None] = message.release
         for name in reversed(names):
@@ -77,7 +77,7 @@ class ZooKeeperProxy(FrameProxy):
 
 
 class _Message:
-    """A frame on its way; ``settle`` is called when it is known what becomes of it."""
+    """A frame under way; ``settle`` is called once its fate is known."""
 
     __slots__ = ("_settle", "frame", "is_lost", "is_released")
 
@@ -97,7 +97,7 @@ class _Message:
 
 
 class _Stream:
-    """One way of a connection: frames go on in the order in which they came, as soon as each may."""
+    """One direction of a connection: frames are forwarded in the order of their arrival, as soon as each may."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -105,7 +105,7 @@ class _Stream:
 
     @property
     def is_broken(self) -> bool:
-        """A message was lost, so that no later one is delivered (TCP)."""
+        """Whether a message was lost, so that no later one is delivered (TCP)."""
         return bool(self._waiting) and self._waiting[0].is_lost
 
     @property
@@ -133,7 +133,7 @@ class _Stream:
 
 
 class _Connection:
-    """A connection of a broker, and the one to the server that belongs to it."""
+    """A connection of a broker, and the proxy's connection to the server for it."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class _Connection:
         self._is_given_up = False
 
     async def run(self, dialler: asyncio.StreamReader, node: asyncio.StreamReader) -> None:
-        """Forwards until the server ends its connection, or the broker does and no request of it is held."""
+        """Forwards until the server ends its connection, or the broker does and no request of the broker is held."""
         async with asyncio.TaskGroup() as tasks:
             requests = tasks.create_task(self._handle_requests(dialler))
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):

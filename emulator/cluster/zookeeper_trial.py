@@ -1,7 +1,7 @@
 """A first start of a ZooKeeper server: whether it comes up, and an archive of its classes that makes others quicker.
 
-The archive is kept in the user's cache (application class data sharing, JEP 350), by Java and jars; while it is there,
-nothing is tried again. Where the cache cannot be written, nothing is tried.
+The archive is kept in the user's cache (application class data sharing, JEP 350), by Java and jars; if it exists, or
+the cache cannot be written, no trial is made.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ class ZooKeeperTrialError(ConfigError):
     """A server did not come up.
 
     Args:
-        jars: what it was started from.
-        reason: what it said.
+        jars: the jars that the server was started from.
+        reason: its output.
     """
 
     def __init__(self, *, jars: str, reason: str) -> None:

@@ -157,7 +157,7 @@ class ElectLeadersRequest(Message, frozen=True, kw_only=True):
     """Elects leaders (KIP-460; version 3 of KIP-966).
 
     Attributes:
-        election_type: the number of a ``RequestedElection``; another one is answered with INVALID_REQUEST.
+        election_type: the number of a ``RequestedElection``; any other number is answered with INVALID_REQUEST.
         partitions: ``None`` for all; the answer then leaves out partitions that need no election.
     """
 
@@ -208,7 +208,7 @@ class ListPartitionReassignmentsRequest(Message, frozen=True, kw_only=True):
 
 
 class OngoingReassignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A reassignment under way: ``replicas`` is the targets followed by those being removed."""
+    """A reassignment under way: ``replicas`` is the targets followed by the replicas being removed."""
 
     topic: str
     partition: int

@@ -347,7 +347,7 @@ class AlterPartitionAnswered(PartitionEvent, frozen=True, kw_only=True):
 
 
 class ProduceAnswered(PartitionEvent, frozen=True, kw_only=True):
-    """A broker answered a produce request; ``base_offset`` is ``None`` where nothing was appended.
+    """A broker answered a produce request; ``base_offset`` is ``None`` if nothing was appended.
 
     ``leader_epoch`` is the broker's own when it answered; ``None`` where it has no such partition.
     """
@@ -421,11 +421,11 @@ class OperationFailed(Event, frozen=True, kw_only=True):
 
 
 class MessageIntercepted(Event, frozen=True, kw_only=True):
-    """A fault did something to a single message; ``cause_id`` is the message's.
+    """A fault affected a single message; ``cause_id`` is the message's.
 
     Attributes:
         source: the node that opened the connection.
-        target: the node that it was opened to.
+        target: the node that the connection was opened to.
         api: Kafka's name; ``Stream`` is the metadata stream.
         way: whether the message went from ``source`` to ``target`` or back.
         fate: the effect of the fault.

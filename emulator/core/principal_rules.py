@@ -37,7 +37,7 @@ class PrincipalRules:
         return ConfigError(key=_RULES, value=text, expected=f"DEFAULT, RULE:PATTERN/NAME/{reason}")
 
     def _pattern(self, text: str, rule: re.Match[str]) -> re.Pattern[str] | None:
-        """Returns the pattern of a rule; ``None`` for the one that fits every subject."""
+        """Returns the pattern of a rule; ``None`` for the rule that matches every subject."""
         if rule[1]:
             return None
         try:

@@ -72,7 +72,7 @@ class Exemption(Enum):
 
 
 class Keeper(Enum):
-    """The processes whose rules a promise rests on, where those of a cluster differ; values say it in words."""
+    """The processes whose rules a promise depends on, if processes of a cluster have different rules."""
 
     CLUSTER = "every process that the run had"
     """The promise is about the joint behaviour of several processes."""

@@ -504,7 +504,7 @@ def era_switches(era: str) -> Switches:
     """Returns the switches of an era.
 
     Raises:
-        ConfigError: no such era, or one of clusters with ZooKeeper.
+        ConfigError: no such era, or an era of clusters with ZooKeeper.
     """
     if era in ERAS:
         return ERAS[era]

@@ -19,7 +19,7 @@ NO_PRODUCER_EPOCH = ProducerEpoch(-1)
 
 
 class TransactionMessage(Message, frozen=True, kw_only=True):
-    """Base of all requests here."""
+    """Base of all requests of this module."""
 
 
 class InitTransactionRequest(TransactionMessage, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ class TransactionState(IntEnum):
 
     @property
     def title(self) -> str:
-        """Its name in answers of Kafka, such as ``PrepareCommit``."""
+        """The state's name in Kafka's responses, such as ``PrepareCommit``."""
         return self.name.title().replace("_", "")
 
 

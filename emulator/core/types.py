@@ -327,7 +327,7 @@ class ChangeReason(StrEnum):
 
 
 class RecoveryStrategy(StrEnum):
-    """The risk that a topic takes for a leader."""
+    """The risk that a topic accepts for having a leader."""
 
     AGGRESSIVE = "Aggressive"
     BALANCED = "Balanced"

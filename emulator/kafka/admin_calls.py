@@ -1,6 +1,6 @@
 """Administrators' requests to a controller (KIP-919) or, to delete records, to a leader (KIP-107).
 
-And the harness's own request: how far brokers have fetched the controller's metadata log.
+It also has the harness's own request: how far brokers have fetched the controller's metadata log.
 """
 
 from collections.abc import Callable
@@ -354,7 +354,7 @@ QUORUM_RESPONSE: Final = quorum_described.DescribeQuorumResponse
 
 
 def fetched_ends(entity: Entity) -> dict[NodeId, MetadataOffset]:
-    """Returns where each node's copy of the metadata log ends; those of brokers that are voters, too."""
+    """Returns where each node's copy of the metadata log ends, also of brokers whose process is a voter."""
     response = cast(quorum_described.DescribeQuorumResponse, entity)
     ends: dict[NodeId, MetadataOffset] = {}
     for topic in response.topics:

@@ -51,7 +51,7 @@ _QUORUM_NAMES: Final = {key: name for name, key in QUORUM_API_KEYS.items()}
 
 
 def message_name(api_key: int, *, is_to_controller: bool, is_from_controller: bool = False) -> str:
-    """Returns the name of an API's messages in plans; the number of one that plans do not name.
+    """Returns the name of an API's messages in plans; for an API that plans do not name, its number.
 
     A broker follows the metadata log by fetching from a controller, which here is the metadata stream.
     """

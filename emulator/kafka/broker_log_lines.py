@@ -1,13 +1,13 @@
 """Reads the lines that a Kafka broker prints about its replicas: roles, truncations, and raised log starts.
 
 The lines are those of ``Partition.makeLeader`` and ``makeFollower``, ``ReplicaManager.getOrCreatePartition``,
-``AbstractFetcherThread`` (why a log is cut), ``UnifiedLog.truncateTo`` (that it was), ``LogManager.loadLog`` and
-``UnifiedLog.maybeIncrementLogStartOffset``, at level INFO, as Kafka 3.9 to 4.4 print them.
+``AbstractFetcherThread`` (the reason of a truncation), ``UnifiedLog.truncateTo`` (the truncation),
+``LogManager.loadLog`` and ``UnifiedLog.maybeIncrementLogStartOffset``, at level INFO, as Kafka 3.9 to 4.4 print them.
 
-A cut names only the new end. A follower cuts before it appends, so the old end is the one that it logged when it began
-to follow, or at its last cut since then. A cut whose old end or reason is not logged is left out. A rise of a log's
-start names only the new one; the old one is what the process logged last, 0 where it logged nothing. Where a log begins
-again because all of it was dropped, nothing is printed.
+The line of a truncation has only the new end. A follower truncates before it appends, so the old end is the one that it
+logged when it began to follow, or at its last truncation since then. A truncation whose old end or reason is not logged
+is left out. A rise of a log's start has only the new start; the old one is what the process logged last, or 0. If a log
+is restarted because all of it was dropped, Kafka prints nothing.
 """
 
 import re
@@ -185,10 +185,10 @@ class BrokerLogLines:
 
 
 class BrokerLogReader:
-    """Follows what a process prints, from where the file ends now.
+    """Follows a process's output, from the present end of the file.
 
     Args:
-        path: of the file, which need not exist yet; earlier processes may have written to it.
+        path: the file, which need not exist yet; earlier processes may have written to it.
         cause_id: of the events.
     """
 

@@ -55,7 +55,7 @@ def _places(kind: type) -> tuple[tuple[str, bool], ...]:
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """Returns the types in a union or a tuple, or the one type that a hint is."""
+    """Returns the types in a union or a tuple; for any other hint the hint itself."""
     if typing.get_origin(hint) in (tuple, typing.Union, types.UnionType):
         return tuple(member for each in typing.get_args(hint) for member in _members(each))
     return (hint,)

@@ -1,7 +1,7 @@
-"""A request of the core as a call in Kafka's protocol, and its response as one of the core.
+"""Converts a request of the core to a call in Kafka's protocol, and its response back.
 
-The schemas are those of ``kio``, which are generated from Kafka's own. Versions are fixed, so that every release from
-3.9 on has them; only Produce has two: from version 13 on, topics go by their ids (KIP-516).
+The schemas are those of ``kio``, which are generated from Kafka's own. Versions are fixed, and every release from 3.9
+on supports them; only Produce has two: from version 13 on it names topics by id (KIP-516).
 """
 
 import uuid
@@ -28,8 +28,8 @@ class Call(NamedTuple):
     """A request on the wire.
 
     Attributes:
-        request: what is sent.
-        response: the type of what comes back.
+        request: the request in Kafka's form.
+        response: the type of the response.
         decode: returns the core's response, and the record bytes of each partition of a fetch response.
     """
 
@@ -43,7 +43,7 @@ Versions = Mapping[int, int]
 
 
 def error_of(error: KafkaError) -> ErrorCode:
-    """Returns the core's error; one that it does not know is UNKNOWN_SERVER_ERROR."""
+    """Returns the core's error; for an error that the core does not have, UNKNOWN_SERVER_ERROR."""
     number = int(error)
     return ErrorCode(number) if number in _KNOWN_ERRORS else ErrorCode.UNKNOWN_SERVER_ERROR
 

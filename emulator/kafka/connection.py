@@ -1,12 +1,12 @@
-"""One connection to a node of Apache Kafka: requests go out as they come, answers come back in that order.
+"""One connection to a node of Apache Kafka: requests are sent at once, responses arrive in the order of the requests.
 
 ::
 
     int32 size | header: api key, version, correlation id, client id | fields
 
-A connection begins with ApiVersions, and where the node wants to know who dials, with a login by SASL/PLAIN (RFC 4616,
-KIP-43). Silence is noticed as on our own channels, where pings do it: while a request is
-unanswered, another connection is opened every so often, and if nothing is heard there in time, this one is given up.
+A connection begins with ApiVersions, and if the node requires authentication, with a login by SASL/PLAIN (RFC 4616,
+KIP-43). Silence is noticed as pings do on Laststand's own channels: while a request is unanswered, another connection
+is opened at intervals, and if nothing arrives there in time, this one is given up.
 """
 
 import asyncio
@@ -97,13 +97,13 @@ class KafkaConnection:
         """Opens a connection to ``host:port``.
 
         Args:
-            address: of the node, or of a proxy before it.
+            address: of the node, or of a proxy in front of it.
             keepalive: how soon a silent node is given up; ``None`` if the caller waits no longer than it wants to.
-            login: of who dials; ``None`` where the node does not ask, or for ApiVersions alone.
+            login: the dialler's; ``None`` if the node requires none, or only ApiVersions is sent.
             numbers: of the cluster's brokers.
 
         Raises:
-            OSError: nobody answers there, or the login is refused.
+            OSError: nothing answers there, or the login is refused.
         """
         try:
             async with asyncio.timeout(_DIAL_TIMEOUT_S if keepalive is None else keepalive.timeout_ms / 1000):
@@ -128,7 +128,7 @@ class KafkaConnection:
         return not self._writer.is_closing()
 
     def send(self, request: RequestPayload) -> int:
-        """Sends a request and returns its correlation id; nobody waits for an answer."""
+        """Sends a request and returns its correlation id, without waiting for an answer."""
         self._last_id += 1
         header = request.__header_schema__(
             request_api_key=request.__api_key__,
@@ -158,7 +158,7 @@ class KafkaConnection:
         return await answer
 
     async def close(self) -> None:
-        """Closes the connection; whoever waits is informed."""
+        """Closes the connection; waiting requests fail."""
         for task in self._tasks:
             task.cancel()
         self._give_up()
@@ -220,7 +220,7 @@ class KafkaConnection:
             answer.set_result(renumbered(entity, self._our_numbers))
 
     async def _watch(self, keepalive: Keepalive) -> None:
-        """Gives the connection up when nobody answers at its address while a request is unanswered."""
+        """Gives the connection up when nothing answers at its address while a request is unanswered."""
         while self.is_open:
             await asyncio.sleep(keepalive.interval_ms / 1000)
             if not self._unanswered:

@@ -31,7 +31,7 @@ class BrokersWord(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cluster_id: ``None`` where the broker does not say.
-        addresses: of the brokers that it knows as alive, advertised.
+        addresses: advertised addresses of the brokers that it knows as alive.
         racks: of the same brokers.
         partitions: of the topics that were asked for and exist. No answer has partition epochs: they are 0.
         controller: a broker that carries out what administrators ask, or passes it on.
@@ -45,7 +45,7 @@ class BrokersWord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def describe_cluster(connection: KafkaConnection, topics: Sequence[str]) -> BrokersWord:
-    """Asks a broker about its cluster and some topics; no topic is created by that.
+    """Asks a broker about its cluster and some topics, without creating them.
 
     Raises:
         OSError: the connection broke.

@@ -1,4 +1,4 @@
-"""The checkpoint that begins a metadata log whose voters are nodes and directories (KIP-853).
+"""The checkpoint at the beginning of a metadata log whose voters are nodes and directories (KIP-853).
 
 Kafka's ``StorageTool`` writes it (``--initial-controllers``) as the checkpoint of offset 0 and epoch 0::
 

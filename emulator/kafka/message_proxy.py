@@ -1,17 +1,17 @@
-"""A proxy that knows messages: everything that one node dials to another passes through an ``Interceptor``.
+"""A proxy that knows messages: everything on connections from one node to another passes an ``Interceptor``.
 
 ::
 
     request:   int32 size | int16 api key | int16 version | int32 correlation id | ...
     response:  int32 size | int32 correlation id | ...
 
-A node answers the requests of a connection in the order in which they reach it, and the dialler expects the answers in
-the order in which it asked. So an answer that arrives early waits here for those before it: to hold one is to hold what
-comes after it on its connection, and after one that is lost nothing comes any more, until the dialler gives the
-connection up. A request that the node passes over has no answer (``acks=0``).
+A node answers the requests of a connection in the order in which they arrive, and the dialler expects responses in the
+order of its requests. So a response that arrives early waits here for the earlier ones: holding a message holds
+everything after it on its connection, and after a lost one nothing is delivered until the dialler closes the
+connection. A request that needs no response has none (``acks=0``).
 
-The connection to the node outlives that of the dialler while a request is held or unanswered, so that one that its
-sender has given up is executed all the same when it is released.
+The connection to the node outlives the dialler's while a request is held or unanswered. So a held request that its
+sender has given up is still executed when it is released.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ class MessageProxy(FrameProxy):
     """Forwards the connections of one link.
 
     Args:
-        source: who dials.
-        target: who is dialled.
+        source: the node that dials.
+        target: the node that is dialled.
         target_address: ``host:port`` of the target.
         is_to_controller: whether that is a controller.
-        is_from_controller: whether ``source`` is one.
+        is_from_controller: whether ``source`` is a controller.
         interceptor: returns what interferes with the target's messages now.
     """
 
@@ -78,7 +78,7 @@ class _Exchange:
     """A request and its answer.
 
     Attributes:
-        answer: the frame that may go back; empty for a request that has no answer.
+        answer: the frame of the response; empty for a request that has none.
     """
 
     __slots__ = ("answer", "api_key", "correlation_id", "is_answered")
@@ -91,7 +91,7 @@ class _Exchange:
 
 
 class _Connection:
-    """A connection of a dialler, and the one to the node that belongs to it."""
+    """A connection of a dialler, and the proxy's connection to the node for it."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class _Connection:
         self._is_given_up = False
 
     async def run(self, dialler: asyncio.StreamReader, node: asyncio.StreamReader) -> None:
-        """Forwards until the node ends its connection, or the dialler does and nothing is left to do for it."""
+        """Forwards until the node ends its connection, or the dialler does and no request of the dialler is left."""
         async with asyncio.TaskGroup() as tasks:
             requests = tasks.create_task(self._handle_requests(dialler))
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):

@@ -5,9 +5,9 @@
     00000000000000000000.log                          record batches; each record's value is a metadata record
     00000000000000000821-0000000003.checkpoint        a snapshot of everything below offset 821, in the same format
 
-A log that begins at 0 is read from there, with its history. Of one whose beginning was deleted, the newest snapshot
-comes first; a snapshot without any log is the state at its end. What was written last may not have been committed: the
-files do not say. Records between BeginTransactionRecord and EndTransactionRecord count once that is there (KIP-868).
+A log that begins at 0 is read from there, with its history. If its beginning was deleted, the newest snapshot is read
+first; a snapshot without any log is the state at its end. The last records may not be committed: the files do not show
+that. Records between BeginTransactionRecord and EndTransactionRecord count once the latter is there (KIP-868).
 """
 
 import re
@@ -38,12 +38,13 @@ class DatedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A metadata record in the log.
 
     Attributes:
-        offset: of the record; of one that came with a snapshot, the snapshot's end offset.
+        offset: of the record; for a record of a snapshot, the snapshot's end offset.
         timestamp_ms: when it was written.
         leader_epoch: of the controller that wrote it.
         batch_offset: base offset of its batch: records of one batch were decided together.
-        record: what it says.
-        directories: that it assigns a partition's replicas to, in their order; ``None`` if it assigns none.
+        record: its content.
+        directories: the directories to which it assigns a partition's replicas, in the replicas' order; ``None`` for
+            none.
     """
 
     offset: MetadataOffset
@@ -62,7 +63,7 @@ class MetadataCopy(msgspec.Struct, frozen=True, kw_only=True):
         records: in order, transactions resolved.
         end_offset: exclusive; where the intact log ends.
         last_epoch: of the controllers, in the last record of the log; 0 of a snapshot alone.
-        snapshot_offset: everything below comes from a snapshot; ``None`` if the log begins at 0.
+        snapshot_offset: end of the records that come from a snapshot; ``None`` if the log begins at 0.
         problem: why reading ended early; ``None`` if it did not.
     """
 
@@ -90,7 +91,7 @@ def read_metadata_copy(directory: Path) -> MetadataCopy:
 def replica_directories(copy: MetadataCopy) -> dict[tuple[TopicId, int], dict[BrokerId, str]]:
     """Returns the log directory of each replica at the end of a log, by topic id and number of the partition.
 
-    Replicas whose directory is not known yet, or was lost, are left out, as are all of clusters before Kafka 3.7.
+    Replicas whose directory is not known yet, or was lost, are left out; so are all replicas before Kafka 3.7.
     """
     found: dict[tuple[TopicId, int], dict[BrokerId, str]] = {}
     replicas: dict[tuple[TopicId, int], tuple[BrokerId, ...]] = {}
@@ -110,7 +111,7 @@ def replica_directories(copy: MetadataCopy) -> dict[tuple[TopicId, int], dict[Br
 def fold(copy: MetadataCopy) -> MetadataImage:
     """Returns the state at the end of a log.
 
-    Its offsets are a count of what was folded: records of a snapshot have no others.
+    Its offsets count the folded records, as records of a snapshot have no other offsets.
 
     Raises:
         StorageError: a record changes what does not exist.
@@ -174,7 +175,7 @@ def _read(directory: Path) -> MetadataCopy:
 
 
 def _read_file(path: Path, decoder: MetadataRecordDecoder) -> tuple[list[DatedRecord], int, LeaderEpoch, str | None]:
-    """Returns a file's records, offset after and epoch of the last of them, and why reading ended early."""
+    """Returns a file's records, the offset after and the epoch of the last one, and why reading ended early."""
     content = read_bytes(path)
     scan = scan_batches(BytesFile(content), check=BatchValidation.CRC)
     problem = f"{path}: at byte {scan.valid_bytes}: {scan.reason}" if scan.reason else None

@@ -1,8 +1,8 @@
 """Metadata records of ``laststand.emulator.core.records`` as Kafka writes them: the inverse of ``metadata_records.py``.
 
-Kafka's schemas have no place for some of what a controller of ours writes: the events that describe a batch, the ids of
-access control entries and of topics whose ELR is cleared, a last known ELR beside a last known leader. That follows in
-one tagged field of our own, the last of the value, which Kafka's readers skip::
+Kafka's schemas lack some content of Laststand's controllers: the events that describe a batch, the ids of access
+control entries and of topics whose ELR is cleared, and a last known ELR beside a last known leader. These follow in an
+additional tagged field, the last of the value, which Kafka's readers skip::
 
     fields | tagged fields of Kafka | 10000 | size | MessagePack [record or nil, [event, ...]] | its length i32 | "LSTD"
 
@@ -54,7 +54,7 @@ class OwnPart(msgspec.Struct, frozen=True, array_like=True):
     """Content that Kafka's schemas have no place for.
 
     Attributes:
-        record: the whole record, where they cannot say it.
+        record: the whole record, if Kafka's schemas lack it.
         events: of the batch, in the last of its records.
     """
 
@@ -68,10 +68,10 @@ _NOTHING: Final = OwnPart(None)
 
 
 def own_part(value: bytes) -> OwnPart:
-    """Returns what a value holds beside Kafka's fields; nothing where Kafka wrote it.
+    """Returns a value's content beside Kafka's fields; empty for a value that Kafka wrote.
 
     Raises:
-        msgspec.DecodeError: it holds something else at that place.
+        msgspec.DecodeError: the value holds other data at that place.
     """
     if not value.endswith(_MARK) or len(value) < _TRAILER.size:
         return _NOTHING
@@ -81,7 +81,7 @@ def own_part(value: bytes) -> OwnPart:
 
 
 class _Fields:
-    """Collects the fields of one record, and whether they say all of it.
+    """Collects the fields of one record, and whether they express all of it.
 
     Args:
         version: of the record's schema.
@@ -96,7 +96,7 @@ class _Fields:
         self.is_whole = True
 
     def uuid(self, text: str) -> bytes:
-        """Returns the UUID of a text; for a text that is not a UUID, one that is derived from it."""
+        """Returns the UUID of a text; for a text that is not a UUID, a UUID that is derived from it."""
         content, is_uuid = _uuid(text)
         self.is_whole &= is_uuid
         return content
@@ -128,10 +128,10 @@ def encode_record(
     """Returns the value of a record in the log.
 
     Args:
-        record: what it says.
+        record: its content.
         offset: of the record.
         topics: names of topics by their ids.
-        events: of the batch, where the record is the last of it.
+        events: of the batch, if the record is the last of it.
     """
     api_key, fields = _encode(record, offset, topics)
     tags = fields.tagged

@@ -1,7 +1,7 @@
 """Follows the segments of a ``__cluster_metadata-0`` directory that Kafka writes, or has written.
 
-A controller's quorum of one commits what it has appended, so whatever is whole in its file is committed. A follower of
-the log reads on from where it was; a batch that is not whole yet is read the next time.
+A controller that is the only voter commits what it has appended, so every complete batch in its file is committed. A
+follower of the log continues where it stopped; an incomplete batch is read the next time.
 """
 
 from pathlib import Path
@@ -47,7 +47,7 @@ class MetadataLogReader:
         """Returns the batches written since the last call.
 
         Raises:
-            StorageError: the log holds anything but metadata records.
+            StorageError: the log holds other data than metadata records.
         """
         found: list[CommittedBatch] = []
         if self._segment is not None:

@@ -1,12 +1,12 @@
-"""Kafka's metadata records, decoded into those of ``laststand.emulator.core.records``.
+"""Decodes Kafka's metadata records into those of ``laststand.emulator.core.records``.
 
 The value of a record of ``__cluster_metadata`` (``MetadataRecordSerde``)::
 
     unsigned varint frame version = 1 | unsigned varint api key | unsigned varint version | fields | tagged fields
 
-Fields are those of Kafka's ``metadata/src/main/resources/common/metadata/*.json``, all of them flexible. Records about
-what decides nothing about replicas (quotas, ACLs, tokens, controllers) are named and not decoded. A log that one of our
-controllers wrote has our own part beside Kafka's fields (``metadata_encoding.py``), which says those, too.
+Fields are those of Kafka's ``metadata/src/main/resources/common/metadata/*.json``, all of them flexible. Records that
+do not affect replicas (quotas, ACLs, tokens, controllers) are named but not decoded. A log that one of Laststand's
+controllers wrote has an additional field (``metadata_encoding.py``), which contains these, too.
 """
 
 import struct
@@ -36,7 +36,7 @@ from laststand.emulator.storage.fields import INT32, FieldError, FieldReader
 
 
 class OtherRecord(msgspec.Struct, frozen=True):
-    """A record that changes nothing that is emulated, by its name."""
+    """A record, by its name, whose content is not emulated."""
 
     name: str
 
@@ -66,7 +66,7 @@ class MetadataRecordDecoder:
         """Returns the record that a value holds.
 
         Raises:
-            FieldError: it holds none, or one of a kind that is not known.
+            FieldError: the value holds no record, or one of an unknown kind.
         """
         record, _ = self.decode_described(value)
         return record

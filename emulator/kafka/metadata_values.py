@@ -10,7 +10,7 @@ from laststand.emulator.storage.fields import FieldError
 
 
 class KafkaValues:
-    """``ValueCodec`` of one log: remembers the names of its topics, by which Kafka calls some."""
+    """``ValueCodec`` of one log: remembers the names of its topics, because some of Kafka's records name topics."""
 
     def __init__(self) -> None:
         self._decoder = MetadataRecordDecoder()
@@ -28,10 +28,10 @@ class KafkaValues:
         return tuple(values)
 
     def decode(self, value: bytes) -> StoredRecord:
-        """Returns what a value holds.
+        """Returns the record of a value.
 
         Raises:
-            FieldError: something else.
+            FieldError: the value holds other data.
         """
         record, events = self._decoder.decode_described(value)
         if isinstance(record, OtherRecord):

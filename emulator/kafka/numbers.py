@@ -34,12 +34,12 @@ NONE: Final = -1
 
 
 def number_of(value: int | None) -> int:
-    """Returns a number as Kafka writes it: -1 for none."""
+    """Returns a number in Kafka's form: -1 for none."""
     return NONE if value is None else value
 
 
 def broker_or_none(number: int) -> BrokerId | None:
-    """Returns a broker's id where Kafka has -1 for none."""
+    """Returns a broker's id; ``None`` for Kafka's -1."""
     return None if number == NONE else BrokerId(NodeId(number))
 
 

@@ -1,9 +1,9 @@
 """Follows the metadata logs of several controllers of Kafka, which grow and are cut, and says what they have committed.
 
-Files say who has a record. A record is committed where a majority of the voters has it, on disk where that is known,
-and none of them has a later epoch: nobody without it can be elected then. Everything before it is committed, too. That
-holds as long as voters keep their disks: a disk that is replaced, and votes, may lead to other records at offsets that
-were committed.
+Files show who has a record. A record is committed if a majority of the voters has it, on disk where that is known, and
+none of them has a later epoch: no controller without it can be elected then. All earlier records are committed, too.
+That holds as long as voters keep their disks: a voter with a replaced disk may help to put other records at offsets
+that were committed.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ class QuorumBatch(NamedTuple):
     Attributes:
         content: its offset and records.
         leader_epoch: in which a leader appended it.
-        crc: of its bytes, by which it is told from another one at its place.
+        crc: of its bytes; it distinguishes the batch from another one at its place.
         elected: the record of an election, which begins an epoch.
     """
 
@@ -51,8 +51,8 @@ class QuorumNews(NamedTuple):
     """News of a quorum since the last look.
 
     Attributes:
-        elected: batches that begin epochs, of which nothing was known; committed or not.
-        kept: how many of the batches that were committed before still are.
+        Changes of a quorum's logs since they were last read.
+        kept: number of the batches committed before that are still committed.
         committed: batches that follow those.
     """
 
@@ -66,7 +66,7 @@ class _Log:
 
     Args:
         directory: of the log; it need not exist.
-        ledger: folder of its sync ledger; ``None`` where what was written counts.
+        ledger: folder of its sync ledger; ``None`` if written records count as durable.
     """
 
     def __init__(self, directory: Path, ledger: Path | None) -> None:
@@ -85,7 +85,7 @@ class _Log:
         return self.batches[-1].end_offset if self.batches else MetadataOffset(0)
 
     def read(self) -> bool:
-        """Reads it again if it looks different; returns whether it does."""
+        """Reads the file again if its size or time changed; returns whether it did."""
         try:
             segments = sorted(self._directory.glob("*.log"))
             looks = [_look(path) for path in (*segments, *self._ledger_files())]
@@ -100,7 +100,7 @@ class _Log:
         return True
 
     def _take(self, content: bytes) -> None:
-        """Takes in the content up to the first batch that is not whole; what follows on what is known is decoded."""
+        """Takes the content up to the first incomplete batch; only content after the known part is decoded."""
         scan = scan_batches(BytesFile(content), check=BatchValidation.CRC)
         there = [(MetadataOffset(each.base_offset), each.leader_epoch, each.crc) for each in scan.batches]
         if [(each.content.base_offset, each.leader_epoch, each.crc) for each in self.batches] != there[
@@ -148,11 +148,11 @@ class QuorumLogs:
 
     Args:
         directories: of the logs, by controller.
-        ledgers: folders of their sync ledgers; empty where what was written counts.
-        voters: returns the controllers whose disks are voters now.
+        ledgers: folders of their sync ledgers; empty if written records count as durable.
+        voters: returns the controllers whose disks are voters at present.
 
     Attributes:
-        committed: what is committed, as far as it is known.
+        committed: the batches known to be committed.
     """
 
     def __init__(
@@ -170,14 +170,14 @@ class QuorumLogs:
 
     @property
     def committed_end(self) -> MetadataOffset:
-        """The end of what is committed, exclusive."""
+        """The end of the committed batches, exclusive."""
         return self.committed[-1].end_offset if self.committed else MetadataOffset(0)
 
     def read_new(self) -> QuorumNews | None:
-        """Returns what has become known since the last call; ``None`` if nothing has.
+        """Returns the changes since the last call; ``None`` if there are none.
 
         Raises:
-            StorageError: a log holds anything but metadata records.
+            StorageError: a log holds other data than metadata records.
         """
         if True not in [log.read() for log in self._logs.values()]:
             return None
@@ -210,7 +210,7 @@ class QuorumLogs:
 
 
 def _common(first: Sequence[QuorumBatch], second: Sequence[QuorumBatch]) -> int:
-    """Returns how many batches two logs have in common at their beginning."""
+    """Returns the number of batches that two logs have in common at their beginning."""
     pairs = enumerate(zip(first, second, strict=False))
     differing = (at for at, (one, two) in pairs if (one.leader_epoch, one.crc) != (two.leader_epoch, two.crc))
     return next(differing, min(len(first), len(second)))

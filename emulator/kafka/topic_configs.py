@@ -1,4 +1,4 @@
-"""Configurations of topics by which brokers do not keep batches as they were sent."""
+"""Topic configurations with which brokers do not store batches as they were sent."""
 
 from collections.abc import Iterable
 from typing import Final, cast
@@ -19,7 +19,7 @@ _KEPT: Final = {
 
 
 async def configs_that_change_batches(connection: KafkaConnection, topics: Iterable[str]) -> dict[str, str]:
-    """Returns topics whose batches are changed, each with the configuration by which.
+    """Returns topics whose batches are changed, each with the configuration that is the reason.
 
     Raises:
         OSError: the connection broke.

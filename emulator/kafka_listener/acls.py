@@ -28,7 +28,7 @@ def _element(kind: type[_ElementT], number: int) -> _ElementT:
     """Returns an element by its number.
 
     Raises:
-        RefusedError: it is UNKNOWN, or none of Kafka's, which fails the whole request there.
+        RefusedError: the element is UNKNOWN, or not one of Kafka's; Kafka then refuses the whole request.
     """
     try:
         return kind(number)

@@ -81,7 +81,7 @@ async def forward(
 
 
 def _wire_error(error: ErrorCode) -> int:
-    """Returns an error as Kafka numbers it: one of KIP-966's was never shipped."""
+    """Returns an error with its number in Kafka; an error of KIP-966 was never shipped."""
     return ErrorCode.INVALID_REQUEST if error is ErrorCode.REQUEST_LIMIT_REACHED else error
 
 
@@ -145,7 +145,7 @@ def _may_describe_configs(served: Served, request: ClientRequest, topic: str) ->
 
 
 async def _configs_of(served: Served, request: ClientRequest, topics: Sequence[str]) -> dict[str, Message]:
-    """Returns the part of an answer that has the effective configuration, for topics that are there."""
+    """Returns the part of an answer that has the effective configuration of existing topics."""
     if not topics:
         return {}
     resources = tuple(
@@ -340,7 +340,7 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
 def _no_election(
     partitions: Sequence[admin_messages.ElectablePartition] | None, error: ErrorCode, message: str = ""
 ) -> Message:
-    """Returns the answer to a request that fails for each partition that it names; ``None`` names none."""
+    """Returns the answer to a request that fails for each named partition; ``None`` names none."""
     failed = result_of(error, message)
     results = by_topic((each.topic, {**failed, "partitionId": each.partition}) for each in partitions or ())
     return {"errorCode": error, "replicaElectionResults": _listed(results, "partitionResult", "topic")}

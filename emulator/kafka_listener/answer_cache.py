@@ -1,6 +1,6 @@
-"""Answers that follow from a broker's metadata alone, kept as bytes as long as the metadata stays as it is.
+"""Answers that depend only on a broker's metadata, cached as bytes until the metadata changes.
 
-After a change of leaders every client asks for all of it at once.
+After a change of leaders every client asks for the whole metadata at once.
 """
 
 from collections.abc import Hashable
@@ -24,7 +24,7 @@ class AnswerCache:
 
         Args:
             offset: end of the metadata log that the broker has applied.
-            request: everything that the answer depends on beside it.
+            request: everything that the answer depends on besides metadata.
         """
         if offset != self._offset:
             self._answers.clear()
@@ -32,7 +32,7 @@ class AnswerCache:
         return self._answers.get(request)
 
     def store(self, offset: MetadataOffset, request: Hashable, answer: Buffers) -> None:
-        """Stores an answer that was made after ``get``; past a limit the oldest one is dropped."""
+        """Stores an answer that was made after ``get``; above a limit the oldest one is dropped."""
         if offset != self._offset:
             return
         if len(self._answers) >= _ANSWERS_MAX:

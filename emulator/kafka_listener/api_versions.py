@@ -1,6 +1,6 @@
 """ApiVersions: which APIs, versions and features a client may use (KIP-35, KIP-584).
 
-What is advertised is the contract: clients refuse what they miss here, and send nothing that is not here.
+The advertised versions are the contract: clients refuse to work without an API that they need, and send no others.
 """
 
 import re
@@ -40,7 +40,7 @@ def api_versions(served: Served, request: ClientRequest, served_keys: Collection
     Args:
         served: the broker.
         request: of a client.
-        served_keys: keys of the APIs that are advertised beside this one.
+        served_keys: keys of the advertised APIs besides this one.
     """
     if request.version >= _SOFTWARE_VERSION:
         name, version = request.body["clientSoftwareName"], request.body["clientSoftwareVersion"]

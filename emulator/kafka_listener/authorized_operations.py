@@ -9,9 +9,9 @@ _NOT_ASKED: Final = -2147483648
 
 
 def authorized_operations(served: Served, request: ClientRequest, resource: Resource, *, is_asked: bool) -> int:
-    """Returns the operations for a client that asked for them, and Kafka's number for "not asked" for others.
+    """Returns the permitted operations for a client that asked for them, else Kafka's number for "not asked".
 
-    Those on the cluster are shown to those who may describe it.
+    Operations on the cluster are shown to clients that may describe it.
     """
     if not is_asked:
         return _NOT_ASKED

@@ -1,9 +1,9 @@
-"""The history of clients that write none: what they asked of this broker, and what it answered, as the broker saw it.
+"""The history of clients that write none: their requests to this broker, and its responses.
 
-A batch is recorded as invoked before the core gets it, and as acknowledged once its answer was handed to the socket
-of a connection that still stood. So an acknowledgement in the history may have been seen by its client; where the
-connection was lost, or the broker died, before that, the outcome is unknown. The lines are those of the project's own
-clients, so that one oracle judges both.
+A batch is recorded as invoked before the core gets it, and as acknowledged once its response was written to the socket
+of an open connection. So the client may have seen an acknowledgement in the history; if the connection was lost, or the
+broker died, before that, the outcome is unknown. The lines have the form of Laststand's own clients, so that one oracle
+judges both.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class ClientConnection(Protocol):
     Attributes:
         client_id: of the newest request.
         link: the client as an end of links.
-        number: of it, unique in the broker's process.
+        number: unique in the broker's process.
     """
 
     client_id: str
@@ -56,7 +56,7 @@ class Sent(NamedTuple):
         batch: its header.
         acks: of the request.
         invoked: the line about its invocation.
-        keys: of its records, if somebody wants to know.
+        keys: of its records, if they are recorded.
     """
 
     partition: TopicPartition
@@ -68,7 +68,7 @@ class Sent(NamedTuple):
 
     @property
     def operation_id(self) -> CauseId:
-        """The cause id of everything that follows from it."""
+        """The cause id of everything that follows from the operation."""
         return self.invoked.operation_id
 
 
@@ -77,8 +77,8 @@ class Polled(NamedTuple):
 
     Attributes:
         asked: the client's request.
-        answer: to it.
-        records: batches, of which the last one may be cut.
+        answer: the fetched batches.
+        records: batches, the last of which may be incomplete.
     """
 
     asked: messages.FetchPartition
@@ -94,11 +94,11 @@ class Position(NamedTuple):
     """A position of a group that a client asked a coordinator to commit or to delete, or asked for.
 
     Attributes:
-        group: name of it.
+        group: the group's name.
         partition: of the topic.
         topic_id: of the topic, if it is known.
-        offset: of a commit, ``None`` of one that is deleted; of an answer, ``None`` where none is committed.
-        error: of the answer; ``None`` where there was none, or where a transaction decides.
+        offset: of a commit, ``None`` for a deletion; of an answer, ``None`` if none is committed.
+        error: of the answer; ``None`` if there was none, or if a transaction decides.
     """
 
     group: str
@@ -189,8 +189,8 @@ class ClientHistory:
         Args:
             connection: that the answer went by.
             sent: batches, by partition.
-            outcomes: of them, as far as the core gave any.
-            is_written: whether the answer was handed to the socket; if not, the client knows nothing.
+            outcomes: their outcomes, if the core returned any.
+            is_written: whether the response was written to the socket; if not, the client knows nothing.
         """
         for partition, each in sent.items():
             outcome = outcomes.get(partition)
@@ -213,7 +213,7 @@ class ClientHistory:
             self._on_lines()
 
     def forget(self, connection: ClientConnection) -> None:
-        """Forgets a client whose connection is over."""
+        """Forgets a client whose connection has ended."""
         process = self.process_of(connection)
         self._records.pop(process, None)
         self._read_up_to.pop(process, None)
@@ -253,8 +253,8 @@ class ClientHistory:
     def add_polls(self, connection: ClientConnection, polls: Sequence[Polled]) -> None:
         """Records the outcome of a fetch, before its response leaves.
 
-        No broker moves a consumer. So one that asks for another offset than the one after its last batch has sought it:
-        by a position of its group, by ``auto.offset.reset``, or of its own.
+        No broker moves a consumer. So a consumer that asks for another offset than the one after its last batch has
+        sought: by a position of its group, by ``auto.offset.reset``, or by itself.
         """
         process = self.process_of(connection)
         read_up_to = self._read_up_to.setdefault(process, {})
@@ -307,11 +307,11 @@ class ClientHistory:
         """Records positions of groups.
 
         Args:
-            connection: that they were asked by.
-            kind: what was asked.
+            connection: the connection of the request.
+            kind: the kind of request.
             positions: with their outcomes.
             begun_ns: when the client asked.
-            begun: what ``begin_commits`` returned of them, if it was called.
+            begun: the result of ``begin_commits`` for them, if that was called.
         """
         ids = begun or [self._operation_id() for _ in positions]
         for operation_id, each in zip(ids, positions, strict=True):

@@ -90,7 +90,7 @@ async def _alter_quotas(served: Served, request: ClientRequest) -> Message:
 
 
 def _names(entry: Message) -> dict[str, str | None]:
-    """Returns the names of an entity by its types; of a type that is there twice, the last one."""
+    """Returns the names of an entity by its types; if a type occurs twice, the last one counts."""
     return {part["entityType"]: part["entityName"] for part in entry["entity"]}
 
 

@@ -45,10 +45,10 @@ class KafkaConnection(asyncio.Protocol):
     """A connection of a client.
 
     Args:
-        link: the client of Kafka, as an end of links, whose listener was dialled.
-        number: of it, unique in this process.
+        link: the Kafka client, as an end of links, to whose listener the connection was made.
+        number: unique in this process.
         max_bytes: the largest frame (``socket.request.max.bytes``).
-        handle: answers frames; ``None`` where nobody is served, or not yet.
+        handle: answers frames; ``None`` while no client is served.
         on_end: called once the connection is over.
 
     Attributes:
@@ -57,9 +57,9 @@ class KafkaConnection(asyncio.Protocol):
         peer: the client's address, ``host:port``.
         client_id: of the newest request.
         software: name and version that the client gave in ApiVersions.
-        principal: of the client; ``User:ANONYMOUS`` where it does not authenticate.
-        is_authenticated: it has proved who it is.
-        exchange: by which it does so (``sasl.Exchange``).
+        principal: of the client; ``User:ANONYMOUS`` if it does not authenticate.
+        is_authenticated: whether it has authenticated.
+        exchange: the state of its authentication (``sasl.Exchange``).
         is_secure: it speaks TLS.
     """
 
@@ -96,7 +96,7 @@ class KafkaConnection(asyncio.Protocol):
         self._active_s: float | None = None  # until the connection is made
 
     def authenticate(self, principal: str) -> None:
-        """The client has proved who it is."""
+        """Notes that the client has authenticated."""
         self.principal = principal
         self.is_authenticated = True
         self.exchange = None
@@ -107,7 +107,7 @@ class KafkaConnection(asyncio.Protocol):
         return Requester(self.principal, self.peer.rpartition(":")[0])
 
     def close_if_idle(self, *, now_s: float, max_idle_s: float) -> None:
-        """Closes the connection if nothing came or left for a time, read or not.
+        """Closes the connection if nothing was received or sent for a time, even if reading is paused.
 
         Args:
             now_s: of the event loop.
@@ -118,7 +118,7 @@ class KafkaConnection(asyncio.Protocol):
             self._transport.abort()
 
     def when_written(self, callback: Callable[[bool], None]) -> None:
-        """Registers what is called with whether the next answer was handed to the socket of an open connection."""
+        """Registers a callback that is called with whether the next response was written to an open connection."""
         self._awaiting_write.append(callback)
 
     def report_unwritten(self) -> None:
@@ -130,7 +130,7 @@ class KafkaConnection(asyncio.Protocol):
         self._muted_s = for_ms / 1000
 
     def close(self) -> None:
-        """Closes the connection; what was written still leaves. One that is not made yet is turned away then."""
+        """Closes the connection; written bytes are still sent. A connection that is not open yet is refused then."""
         if self._active_s is None:
             self._handle = None
         else:
@@ -168,7 +168,7 @@ class KafkaConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Keeps the connection until the requests that came are answered; TLS has no connection of one half."""
+        """Keeps the connection until the received requests are answered; a TLS connection cannot be half-closed."""
         self._is_half_closed = True
         self._has_frames.set()
         return not self.is_secure
@@ -178,7 +178,7 @@ class KafkaConnection(asyncio.Protocol):
         self._may_write.clear()
 
     def resume_writing(self) -> None:
-        """Goes on."""
+        """Resumes reading."""
         self._may_write.set()
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -234,11 +234,11 @@ class KafkaConnection(asyncio.Protocol):
 
 
 class AnswerlessConnection(KafkaConnection):
-    """Stands for the connection of a request that arrives once more: its answer goes nowhere.
+    """Replaces the connection for a request that is delivered a second time: its response is dropped.
 
     Args:
-        number: of it, unique in this process.
-        original: connection that the request came by.
+        number: unique in this process.
+        original: the connection of the request.
     """
 
     def __init__(self, *, number: int, original: KafkaConnection) -> None:

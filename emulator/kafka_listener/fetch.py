@@ -1,4 +1,4 @@
-"""Fetch: the request goes to the core, and record batches go to the client as they are on disk."""
+"""Fetch: the request goes to the core, and record batches are sent to the client as they are on disk."""
 
 from typing import Final
 
@@ -96,7 +96,7 @@ def _max_bytes(served: Served, request: ClientRequest) -> int:
 
 
 def _throttle_ms(served: Served, request: ClientRequest, size: int) -> int:
-    """Returns how long a consumer is to wait before it is given anything; 0 if it may have its bytes now."""
+    """Returns how long a consumer has to wait before it gets bytes; 0 if it may have them at once."""
     if _replica_id(request.body) not in _CONSUMERS:
         return 0
     return served.fetched.record_unless_exceeded(served.broker.image.client_quotas, request.connection, size)
@@ -148,7 +148,7 @@ def _core_request(
 
 
 def _failed_request(request: ClientRequest, error: ErrorCode) -> Message:
-    """Returns an answer that has an error for all partitions; from topic ids on it names none of them."""
+    """Returns a response with an error for all partitions; in versions with topic ids it names none of them."""
     listed = [
         {
             **topic,

@@ -1,7 +1,7 @@
 """Fetch sessions: a client names its partitions once, and then only what changes (KIP-227).
 
-A session belongs to the broker's process, not to a connection. Where there is no room for one, the answer has
-session id 0, and the client goes on with full requests.
+A session belongs to the broker's process, not to a connection. If there is no room for one, the response has session id
+0, and the client continues with full requests.
 """
 
 import secrets
@@ -31,7 +31,7 @@ class FetchSession:
         id: random, never 0.
         epoch: that the next request must have.
         is_by_id: whether topics are named by their ids.
-        partitions: what is fetched, as the client asked last.
+        partitions: the fetched partitions, as the client last asked for them.
         reported: high watermark and log start that the client was last sent of each partition.
     """
 
@@ -44,7 +44,7 @@ class FetchSession:
         self.used_s = time.monotonic()
 
     def has_news(self, place: Place, answer: Message) -> bool:
-        """Returns whether an incremental answer has to have this partition; remembers what it says.
+        """Returns whether an incremental response has to include this partition; remembers its content.
 
         A partition that gave records comes last in the next request, so that each gets its share of the bytes.
         """
@@ -67,7 +67,7 @@ class Resolved(NamedTuple):
     """The partitions that a request asks for.
 
     Attributes:
-        error: of the session; then nothing else counts.
+        error: of the session; then the other fields do not count.
         partitions: to be read.
         session: of the request; ``None`` for a full request without one.
         is_incremental: whether partitions without news are left out of the answer.
@@ -84,7 +84,7 @@ class Resolved(NamedTuple):
         return _NO_SESSION if self.session is None else self.session.id
 
     def is_sent(self, place: Place, answer: Message) -> bool:
-        """Returns whether the answer has to have this partition; its session remembers what it says."""
+        """Returns whether the response has to include this partition; its session remembers the content."""
         has_news = self.session is None or self.session.has_news(place, answer)
         return has_news or not self.is_incremental
 
@@ -126,7 +126,7 @@ class FetchSessions:
         return Resolved(partitions=dict(session.partitions), session=session, is_incremental=True)
 
     def without_answer(self, resolved: Resolved) -> int:
-        """Returns the session id beside an answer that has nothing: one that the request would have opened is not."""
+        """Returns the session id for a response without content: the request opens no session then."""
         if resolved.is_incremental:
             return resolved.session_id
         self._sessions.pop(resolved.session_id, None)

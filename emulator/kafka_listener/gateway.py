@@ -33,7 +33,7 @@ class Answered(NamedTuple):
 
 
 class _Waiting:
-    """Takes the answer to one request (``emulator.rpc.inbound.Responder``), whose sender was checked here."""
+    """Takes the answer to one request (``emulator.rpc.inbound.Responder``), whose sender was authorized already."""
 
     requester: Final = None
 
@@ -126,10 +126,10 @@ class Controller(Protocol):
         """Returns the controller's answer; ``None`` if none came in time.
 
         Args:
-            controller: which node it is.
+            controller: the controller's node id.
             request: of an administrator.
             timeout_ms: how long it may take.
-            on_behalf_of: the client whose permissions count; ``None`` where nobody's do.
+            on_behalf_of: the client whose permissions count; ``None`` if no permission is needed.
         """
         ...
 
@@ -139,7 +139,7 @@ class Controller(Protocol):
 
 
 class OwnController(Controller):
-    """Asks the controller in the same process, as brokers beside ZooKeeper do: it refuses unless it is elected.
+    """Asks the controller in the same process, as brokers of a ZooKeeper cluster do: it refuses unless it is elected.
 
     Args:
         core: of the process.
@@ -156,7 +156,7 @@ class OwnController(Controller):
         timeout_ms: int,
         on_behalf_of: Requester | None = None,
     ) -> messages.Response | None:
-        """Returns its answer; ``None`` if there is none in time."""
+        """Returns the answer to a request; ``None`` if there is none in time."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return (await self._core.ask(request)).response
@@ -164,7 +164,7 @@ class OwnController(Controller):
             return None
 
     async def close(self) -> None:
-        """Has nothing to close."""
+        """Does nothing: there is nothing to close."""
 
 
 class ControllerGateway(Controller):

@@ -137,7 +137,7 @@ async def _fetched(served: Served, group: Message, version: int, body: Message) 
 def _of_topic(
     offset: group_messages.CommittedOffset | None, topic: Message, version: int
 ) -> group_messages.CommittedOffset | None:
-    """Returns a position unless it is one in another topic of the same name."""
+    """Returns a position unless it belongs to another topic of the same name."""
     is_another = (
         offset is not None
         and version >= _TOPIC_ID_VERSION

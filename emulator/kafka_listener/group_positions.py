@@ -1,4 +1,4 @@
-"""Positions of groups, as requests and answers of Kafka's protocol name them: what a history has of them."""
+"""Positions of groups in requests and responses of Kafka's protocol, as the history records them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ _Found: TypeAlias = tuple[str, Message, int, int, int | None]
 
 
 def kind_of(key: int) -> Literal["commit", "fetch"]:
-    """Returns what a request does with positions; one that deletes them commits none."""
+    """Returns the kind of a request about positions; a deletion commits no positions."""
     return "fetch" if key == _FETCH else "commit"
 
 
@@ -38,7 +38,7 @@ def positions(key: int, body: Message, answer: Message | None, topic_of: TopicOf
     Args:
         key: of the API.
         body: the request.
-        answer: to it; ``None`` if there was none.
+        answer: its response; ``None`` if there was none.
         topic_of: knows names and ids of topics.
     """
     if key == _DELETE_GROUPS:
@@ -74,12 +74,12 @@ def named(topic: Message, name: str) -> tuple[str | None, TopicId | None]:
 
 
 def known_error(number: int) -> ErrorCode:
-    """Returns the error with a number; one that is not known stands for all others."""
+    """Returns the error with a number; one error stands for all unknown numbers."""
     return ErrorCode(number) if number in _KNOWN_ERRORS else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def known_offset(number: int) -> Offset | None:
-    """Returns an offset, where messages have -1 for none."""
+    """Returns an offset; ``None`` for -1."""
     return Offset(number) if number >= 0 else None
 
 

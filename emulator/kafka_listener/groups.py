@@ -1,7 +1,7 @@
 """Coordinators, and groups: FindCoordinator, DescribeGroups, ListGroups, DeleteGroups.
 
 The coordinator of a group is the leader of a partition of ``__consumer_offsets``, that of a transactional id the leader
-of one of ``__transaction_state``. Each topic is made when somebody first asks for such a coordinator, as in Kafka.
+of one of ``__transaction_state``. Each topic is created when a client first asks for such a coordinator, as in Kafka.
 """
 
 import secrets

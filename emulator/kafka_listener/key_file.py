@@ -86,7 +86,7 @@ class KeyFile:
 
 
 def keys_of(batch: Buffer) -> Keys:
-    """Returns the keys of a batch's records as text; of one that cannot be read none."""
+    """Returns the keys of a batch's records as text; none for a batch that cannot be read."""
     try:
         return tuple([None if each.key is None else each.key.decode(errors="replace") for each in read_records(batch)])
     except CorruptRecordError:

@@ -62,7 +62,7 @@ _IDLE_CHECKS: Final = 10
 
 
 class KafkaListener:
-    """Serves clients once it is open; until then, whoever connects is turned away.
+    """Serves clients once it is open; until then, connections are refused.
 
     Args:
         interceptor: interferes with single messages.
@@ -100,7 +100,7 @@ class KafkaListener:
 
     @property
     def ports(self) -> list[int]:
-        """Returns where it listens, in the order of the clients."""
+        """Returns the ports, in the order of the clients."""
         return [server.sockets[0].getsockname()[1] for server in self._servers]
 
     async def start(self, host: str, ports: Mapping[NodeId, int]) -> None:
@@ -129,7 +129,7 @@ class KafkaListener:
         self._endpoints = endpoints
 
     async def close(self) -> None:
-        """Accepts nothing more, and closes all connections."""
+        """Accepts no more connections, and closes all of them."""
         if self._idle_check is not None:
             self._idle_check.cancel()
         for server in self._servers:
@@ -143,7 +143,7 @@ class KafkaListener:
             self._served.history.close()
 
     def _protocol(self, link: NodeId) -> asyncio.Protocol:
-        """Returns the protocol of a new connection: Kafka's, or with TLS one that shakes hands first."""
+        """Returns the protocol of a new connection: Kafka's, or with TLS one that begins with a handshake."""
         make = partial(self._connection, link)
         return make() if self._tls is None else TlsGate(self._tls.context(), self._rules, make, self._note_failure)
 
@@ -197,8 +197,8 @@ class KafkaListener:
     async def _receive(self, served: Served, connection: KafkaConnection, frame: bytes) -> Buffers | None:
         """Answers a request; faults of single messages apply to it and to its response.
 
-        To hold one is to hold what comes after it on its connection. A stream cannot lose one frame, so that the
-        connection is closed whose message is lost.
+        Holding a message holds everything after it on its connection. A stream cannot lose one frame, so a lost message
+        closes its connection.
 
         Raises:
             RefusedError: it is not served, or a message is lost.
@@ -220,13 +220,13 @@ class KafkaListener:
     async def _pass(
         self, connection: KafkaConnection, request: bytes, way: Way, *, arrive_again: Callable[[], None]
     ) -> None:
-        """Waits until a request or its answer may go on.
+        """Waits until a request or its response may be delivered.
 
         Args:
             connection: of the client.
             request: the frame.
-            way: which of them.
-            arrive_again: called if it arrives once more, or when nobody waits for it any more.
+            way: request or response.
+            arrive_again: called if it is delivered a second time, or when its sender no longer waits for it.
 
         Raises:
             RefusedError: it is lost.
@@ -266,7 +266,7 @@ class KafkaListener:
 
     @staticmethod
     def _question(served: Served, connection: KafkaConnection, key: int, version: int, body: bytes) -> Hashable | None:
-        """Returns everything that an answer depends on beside metadata; ``None`` if it depends on more."""
+        """Returns everything besides metadata that a response depends on; ``None`` if it depends on still more."""
         if key not in _CACHED:
             return None
         asker = None if served.permissions is None else connection.requester

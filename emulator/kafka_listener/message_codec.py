@@ -53,7 +53,7 @@ class Writer:
         self._open.clear()
 
     def buffers(self) -> Buffers:
-        """Returns what was written."""
+        """Returns the written bytes."""
         return [*self._done, bytes(self._open)]
 
 
@@ -78,7 +78,7 @@ class MessageCodec:
 
     Args:
         fields: of the message.
-        version: of it.
+        version: of the message.
         is_flexible: whether lengths are compact and structures end with tagged fields.
     """
 
@@ -96,7 +96,7 @@ class MessageCodec:
         return message
 
     def write(self, message: Message, writer: Writer) -> None:
-        """Writes a message; fields that it lacks have their defaults, fields that the version has not are left out."""
+        """Writes a message; missing fields have their defaults, and fields that the version lacks are left out."""
         self._write(writer, message)
 
 
@@ -140,7 +140,7 @@ class _Coders(NamedTuple, Generic[_CoderT]):
 
 
 def _coder(coders: _Coders[_CoderT], field: FieldDefinition, version: int, *, is_flexible: bool) -> _CoderT:
-    """Returns what reads, or writes, a field: a value or a structure, or an array of these."""
+    """Returns the function that reads, or writes, a field: a value, a structure, or an array of these."""
     if field.type:
         coder = coders.value(field.type, is_flexible=is_flexible)
     else:

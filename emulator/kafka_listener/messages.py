@@ -50,12 +50,12 @@ class FieldDefinition(NamedTuple):
     Attributes:
         name: Kafka's.
         type: of the field, or of an array's elements; ``""`` for a structure.
-        is_array: whether there are any number of them.
+        is_array: whether it has any number of values.
         fields: of a structure.
         nullable: versions in which it may be absent by a length, or a first byte, of -1.
-        tag: number of a tagged field; ``None`` for a field that stands in its place.
+        tag: number of a tagged field; ``None`` for a field at a fixed place.
         versions: in which the field exists.
-        default: its value where it does not.
+        default: its value if it is missing.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The cluster's members and leaders by this broker's cache: Metadata, DescribeCluster, DescribeTopicPartitions.
 
-Nothing here waits for the controller. A broker that is cut off goes on to answer, and what it answers is stale.
+No request here waits for the controller. A broker that is cut off continues to answer, from stale metadata.
 """
 
 from collections.abc import Collection, Iterable, Mapping

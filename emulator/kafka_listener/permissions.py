@@ -1,9 +1,8 @@
-"""Permissions of clients of Kafka, API by API, as Kafka's ``KafkaApis`` asks for them.
+"""Permissions of Kafka clients, API by API, as Kafka's ``KafkaApis`` requires them.
 
-A rule stands around the handler of its API: it takes what a client may not ask for out of the request, has the handler
-answer the rest, and puts the errors into the answer. Nothing is checked where ``authorizer.class.name`` is not set.
-Requests that the controller answers are checked there, under the principal that is passed on with them
-(``emulator.core.authorizer``).
+A rule wraps the handler of its API: it removes unauthorized entries from the request, lets the handler answer the rest,
+and adds the errors to the response. Nothing is checked if ``authorizer.class.name`` is not set. The controller itself
+checks the requests that it answers, for the principal that is passed on with them (``emulator.core.authorizer``).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +39,8 @@ class Rule(Protocol):
 
     Attributes:
         needs: in words, for the document.
-        hides: what a response leaves out for a client that lacks it, in words; empty for an error.
+        hides: what a response leaves out for a client without the permission, in words; empty if the client gets an
+            error.
     """
 
     @property
@@ -50,7 +50,7 @@ class Rule(Protocol):
     def hides(self) -> str: ...
 
     async def __call__(self, served: Served, request: ClientRequest, handler: Handler) -> Message | None:
-        """Answers a request of a client as far as it is allowed."""
+        """Answers the authorized part of a client's request."""
         ...
 
 
@@ -68,7 +68,7 @@ class Whole:
     Args:
         operation: that is needed.
         kind: of the resource.
-        names: of the resources, by the request; none where it needs no permission. The cluster's by default.
+        names: of the resources, by the request; none if it needs no permission. The cluster's by default.
         refuse: makes the answer.
         alternative: an operation on the cluster that is as good.
     """
@@ -110,7 +110,7 @@ class Listed:
         kind: of the resources.
         asked: list of the request.
         answered: list of the answer.
-        refuse: makes the outcome of one that is denied.
+        refuse: makes the outcome of a denied entry.
         name: returns the name of the resource.
         alternative: an operation on the cluster that is as good.
     """
@@ -138,7 +138,7 @@ class Listed:
         self._alternative = alternative
 
     async def __call__(self, served: Served, request: ClientRequest, handler: Handler) -> Message | None:
-        """Answers what is allowed, and refuses the rest."""
+        """Answers the authorized entries, and refuses the others."""
         asked = request.body[self._asked] or ()
         if self._alternative is not None and served.might(request, self._alternative, CLUSTER):
             return await handler(served, request)
@@ -160,13 +160,13 @@ class Listed:
 
 
 class Hidden:
-    """A request for all resources of a kind, of which a client sees those that it may describe.
+    """A request for all resources of a kind; a client sees those that it may describe.
 
     Args:
         kind: of the resources.
         answered: list of the answer.
         name: field that has a resource's name.
-        alternative: an operation on the cluster by which everything is seen.
+        alternative: an operation on the cluster that permits to see everything.
 
     Attributes:
         answered: as given.
@@ -197,7 +197,7 @@ class Hidden:
 
 
 class Both:
-    """Two rules, one around the other: the first one that denies answers."""
+    """Two rules, one around the other: the first one that denies the request answers."""
 
     def __init__(self, outer: Rule, inner: Rule) -> None:
         self.needs = f"{outer.needs}; {inner.needs}"
@@ -215,7 +215,7 @@ class Both:
 
 
 class _OwnCheck(NamedTuple):
-    """A rule that the handler, or the controller, applies by itself, because it says what the answer shows."""
+    """A rule that the handler, or the controller, applies by itself, because it decides what the response shows."""
 
     needs: str
     hides: str = ""
@@ -271,7 +271,7 @@ class _FindCoordinator:
 
 
 class _OffsetFetch:
-    """The rule of OffsetFetch: DESCRIBE of each group, and of each topic in it."""
+    """The rule of OffsetFetch: DESCRIBE of each group, and of each of its topics."""
 
     needs = "DESCRIBE of the group; DESCRIBE of each topic"
     hides = "topics that are not named are left out"
@@ -330,14 +330,14 @@ def _refused_offsets(topic: Message, error: ErrorCode) -> Message:
 
 
 class _AddPartitions:
-    """The rule of AddPartitionsToTxn: of brokers CLUSTER_ACTION; else the transactional id, and every topic of it."""
+    """The rule of AddPartitionsToTxn: brokers need CLUSTER_ACTION, clients the transactional id and every topic."""
 
     needs = "WRITE of the transactional id; WRITE of each topic; from version 4 on CLUSTER_ACTION of the cluster"
     hides = "the other topics get OPERATION_NOT_ATTEMPTED"
     _batched_version: Final = 4
 
     async def __call__(self, served: Served, request: ClientRequest, handler: Handler) -> Message | None:
-        """Answers, or refuses all of it."""
+        """Answers the request, or refuses it as a whole."""
         if request.version >= self._batched_version:
             is_allowed = served.may(request, AclOperation.CLUSTER_ACTION, CLUSTER)
             return await handler(served, request) if is_allowed else {"errorCode": _CLUSTER_DENIED}
@@ -374,7 +374,7 @@ class _AddPartitions:
 def _partitions(
     index: str = "partitionIndex", *, name: str = "name", asked: str = "partitions", **unknown: int | str | None
 ) -> Callable[[Message, ErrorCode], Message]:
-    """Returns what makes a topic of an answer with an error for each of its partitions.
+    """Returns a function that makes a topic of a response, with an error for each of its partitions.
 
     Args:
         index: field with a partition's number, in both messages.

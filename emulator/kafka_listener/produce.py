@@ -139,7 +139,7 @@ class _Asked(NamedTuple):
 
 
 def _entries(served: Served, request: ClientRequest) -> Iterable[tuple[_Place, str | None, Message]]:
-    """Returns the partitions of a request; of one that is there twice the last entry, as in Kafka."""
+    """Returns the partitions of a request; if one occurs twice, the last entry, as in Kafka."""
     entries: dict[_Place, tuple[_Place, str | None, Message]] = {}
     for topic in request.body["topicData"]:
         name = served.topic_name(topic)
@@ -165,7 +165,7 @@ def _may_use(served: Served, request: ClientRequest, transactional_id: str | Non
 def _problem(
     served: Served, request: ClientRequest, partition: TopicPartition, records: bytes, *, lacks_transactional_id: bool
 ) -> tuple[int, str | None] | None:
-    """Returns the error, and the message beside it, of a batch that Kafka refuses before it looks for its leader."""
+    """Returns the error, and the message with it, of a batch that Kafka refuses before it looks up the leader."""
     if lacks_transactional_id:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
     if not served.may(request, AclOperation.WRITE, Resource(ResourceType.TOPIC, partition.topic)):

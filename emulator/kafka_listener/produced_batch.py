@@ -1,9 +1,9 @@
-"""A batch that a client sends: what Kafka checks of it, and what its leader changes in it.
+"""A batch that a client sends: Kafka's checks of it, and what its leader changes in it.
 
-``framing_problem`` comes before the broker looks for the partition (``ProduceRequest.validateRecords``), ``validated``
-is the leader's own validation (Kafka's ``LogValidator``). The leader rewrites a batch where the topic stamps the time
-of the append, or has another compression. Then the CRC changes, too; the core, the replicas and the history of the
-client know the batch as it was rewritten.
+``framing_problem`` comes before the broker looks up the partition (``ProduceRequest.validateRecords``), ``validated``
+is the leader's own validation (Kafka's ``LogValidator``). The leader rewrites a batch if the topic uses the append
+time, or has another compression. Then the CRC changes, too; the core, the replicas and the history of the client have
+the rewritten batch.
 """
 
 from typing import Final, NamedTuple
@@ -38,12 +38,12 @@ _SHOWN_ERRORS: Final = 3
 
 
 class RecordError(NamedTuple):
-    """A record for whose sake its batch is refused.
+    """A record because of which its batch is refused.
 
     Attributes:
         batch_index: of the record in its batch.
         message: the reason.
-        error: that Kafka gives the batch for it.
+        error: Kafka's error for the batch.
     """
 
     batch_index: int
@@ -57,8 +57,8 @@ class ProducedBatch(NamedTuple):
     Attributes:
         header: of the batch.
         records: its bytes.
-        append_time_ms: the time that was stamped into it, if any.
-        record_errors: records for whose sake it is refused.
+        append_time_ms: the append time that was written into it, if any.
+        record_errors: records because of which it is refused.
     """
 
     header: BatchDescriptor | InvalidBatch
@@ -105,7 +105,7 @@ def validated(records: bytes, partition: TopicPartition, topic: TopicProperties,
 
     Args:
         records: the batch.
-        partition: where it is to be appended.
+        partition: the partition to append to.
         topic: properties of the topic.
         now_ms: since the epoch, by this broker's wall clock.
     """
@@ -159,14 +159,14 @@ def _has_fitting_times(header: BatchDescriptor, records: bytes, topic: TopicProp
 def _with_records_read(
     batch: ProducedBatch, codec: int, partition: TopicPartition, topic: TopicProperties, *, now_ms: int | None
 ) -> ProducedBatch:
-    """Checks each record, and compresses the records again where the topic says so.
+    """Checks each record, and compresses the records again if the topic requires it.
 
     Args:
         batch: to be checked.
-        codec: of it.
-        partition: where it is to be appended.
+        codec: the topic's compression.
+        partition: the partition to append to.
         topic: properties of the topic.
-        now_ms: by which times are checked; ``None`` if they are not.
+        now_ms: the time with which timestamps are compared; ``None`` if they are not checked.
     """
     # Imported where it is needed: it takes longer than all else that a broker imports.
     from laststand.emulator.storage import record_codec

@@ -1,7 +1,7 @@
 """The bytes that clients send and receive, against their quotas (Kafka's ``ClientQuotaManager``, KIP-219).
 
-A client above its quota is answered at once with the time that it is to wait, and nothing is read from its connection
-for so long.
+A client above its quota is answered at once, with the time that it has to wait; nothing is read from its connection
+during that time.
 """
 
 import time
@@ -28,7 +28,7 @@ class QuotaUsage:
         self._rates: dict[tuple[str | None, str | None], Rate] = {}
 
     def record(self, quotas: ClientQuotaStore, connection: KafkaConnection, size: int) -> int:
-        """Adds bytes of a client; returns for how many ms it is to be muted."""
+        """Adds bytes of a client; returns for how many ms the client is muted."""
         quota = self._quota(quotas, connection)
         if quota is None:
             return 0
@@ -37,7 +37,7 @@ class QuotaUsage:
         return _throttle_ms(rate, quota, now_ms=now_ms)
 
     def record_unless_exceeded(self, quotas: ClientQuotaStore, connection: KafkaConnection, size: int) -> int:
-        """Adds bytes of a client unless that exceeds its quota; returns for how many ms it is to be muted then."""
+        """Adds bytes of a client unless that exceeds its quota; returns for how many ms the client is then muted."""
         throttle_ms = self.record(quotas, connection, size)
         if throttle_ms:
             self.record(quotas, connection, -size)

@@ -82,7 +82,7 @@ _FOR_KRAFT_ALONE: Final = frozenset(
 
 
 def release_of(rules: Switches) -> Release:
-    """Returns the release whose brokers follow an era's rules; where single ones were changed, the nearest one."""
+    """Returns the release whose brokers follow an era's rules; if single rules were changed, the nearest release."""
     if isinstance(rules, ZooKeeperSwitches):
         own = rules.zookeeper
         if not own.topic_ids:
@@ -96,7 +96,7 @@ def release_of(rules: Switches) -> Release:
 
 
 def served_versions(rules: Switches) -> Mapping[int, VersionRange]:
-    """Returns the versions of each API that a cluster with these rules serves, by key; the others it has not."""
+    """Returns the versions of each API that a cluster with these rules serves, by key; other APIs are left out."""
     release = release_of(rules)
     header, *rows = (line.split() for line in _NEWEST_UNTIL_3_9.strip().splitlines())
     newest = dict(_UNFINISHED)

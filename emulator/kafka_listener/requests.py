@@ -1,4 +1,4 @@
-"""A request of a client, and the broker that it is asked of."""
+"""A request of a client, and the broker that received it."""
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -50,16 +50,16 @@ class BrokerView(Protocol):
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
-        """The replicas that it hosts."""
+        """The replicas that the broker hosts."""
         ...
 
     @property
     def controller(self) -> BrokerId | None:
-        """The broker that is the controller; ``None`` if it knows none, or the controller is no broker."""
+        """The broker that is the controller; ``None`` if none is known, or the controller is no broker."""
         ...
 
     def partition(self, name: TopicPartition) -> Partition | None:
-        """Returns a replica that it hosts."""
+        """Returns a replica that the broker hosts."""
         ...
 
     def topic_properties(self, topic: str) -> TopicProperties:
@@ -77,7 +77,7 @@ class ClientRequest(NamedTuple):
         key: of the API.
         version: of the request.
         body: its fields.
-        connection: that it came by.
+        connection: the connection of the request.
         size: in bytes, with its header.
     """
 
@@ -125,8 +125,8 @@ class Served(NamedTuple):
         fetched: usage of ``consumer_byte_rate``.
         note_order: records an order of a client.
         note_denial: records a denied operation of a client, or its failed authentication.
-        permissions: of clients; ``None`` where everybody may do everything.
-        sasl: of a listener whose clients have to prove who they are; ``None`` for one without.
+        permissions: of clients; ``None`` if every client may do everything.
+        sasl: of a listener whose clients have to authenticate; ``None`` for other listeners.
         transaction_version: of the era's transactions, as of the feature of this name.
     """
 
@@ -190,7 +190,7 @@ class Served(NamedTuple):
         return is_allowed
 
     def might(self, request: ClientRequest, operation: AclOperation, resource: Resource) -> bool:
-        """Returns whether a client may do an operation that it does not ask for."""
+        """Returns whether a client is permitted an operation; a denial is not recorded."""
         if self.permissions is None:
             return True
         return self.permissions.authorizer.is_allowed(request.connection.requester, operation, resource)
@@ -202,13 +202,13 @@ class Served(NamedTuple):
         return self.permissions.authorizer.is_allowed_on_any(request.connection.requester, operation, resource_type)
 
     def undescribable(self, request: ClientRequest, topics: Iterable[str]) -> frozenset[str]:
-        """Returns those topics that a client names and may not describe; records the denials."""
+        """Returns the topics that a client names and may not describe; records the denials."""
         return frozenset(
             name for name in topics if not self.may(request, AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, name))
         )
 
     def unseen(self, request: ClientRequest, topics: Iterable[str]) -> frozenset[str]:
-        """Returns those topics that a client does not name and may not describe."""
+        """Returns the topics that a client does not name and may not describe."""
         if self.permissions is None:
             return frozenset()
         return self.permissions.authorizer.unseen(request.connection.requester, topics)
@@ -228,16 +228,16 @@ class Served(NamedTuple):
         ]
 
     def controller_for_clients(self) -> int:
-        """Returns the broker that clients take for the controller: any live one, as each forwards; -1 if none lives.
+        """Returns the broker named to clients as the controller: any live one, as each forwards requests; -1 for none.
 
-        Beside ZooKeeper it is the controller itself.
+        In a ZooKeeper cluster it is the controller itself.
         """
         if self.broker.controller is not None:
             return self.broker.controller
         return random.choice(self.live_brokers() or [-1])
 
     def node_endpoints(self, broker_ids: Iterable[int]) -> list[Message]:
-        """Returns where brokers are reached, as hints beside the leaders that an answer names (KIP-951)."""
+        """Returns the addresses of brokers, as hints for the leaders that a response names (KIP-951)."""
         brokers = self.broker.image.brokers
         return [
             {"nodeId": node, "host": endpoint.host, "port": endpoint.port, "rack": brokers[broker_id].rack or None}

@@ -1,8 +1,9 @@
 """SASL: PLAIN and SCRAM, in Kafka's two requests; a listener without SASL answers them as Kafka's does.
 
-A client says its mechanism (SaslHandshake), proves who it is (SaslAuthenticate), and asks for the rest. Whoever asks
-for more before that, or fails, is disconnected; a failure is an event. Users are those of ``sasl.jaas.config``, in the
-form of Kafka's ``PlainLoginModule`` for all mechanisms: Kafka keeps those of SCRAM in its metadata.
+A client names its mechanism (SaslHandshake), authenticates (SaslAuthenticate), and then sends other requests. A client
+that sends other requests earlier, or fails to authenticate, is disconnected; a failure is recorded as an event. Users
+are those of ``sasl.jaas.config``, in the form of Kafka's ``PlainLoginModule`` for all mechanisms; Kafka keeps those of
+SCRAM in its metadata.
 """
 
 import hmac
@@ -72,7 +73,7 @@ class Exchange:
 
 
 def is_before_authentication(served: Served, connection: KafkaConnection) -> bool:
-    """Returns whether a client has still to prove who it is."""
+    """Returns whether a client has yet to authenticate."""
     return served.sasl is not None and not connection.is_authenticated
 
 

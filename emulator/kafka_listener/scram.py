@@ -28,7 +28,7 @@ _SALT_SECRET: Final = secrets.token_bytes()
 
 
 class ScramError(Exception):
-    """The client does not prove that it knows the password, or its message is not SCRAM."""
+    """The client does not prove that it knows the password, or its message is not a SCRAM message."""
 
 
 class _Credential(NamedTuple):
@@ -45,8 +45,8 @@ class ScramServer:
         passwords: of users.
 
     Attributes:
-        user: who claims to be there, once it has said so.
-        is_complete: the client has proved who it is.
+        user: the user that the client claims to be, once it has named one.
+        is_complete: whether the client has authenticated.
     """
 
     def __init__(self, mechanism: str, passwords: Mapping[str, str]) -> None:
@@ -115,7 +115,7 @@ def _salt(digest: str, user: str) -> bytes:
 
 @cache
 def _credential(digest: str, user: str, password: str) -> _Credential:
-    """Returns what a server has of a user's password: made once, as it takes milliseconds."""
+    """Returns the stored form of a user's password; computed once, as that takes milliseconds."""
     salt = _salt(digest, user)
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, ITERATIONS)
     client_key = hmac.digest(salted, b"Client Key", digest)

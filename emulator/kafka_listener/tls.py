@@ -1,4 +1,4 @@
-"""TLS on the listener: certificates as PEM files, and the principals of those whom clients show.
+"""TLS on the listener: certificates as PEM files, and the principals of clients' certificates.
 
 A handshake that fails is an event with the reason; the client gets TLS's own alert. Kafka's ``SslEngineFactory``
 with ``ssl.keystore.type=PEM``.
@@ -51,7 +51,7 @@ def server_context(properties: NodeProperties) -> ssl.SSLContext | None:
     """Returns the listener's TLS context; ``None`` without TLS.
 
     Raises:
-        ConfigError: a file cannot be read, holds no certificate, or no key that belongs to it.
+        ConfigError: a file cannot be read, has no certificate, or no key that belongs to it.
     """
     if not properties.has_tls:
         return None
@@ -68,7 +68,7 @@ class ListenerTls:
     """TLS of a listener: certificates that are replaced are shown from the next connection on.
 
     Args:
-        context: made of the certificates as they were at first.
+        context: made of the first certificates.
         properties: of the node.
     """
 
@@ -79,7 +79,7 @@ class ListenerTls:
         self._version = self._path.stat().st_mtime_ns
 
     def context(self) -> ssl.SSLContext:
-        """Returns the context for the next client: the one from before, where the new certificate cannot be read."""
+        """Returns the context for the next client; the previous one if the new certificate cannot be read."""
         with suppress(FileNotFoundError, ConfigError):
             version = self._path.stat().st_mtime_ns
             # A context keeps a certificate whose key it refuses: it takes a new one.
@@ -93,8 +93,8 @@ class TlsGate(asyncio.Protocol):
 
     Args:
         context: of the listener.
-        rules: by which subjects become principals.
-        make: makes the connection, once the client is let in.
+        rules: the rules that convert subjects to principals.
+        make: makes the connection after a successful handshake.
         on_failure: called with the client's address and the reason.
     """
 
@@ -118,11 +118,11 @@ class TlsGate(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._open(cast(asyncio.Transport, transport)))
 
     def data_received(self, data: bytes) -> None:
-        """Keeps what comes right behind the handshake."""
+        """Keeps bytes that arrive directly after the handshake."""
         self._early += data
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Notes that the client has gone, which may be before the connection is handed over."""
+        """Notes that the client has closed the connection, which may be before the connection is handed over."""
         self._is_lost = True
 
     async def _open(self, transport: asyncio.Transport) -> None:

@@ -21,7 +21,7 @@ def in_topics(topics: Iterable[Message], answers: Iterable[Message], name: str =
 
     Args:
         topics: of the request.
-        answers: one for each of its partitions, in its order.
+        answers: one for each partition of the request, in its order.
         name: of the field that has the topic's name.
     """
     rest = iter(answers)

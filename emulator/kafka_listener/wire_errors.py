@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class WireError(IntEnum):
-    """Kafka's names and numbers, beside those of ``laststand.emulator.core.errors.ErrorCode``."""
+    """Kafka's errors besides those of ``laststand.emulator.core.errors.ErrorCode``, by name and number."""
 
     UNSUPPORTED_SASL_MECHANISM = 33
     ILLEGAL_SASL_STATE = 34

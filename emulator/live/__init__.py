@@ -1,1 +1,1 @@
-"""A page on loopback that shows a cluster while it runs, and does to it what is clicked."""
+"""A page on loopback that shows a cluster while it runs, and performs the actions that are clicked."""

@@ -1,4 +1,4 @@
-"""Curves that grow while a run goes on, and never have more points than a picture can show."""
+"""Curves that grow during a run, and never have more points than a picture can show."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -24,11 +24,11 @@ class RisingCurve:
 
     @property
     def last(self) -> int:
-        """The value now; there is one."""
+        """The present value; there must be one."""
         return int(self._values[-1])
 
     def extend(self, times: Ints, values: Ints) -> None:
-        """Adds later values; one that is lower or earlier than the last one counts as the highest so far."""
+        """Adds later values; a value that is lower or earlier than the last one counts as the highest so far."""
         self._times = np.maximum.accumulate(np.append(self._times, times))
         self._values = np.maximum.accumulate(np.append(self._values, values))
         if len(self) > _THINNED_AT:
@@ -57,7 +57,7 @@ class HeldCurve:
         self._pieces[-1].extend(times, ends)
 
     def fall(self, time_ns: int, end: int) -> None:
-        """Adds a truncation, after which the log ends there."""
+        """Adds a truncation; the log ends at that offset afterwards."""
         last = self._pieces[-1]
         if not len(last) or end >= last.last:
             return
@@ -72,5 +72,5 @@ class HeldCurve:
 
     @property
     def end(self) -> int:
-        """The present end of these records, exclusive; ``first`` where there are none."""
+        """The present end of these records, exclusive; ``first`` if there are none."""
         return self._pieces[-1].last

@@ -1,7 +1,7 @@
 """The story of a run that goes on: what pictures are drawn from, made again from what its event files have by now.
 
-Frequent events become curves (``partition_record``) as they come; of the rare ones those are kept that a story shows.
-So a look costs what is new, and what is kept does not grow with the number of records.
+Frequent events become curves (``partition_record``) as they arrive; rare events are kept if a story shows them. So a
+look costs only the new events, and memory does not grow with the number of records.
 """
 
 from collections import defaultdict
@@ -134,7 +134,7 @@ class LiveStory:
                     record.stop(collected.event.ended_node, collected.time_ns)
 
     def _add_losses(self, process: _Process, losses: Iterable["_PowerLoss"]) -> None:
-        """Adds what a power loss took; the harness records it, after all events of the process."""
+        """Adds the losses of a power loss; the harness records them after all events of the process."""
         node, incarnation = process
         if (node, incarnation + 1) in self._seen:
             return  # the next process found less in its log, and has said so
@@ -203,7 +203,7 @@ class _PowerLoss(NamedTuple):
 
 
 def _names(rows: Columns, number: int) -> tuple[str, str]:
-    """Returns topic and topic id that a number stands for."""
+    """Returns the topic and topic id that a number stands for."""
     return rows.words["topic"][number], rows.words["topic_id"][number]
 
 

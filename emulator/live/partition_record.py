@@ -1,8 +1,8 @@
-"""A partition's logs and acknowledgements while a run goes on, as curves that grow.
+"""A partition's logs and acknowledgements during a run, as curves that grow.
 
-The oracle derives the same for a run that has ended, from all of its evidence
-(``laststand.emulator.verification.story.partition``). Here acknowledgements are those that brokers record: nobody waits
-for the clients' history.
+The oracle derives the same for a run that has ended, from all its evidence
+(``laststand.emulator.verification.story.partition``). Here acknowledgements are those that brokers record, because the
+clients' history comes later.
 """
 
 from collections import defaultdict
@@ -68,7 +68,7 @@ class PartitionRecord:
             self._held[key].extend(times[own], ends[own])
 
     def cut(self, node: int, time_ns: int, event: Taking, place: EventPlace) -> None:
-        """Records where a node's log ended at a time, by an event that says so."""
+        """Records where a node's log ended at a time, from an event that contains the end."""
         self._note_flush_state(node, time_ns, event)
         own = [held for key, held in self._held.items() if key[:2] == (node, event.topic_id)]
         old_end, new_end = max((held.end for held in own if held.end > held.first), default=0), end_after(event)
@@ -164,5 +164,5 @@ class PartitionRecord:
 
     @property
     def acked_records(self) -> int:
-        """The number of records acknowledged so far, by any acks."""
+        """The number of records acknowledged so far, with any acks."""
         return sum(curve.last for curve in self._acked.values() if len(curve))

@@ -1,4 +1,4 @@
-"""Draws a run that goes on: the pictures of its report, in which nothing is red yet. What is lost the oracle says."""
+"""Draws a run that is under way: the pictures of its report, without lost records, which only the oracle determines."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ DRAWN_MAX: Final = 3
 
 
 class LivePicture(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition: its name, its picture, the steps that are numbered in it, and what a script knows of it."""
+    """A partition: its name, its picture, the steps that are numbered in it, and the data for the script."""
 
     name: str
     prefix: str

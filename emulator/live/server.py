@@ -1,11 +1,11 @@
 """Serves the live page on loopback: the page, a stream of looks at the clusters, and the actions that are clicked.
 
-Whoever opens the page needs the token of its address; an action also needs the token in a header, which no form can
-send, and must come from the page's own origin. A page of another name for this machine is refused (DNS rebinding). Only
-actions that are offered at the moment are done.
+Viewers of the page need the token in its address; an action also needs the token in a header, which no form can send,
+and must come from the page's own origin. A page under another name for this machine is refused (DNS rebinding). Only
+actions that are offered at the moment are performed.
 
-A look costs processor time, so the next one waits until that is ``_SHARE`` of the time since; without a viewer, none
-is made. Drawing happens in a thread: what is due in the event loop goes on.
+A look costs processor time, so the next one waits until its cost is at most ``_SHARE`` of the time since; without a
+viewer, none is made. Drawing happens in a thread, so that the event loop continues.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class LiveView:
     Args:
         stages: clusters that are shown, one below the other.
         title: of the page.
-        place: where it was before, so that pages that are open find it again; ``None`` for any port and a new token.
+        place: the previous address, so that open pages find it again; ``None`` for any port and a new token.
     """
 
     def __init__(self, stages: Sequence[Stage], *, title: str, place: ViewPlace | None = None) -> None:
@@ -128,12 +128,12 @@ class LiveView:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Informs the pages that it is over, and stops."""
+        """Informs the pages that the view has ended, and stops."""
         await self.end("over")
         await self._stack.aclose()
 
     async def end(self, words: str) -> None:
-        """Informs the pages in words that nothing more comes. Only the first call counts."""
+        """Informs the pages why no more updates come. Only the first call counts."""
         if self._over is None:
             self._over = words
             async with self._changed:
@@ -224,7 +224,7 @@ class LiveView:
     # --- Looks ----------------------------------------------------------------------------------------------------
 
     async def _refresh_while_watched(self) -> None:
-        """Makes looks while somebody watches. If one fails, the view ends; what is watched goes on."""
+        """Makes looks while there is a viewer. If a look fails, the view ends; the cluster continues."""
         try:
             while True:
                 await self._watched.wait()
@@ -247,7 +247,7 @@ class LiveView:
         return cost_s
 
     def _snapshot_of(self, states: Sequence[StageState]) -> tuple[bytes, float]:
-        """Returns a look as one line of JSON, and what it cost."""
+        """Returns a look as one line of JSON, and its cost."""
         begun_s = time.thread_time()
         looks = [self._stage_snapshot(place, state) for place, state in enumerate(states)]
         return msgspec.json.encode(_Snapshot(stages=looks)), time.thread_time() - begun_s

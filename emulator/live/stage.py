@@ -1,4 +1,4 @@
-"""The content of a live view beside the picture, and the actions that its page offers."""
+"""The content of a live view besides the picture, and the actions that its page offers."""
 
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A node: its name, the state of its process, whether it is fenced, and what can be done to it."""
+    """A node: its name, the state of its process, whether it is fenced, and the actions that are possible on it."""
 
     name: str
     state: str
@@ -28,7 +28,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A link: its ends, what is wrong with it (empty if nothing is), and what can be done to it."""
+    """A link: its ends, its fault (empty if there is none), and the actions that are possible on it."""
 
     name: str
     broken: str
@@ -97,7 +97,7 @@ class Stage(Protocol):
         ...
 
     async def play(self, step: str) -> str:
-        """Plays a step and records it; returns what was seen.
+        """Plays a step and records it; returns what was observed.
 
         Raises:
             EmulatorError: it could not be played.

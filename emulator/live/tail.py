@@ -1,7 +1,7 @@
-"""Follows the event files of a run that is still written: what came since the last look, line for line.
+"""Follows the event files of a run that is under way: the new lines since the last look.
 
-Frequent events come as columns, a stretch of a packed segment at a time. Such a stretch needs the header and the words
-that stand before it in its segment, so these are kept and read again with it.
+Frequent events come as columns, a part of a packed segment at a time. Such a part needs the header and the words before
+it in its segment, so these are kept and read again with it.
 """
 
 import logging
@@ -61,7 +61,7 @@ class EventTail:
         self._broken: set[str] = set()
 
     def read(self) -> Iterator[NewEvents]:
-        """Yields the new events. A file that cannot be read is left out from then on, and the log says so."""
+        """Yields the new events. A file that cannot be read is logged, and left out from then on."""
         for path in line_files(self._events):
             if path.name in self._broken:
                 continue
@@ -108,7 +108,7 @@ class _FileTail:
         return content[: whole_end(content) if is_packed(self._path) else content.rfind(b"\n") + 1]
 
     def _stretches(self, content: bytes) -> Iterator[bytes]:
-        """Yields the new lines of each segment, with the header and the words that stand before them."""
+        """Yields the new lines of each segment, with the segment's header and the words before them."""
         first_bytes = content[::CELL]
         headers = [cell * CELL for cell, kind in enumerate(first_bytes) if kind == HEADER]
         for begin, end in pairwise(sorted({0, *headers, len(content)})):

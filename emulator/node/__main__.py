@@ -4,10 +4,10 @@
 and a directory of its own, and they share what happens to the process. It stops its broker first, as Kafka's does.
 By SIGUSR2 it stops the broker alone, until SIGTERM: where a whole cluster ends, each broker then finds a controller.
 
-The event log is opened before anything slow is imported, so that an incarnation that is killed early still has a file.
-Exit codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the
+The event log is opened before anything slow is imported, so that a process that is killed early still has a file. Exit
+codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the
 process at once, with its traceback on standard error: if the node continued, the run would prove nothing. Only a bug in
-an operation of one of several controllers costs no more than its leadership, as in Kafka.
+an operation of one of several controllers merely ends its leadership, as in Kafka.
 """
 
 import argparse
@@ -228,7 +228,7 @@ def _broker_shell(
 
 
 def _stop_on_bug(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """Ends the process at once: nothing that it would do after a bug could be trusted."""
+    """Ends the process at once: after a bug, its actions would prove nothing."""
     error = context.get("exception")
     sys.stderr.write(f"{context.get('message')}\n")
     if isinstance(error, BaseException):

@@ -1,4 +1,4 @@
-"""Finds the bytes of a batch: the core names batches by their headers, and their bytes came beside the input."""
+"""Finds the bytes of a batch: the core identifies batches by their headers, and their bytes arrived with the input."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -23,7 +23,7 @@ def parse_fetched(records: bytes) -> tuple[BatchDescriptor, ...]:
     """Reads the headers of fetched batches.
 
     Raises:
-        CodecError: the bytes are anything but whole, intact batches.
+        CodecError: the bytes are not complete, intact batches.
     """
     batches = split_batches(records)
     if isinstance(batches, InvalidBatch):
@@ -42,12 +42,12 @@ def batch_bytes(
 
     Args:
         incoming: a produce request or a fetch response.
-        attachments: one block of bytes per partition of it.
-        partition: which of them.
-        count: how many batches.
+        attachments: one block of bytes for each partition of the input.
+        partition: the batches' partition.
+        count: number of batches.
 
     Raises:
-        InvariantError: it carries none.
+        InvariantError: the input carries no batches for it.
     """
     match incoming:
         case inputs.RequestReceived(request=messages.ProduceRequest(partitions=produced)):

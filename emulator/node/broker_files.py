@@ -36,9 +36,9 @@ class BrokerFiles:
     """All logs of a broker. Opens and locks the directories, but no log yet.
 
     Args:
-        filesystem: where they are.
+        filesystem: the file system of the logs.
         paths: log directories, created where missing.
-        cluster_id: must be the one that a directory was formatted with.
+        cluster_id: must be the id with which a directory was formatted.
         node_id: likewise.
         properties: of the node.
         switches: rules of the era.
@@ -84,7 +84,7 @@ class BrokerFiles:
         """Writes another epoch into the clean-shutdown files; for logs that are not open.
 
         Raises:
-            StorageError: a file could not be written; it proves nothing any more.
+            StorageError: a file could not be written; it then proves nothing.
         """
         for directory in self._directories:
             directory.renew_clean_shutdown(broker_epoch)
@@ -161,7 +161,7 @@ class BrokerFiles:
         self._directory_of(partition).write_recovery_points()
 
     def sync(self, partition: TopicPartition) -> None:
-        """Makes a log durable as it is."""
+        """Syncs a log."""
         self._log(partition).flush()
 
     def write_epochs(self, partition: TopicPartition, epochs: Sequence[EpochEntry]) -> None:
@@ -213,7 +213,7 @@ class BrokerFiles:
     def apply_retention(
         self, high_watermark_of: Callable[[TopicPartition], Offset], *, now_ms: int
     ) -> list[tuple[TopicPartition, Offset]]:
-        """Drops old segments, and returns the partitions whose log start rose, each with its new one."""
+        """Deletes old segments, and returns the partitions whose log start rose, each with its new start."""
         raised: list[tuple[TopicPartition, Offset]] = []
         for log in self._logs():
             limits = retention_limits(self._topic_properties_of(log.partition.topic))

@@ -1,8 +1,8 @@
 """A broker's process: receive, step, write files, record, send; repeat.
 
-The core knows batches by their headers, so an input that carries batches comes with their bytes, one block per
-partition of its message, and the effects of that very step find them there. Spans of a fetch response become bytes at
-the moment that the core asks for the response, before anything can truncate them, and leave after the turn's events.
+The core identifies batches by their headers, so an input that carries batches comes with their bytes, one block per
+partition of its message, and the effects of that same step find them there. Spans of a fetch response become bytes when
+the core returns the response, before anything can truncate them, and are sent after the turn's events are written.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ Departure: TypeAlias = Callable[[], None]
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """An input, and the record bytes that came with it: one block per partition of its message."""
+    """An input, and the record bytes that arrived with it: one block per partition of its message."""
 
     incoming: inputs.BrokerInput | exchange.ZooKeeperInput
     attachments: tuple[bytes, ...] = ()
@@ -137,7 +137,7 @@ class BrokerShell:
     # --- The core -------------------------------------------------------------------------------------------------
 
     def _make_broker(self, config: BrokerConfig) -> "Broker | ZooKeeperBroker":
-        """Makes the core; returns the broker in it, to be looked at."""
+        """Makes the core; returns the broker in it, for inspection."""
         self._kraft_broker = Broker(config, self._encode_records)
         return self._kraft_broker
 
@@ -151,7 +151,7 @@ class BrokerShell:
     def _step(
         self, incoming: inputs.BrokerInput | exchange.ZooKeeperInput, *, now_ms: int
     ) -> Iterable[effects.BrokerEffect]:
-        """Hands an input to the core; yields what is to be done here, in order."""
+        """Passes an input to the core; yields the effects that this process executes itself, in order."""
         if isinstance(incoming, exchange.ZooKeeperInput):
             raise InvariantError(f"{type(incoming).__name__} is nothing to a broker of a KRaft cluster")
         return self._kraft_broker.step(incoming, now_ms=now_ms)
@@ -169,7 +169,7 @@ class BrokerShell:
         return self._broker.state is BrokerState.RUNNING and is_unfenced
 
     async def serve_kafka(self, config: KafkaConfig) -> None:
-        """Listens for clients of Apache Kafka; they are let in once this broker is unfenced, as in Kafka."""
+        """Listens for clients of Apache Kafka; they are served once this broker is unfenced, as in Kafka."""
         # Imported where it is asked for: everybody else starts without it.
         from laststand.emulator.kafka_listener.listener import KafkaListener
 

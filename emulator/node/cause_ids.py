@@ -13,11 +13,11 @@ class CauseIds:
         self._numbers = count()
 
     def start(self) -> CauseId:
-        """Returns the cause of everything that the start of the process sets off."""
+        """Returns the cause id of everything that follows from the start of the process."""
         return CauseId(f"start-{self._suffix}")
 
     def shutdown(self) -> CauseId:
-        """Returns the cause of everything that the order to end sets off."""
+        """Returns the cause id of everything that follows from the order to end."""
         return CauseId(f"shutdown-{self._suffix}")
 
     def timer(self) -> CauseId:

@@ -22,12 +22,12 @@ from laststand.emulator.rpc.run_token import RunToken
 
 
 class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The start parameters of a broker in a cluster with ZooKeeper, beside those of every broker.
+    """The start parameters of a broker in a cluster with ZooKeeper, in addition to those of every broker.
 
     Attributes:
-        rules: of such a cluster.
+        rules: the rules of clusters with ZooKeeper.
         ibp: the protocol that brokers speak.
-        other_ibps: that of single brokers.
+        other_ibps: protocol versions of single brokers.
         started_with: the protocol of this very process, if it differs from these.
     """
 
@@ -38,7 +38,7 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def zookeeper_config(switches: Switches, *, started_with: IbpLevel | None = None) -> ZooKeeperConfig | None:
-    """Returns the ZooKeeper part of the rules; ``None`` where they are those of a KRaft cluster.
+    """Returns the ZooKeeper part of the rules; ``None`` for the rules of a KRaft cluster.
 
     Args:
         switches: of the cluster.
@@ -65,7 +65,7 @@ _SHUTDOWN_BACKOFF_MS: Final = "200"
 
 
 def with_quick_shutdown(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns properties of nodes beside ZooKeeper, which retry a controlled shutdown soon if these say nothing."""
+    """Returns properties of nodes in a ZooKeeper cluster, with a short default backoff of controlled shutdown."""
     return {_SHUTDOWN_BACKOFF: _SHUTDOWN_BACKOFF_MS, **properties}
 
 
@@ -74,7 +74,7 @@ class KafkaListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
     Attributes:
         client_id: of the client, as an end of links.
-        port: where this broker listens.
+        port: the listener's port on this broker.
         advertised: where the client reaches each broker (``host:port``).
     """
 
@@ -87,8 +87,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The part of a broker's configuration about clients that speak Kafka's protocol.
 
     Attributes:
-        listeners: one for each of them.
-        history: file for what they ask and are answered; must not exist yet.
+        listeners: one for each client.
+        history: file for clients' requests and responses; must not exist yet.
         keys: file for keys of records that are acknowledged.
     """
 
@@ -107,7 +107,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         cluster_id: a node refuses data of another cluster.
         controller_ids: where brokers register: the controllers, several of which are a quorum, or the ZooKeeper server.
         data_dirs: log directories; a controller keeps its metadata log in the first. Created where missing.
-        ledger_dir: what was synced; outside the data directories.
+        ledger_dir: directory of the sync ledger, outside the data directories.
         event_file: this incarnation's event log; must not exist yet.
         token_file: holds the cluster's token, which every call has to show.
         switches: the era's rules.
@@ -115,9 +115,9 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         properties: by Kafka's names, as text; the rest is default.
         host: interface to listen on.
         port: where to listen; 0 picks any. A node keeps its port for a run.
-        metrics_port: where ``/metrics`` is served, 0 for any; ``None`` for a node that shows none.
+        metrics_port: port of ``/metrics``, 0 for any; ``None`` for a node without it.
         kafka: of a broker that serves clients of Apache Kafka.
-        addresses: where this very process reaches each node (``host:port``), which may be a proxy.
+        addresses: addresses (``host:port``) at which this process reaches each node, maybe through a proxy.
         has_health_checks: whether it serves ``grpc.health.v1``.
         clock_rate_ppm: rate of its clock, in parts per million of the right one.
         interceptions: faults of single messages that are in force from the start.
@@ -163,7 +163,8 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Returns the cluster's token, with the node's certificates where nodes speak TLS to each other.
 
         Raises:
-            ConfigError: its file cannot be read, or others than its owner can; or there are no such certificates.
+            ConfigError: its file cannot be read, or can be read by others than its owner; or the certificates are
+                missing.
         """
         token = RunToken.read(self.token_file, name=node_name(self.node_id))
         properties = self.node_properties()
@@ -187,7 +188,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return rules.protocol_of(BrokerId(self.node_id), started_with=self.zookeeper.started_with)
 
     def property_texts(self) -> dict[str, str]:
-        """Returns its properties as text, every default resolved, the protocol of a broker among them."""
+        """Returns its properties as text, every default resolved, including a broker's protocol version."""
         protocol = self.protocol()
         own = {} if protocol is None else {PROPERTY: VERSIONS[protocol.level]}
         return {**property_texts(self.node_properties()), **own}

@@ -1,4 +1,4 @@
-"""Finds out whether there is a controller at all, for a broker in a container that somebody else starts.
+"""Finds out whether a controller exists, for a broker in a container that another party starts.
 
 A project whose era and services do not belong together has no container under the controller's name, and its brokers
 would wait without end. The name of a container is known on its network from its start to its end, so a name that stays
@@ -23,14 +23,14 @@ _LOOK_INTERVAL_S: Final = 0.1
 
 
 def await_controller(environment: Mapping[str, str], *, unknown_for_s: float = _UNKNOWN_FOR_S) -> None:
-    """Returns once somebody listens at the controller's own address; at once if the environment names none.
+    """Returns once the controller's own address accepts connections; at once if the environment names none.
 
     Args:
         environment: of this process.
-        unknown_for_s: how many seconds its host may be unknown without a break.
+        unknown_for_s: for how many seconds on end its host may be unknown.
 
     Raises:
-        ConfigError: there is no such host, or the text is not an address.
+        ConfigError: the host stays unknown, or the text is not an address.
     """
     address = environment.get(PREFIX + CONTROLLER_ADDRESS)
     if not address:

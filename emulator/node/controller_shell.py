@@ -155,7 +155,7 @@ class ControllerShell:
         return active is not None and active.may_read_metadata(requester)
 
     def _find_unreported(self, kept: Sequence[events.ControllerEvent]) -> Sequence[events.ControllerEvent]:
-        """Returns the events that no controller has written to a file beside this process's own."""
+        """Returns the events that no other controller process has written to its event file."""
         files = event_files(self._config.event_file, self._config.controller_ids)
         return unreported_events(kept, read_reported(files))
 

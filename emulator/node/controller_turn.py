@@ -1,8 +1,8 @@
-"""A controller's turn without its network: step, write, sync once, and only then let events and messages out.
+"""A controller's turn without its network: step, write, sync once, and only then release events and messages.
 
-The records of all inputs of a turn share one sync (group commit). It is made within the turn, because it takes a third
-of a millisecond and nothing that matters may leave before it anyway. A failed write or sync is a ``StorageError``,
-which ends the process: what is durable is unknown then.
+The records of all inputs of a turn share one sync (group commit). The sync is part of the turn, because it takes a
+third of a millisecond and nothing important may leave before it anyway. A failed write or sync is a ``StorageError``,
+which ends the process: it is then unknown what is durable.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class ControllerTurns:
     """The only controller and its metadata log.
 
     Args:
-        controller: empty; the log's batches are replayed here.
+        controller: a new one; the log's batches are replayed into it.
         journal: just opened.
 
     Attributes:

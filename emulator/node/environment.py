@@ -1,7 +1,7 @@
 """A node's configuration from its environment, for containers that somebody else starts: docker compose, for one.
 
-A container that is started again has the same environment, so such a node draws its incarnation itself: the next one
-after those whose event files it finds. Variables begin with ``LASTSTAND_``:
+A container that is started again has the same environment, so such a node chooses its incarnation itself: the next
+number after those whose event files it finds. Variables begin with ``LASTSTAND_``:
 
 ======================  ============================================================================
 ``NODE_ID``             brokers are 0..N-1, the controller is 100, several are 100 and up
@@ -21,8 +21,8 @@ after those whose event files it finds. Variables begin with ``LASTSTAND_``:
                         beside it an authority of certificates, with ``security.inter.broker.protocol=SSL``
 ======================  ============================================================================
 
-Each other one is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broker.session.timeout.ms``. What is in
-``SET`` counts before such a variable, and that before the file.
+Every other variable is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broker.session.timeout.ms``. ``SET``
+overrides such a variable, and the variable overrides the file.
 """
 
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ class ServerConfig:
     """The start parameters of the ZooKeeper server in the controller's place.
 
     Attributes:
-        directory: where it keeps everything.
+        directory: the directory of all its files.
         port: where to listen.
         session_timeout_ms: of its clients, in milliseconds.
     """
@@ -156,9 +156,9 @@ def _certified(token_file: str, node_id: NodeId, listeners: Mapping[str, KafkaLi
     Clients of Kafka have certificates from then on, too, which stay.
 
     Args:
-        token_file: beside which they are.
+        token_file: the certificates are in the folder beside it.
         node_id: of the node.
-        listeners: for clients of Kafka, who reach it by the hosts that they are told.
+        listeners: for clients of Kafka, which connect to the hosts that the listeners advertise.
 
     Raises:
         ConfigError: they cannot be made.
@@ -218,7 +218,7 @@ def kafka_port(port: int, client_id: NodeId) -> int:
     """Returns where a broker in a container listens for a client of Apache Kafka.
 
     Args:
-        port: where it listens for nodes.
+        port: its port for nodes.
         client_id: of the client, as an end of links.
     """
     return port + client_id - CLIENT_ID
@@ -248,7 +248,7 @@ def properties_from(given: Mapping[str, str], *, of_file: str) -> dict[str, str]
 
     Args:
         given: the variables.
-        of_file: what is in the file that they name.
+        of_file: content of the file that they name.
 
     Raises:
         ConfigError: there is no such property, or its value is not allowed.

@@ -35,7 +35,7 @@ _INFO: Final = frozenset(
 
 
 def log_event(event: events.Event) -> None:
-    """Logs an event at the level that it deserves."""
+    """Logs an event at the appropriate level."""
     level = logging.DEBUG
     if type(event) in _INFO:
         level = logging.WARNING if _is_possible_loss(event) else logging.INFO

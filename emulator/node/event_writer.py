@@ -1,8 +1,8 @@
 """The event log of one incarnation: one write per turn of the process, before the turn's messages leave.
 
 A broker packs the lines of frequent events (``laststand.emulator.core.packed``). Any other line is the event's own JSON
-with an envelope spliced in front. A process that is killed loses nothing that it had written; a power loss does not
-touch this file. The last line of a killed process may be torn; that of one that ended in order seals the file.
+with an envelope in front. A killed process loses nothing that it had written; a power loss does not affect this file.
+The last line of a killed process may be torn; that of a process that ended in order seals the file.
 """
 
 import os
@@ -39,7 +39,7 @@ class EventWriter:
     Args:
         path: the file, packed if its name says so; it must not exist, because two incarnations never share one.
         run: the run's id.
-        node_id: whose events these are.
+        node_id: the node of the events.
         incarnation: which of its processes.
         clock: gives the time of events that no turn made, in ns.
 
@@ -77,8 +77,8 @@ class EventWriter:
         """Writes the turn's events; no effect if there are none.
 
         Args:
-            at_ns: the time of the turn, by which its decisions were taken: however long the process stands still, or
-                waits for its disk, before it comes to write them. Now, if no turn made them.
+            at_ns: the time of the turn in which the decisions were made, however long the process is paused, or waits
+                for its disk, before it writes them. The present time, if no turn made them.
 
         Raises:
             StorageError: the write failed; the process has to end.

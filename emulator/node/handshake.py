@@ -15,7 +15,7 @@ READY_VARIABLE: Final = "LASTSTAND_READY_FD"
 
 
 class ReadyLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of a node that listens; ``metrics_port`` is ``None`` where it shows no metrics."""
+    """The message of a node that listens; ``metrics_port`` is ``None`` if it has no metrics."""
 
     ready: bool
     port: int

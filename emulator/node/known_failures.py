@@ -1,4 +1,4 @@
-"""Authentication failures that were recorded already: a stranger who fails often must not fill the disk."""
+"""Authentication failures that were recorded already, so that a client that fails often does not fill the disk."""
 
 from typing import Final
 

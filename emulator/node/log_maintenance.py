@@ -1,7 +1,7 @@
 """Maintains loaded logs from time to time: due flushes, which are reported, delayed deletions, retention.
 
-Retention drops segments between two turns. The core learns of it before it sees any other input, or it could still
-offer records that are gone.
+Retention drops segments between two turns. The core gets that input before any other one, as it could otherwise offer
+records that are gone.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ class LogMaintenance:
 
     Args:
         files: the logs.
-        broker: has the high watermarks, above which retention deletes nothing.
+        broker: its high watermarks limit retention.
         properties: of the node.
-        enqueue_first: takes inputs about deleted segments, ahead of those that wait.
+        enqueue_first: adds inputs about deleted segments, ahead of the waiting ones.
         record: writes an event.
     """
 

@@ -1,7 +1,7 @@
 """The subscribers of the committed metadata, and their positions.
 
 Every committed batch is kept in memory. A subscriber is a position in that history, so a slow one costs nothing, needs
-no queue and is never dropped: it reads larger messages. Only committed records get here. One of several controllers
+no queue and is never dropped: it gets larger messages. Only committed records are added. One of several controllers
 serves readers only while it is the active one.
 """
 
@@ -24,8 +24,8 @@ class MetadataHub:
     """The committed history and its readers.
 
     Args:
-        batches: what was durable at start.
-        cause_id: of those batches, whose causes are not kept.
+        batches: the batches that were durable at the start.
+        cause_id: of those batches, whose own causes are not stored.
         is_authorized: returns whether a reader may have its next message; asked before each, as of Kafka's fetches.
         served_epoch: the controller epoch in which streams are served, 0 of the only controller; ``None`` of one of
             several that is not active.
@@ -58,7 +58,7 @@ class MetadataHub:
             subscription.has_news.set()
 
     def subscribe(self, request: MetadataStreamRequest, requester: Requester | None = None) -> "Subscription":
-        """Returns a new reader, whose first message says where the history ends now."""
+        """Returns a new reader, whose first message has the present end of the history."""
         position = bisect_left(self._batches, request.from_offset, key=lambda batch: batch.base_offset)
         starts = self._batches[position].base_offset if position < len(self._batches) else self.end_offset
         is_served = self.served_epoch is not None and self.served_epoch >= request.controller_epoch
@@ -69,7 +69,7 @@ class MetadataHub:
         return subscription
 
     def serve(self, controller_epoch: LeaderEpoch | None) -> None:
-        """Serves readers from now on as the controller of an epoch, or none; ends the streams that are open."""
+        """Serves readers from now on as the controller of an epoch, or not at all; ends the open streams."""
         self.served_epoch = controller_epoch
         self.close()
 
@@ -108,7 +108,7 @@ class Subscription:
     """One reader of the history; implements ``laststand.emulator.rpc.inbound.Subscriber``."""
 
     def __init__(self, hub: MetadataHub, position: int | None, cause_id: CauseId, requester: Requester | None) -> None:
-        """Starts at a position, or (``None``) at one that is not served, which ends the stream at once."""
+        """Starts at a position, or at ``None``, which is not served, so that the stream ends at once."""
         self.has_news = asyncio.Event()
         self._hub = hub
         self._position = position
@@ -144,5 +144,5 @@ class Subscription:
         self.has_news.set()
 
     def leave(self) -> None:
-        """The caller is gone."""
+        """Notes that the caller is gone."""
         self._hub.leave(self)

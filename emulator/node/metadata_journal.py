@@ -1,7 +1,7 @@
 """The metadata log of the only controller: batches of records above, batches of the log's format below.
 
-A batch counts from the moment that ``sync`` returns; the batches found at opening are durable. The events of a batch
-are stored with it, because a process that is killed after the sync has made a decision that it has not reported.
+A batch counts as durable once ``sync`` has returned; the batches found at opening are durable. The events of a batch
+are stored with it, because a process that is killed after the sync has made a decision that it has not recorded.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ def open_metadata_directory(filesystem: FileSystem, data_dir: str) -> str:
     """Returns the folder of the log, which is durable: created where it is missing.
 
     Args:
-        filesystem: where it is.
+        filesystem: the file system of the folder.
         data_dir: an existing, durable directory.
 
     Raises:
@@ -46,7 +46,7 @@ class MetadataJournal:
     """An open metadata log.
 
     Args:
-        filesystem: where it is.
+        filesystem: the file system of the log.
         data_dir: an existing, durable directory; the log's own is created in it where missing.
 
     Raises:

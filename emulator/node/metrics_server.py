@@ -1,6 +1,6 @@
 """``GET /metrics`` of one process, on its event loop: values are those between two turns.
 
-Prometheus' text format, or OpenMetrics for those who accept it. One answer per connection; anything else is a 404.
+Prometheus' text format, or OpenMetrics for clients that accept it. One response per connection; other paths get a 404.
 """
 
 import asyncio
@@ -51,8 +51,8 @@ class ServedMetrics:
 
         Args:
             host: interface.
-            port: of it.
-            context: of TLS; ``None`` without it.
+            port: the server's port.
+            context: of TLS; ``None`` without TLS.
 
         Raises:
             OSError: the address is taken.

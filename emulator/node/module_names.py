@@ -9,7 +9,7 @@ _OF_EACH: Final = ("node.controller_host", "node.environment", "node.handshake",
 
 
 def modules_of(role: NodeRole, *, has_zookeeper: bool, has_metrics: bool, has_kafka: bool) -> tuple[str, ...]:
-    """Returns all that a node imports until it serves, for a process that imports it before it forks nodes.
+    """Returns all modules that a node imports until it serves, for a process that imports them before it forks nodes.
 
     Args:
         role: of the node.

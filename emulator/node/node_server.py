@@ -36,10 +36,10 @@ def make_node_server(
         keepalive: of its connections.
         token: of the cluster, which callers must have.
         on_request: receives each request.
-        record: writes what happened to messages, which orders came, and who was refused.
+        record: records intercepted messages, orders, and refused callers.
         clock: that orders change.
         rearm: is called after the clock has changed, to set the timer again.
-        is_healthy: answers health checks, where the configuration asks for them.
+        is_healthy: answers health checks, if the configuration has them.
     """
     server = NodeServer(
         keepalive=keepalive,

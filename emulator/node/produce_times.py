@@ -1,7 +1,7 @@
 """Measures produce requests, from their arrival at the broker's event loop to their answer.
 
-With acks=all most of it is the followers' time (Kafka's ``RemoteTimeMs``). A request with acks=0 gets no answer, so it
-does not count, nor does one whose connection is closed instead.
+With acks=all most of it is the followers' time (Kafka's ``RemoteTimeMs``). A request with acks=0 does not count, as it
+gets no response, nor does a request whose connection is closed instead.
 """
 
 import time

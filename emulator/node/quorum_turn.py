@@ -1,7 +1,7 @@
-"""A turn of one of several controllers without its network, and the disk that it works on.
+"""A turn of one of several controllers without its network, and its disk.
 
-As in ``controller_turn``, the log is synced once for a turn, and messages leave after all that the turn did to files.
-What the quorum commits later than in the turn that appended it leaves with the turn that commits it.
+As in ``controller_turn``, the log is synced once for a turn, and messages are sent after all file changes of the turn.
+Effects that wait for a commit are released by the turn that commits.
 """
 
 import logging
@@ -47,7 +47,7 @@ _UUID_BYTES: Final = 16
 
 
 class QuorumTurns:
-    """One of several controllers, its metadata log and its file of epoch and vote.
+    """One of several controllers, its metadata log, and its file of epoch and vote.
 
     Args:
         config: of the node.
@@ -57,7 +57,7 @@ class QuorumTurns:
 
     Raises:
         StorageError: the disk is another node's, or cannot be read.
-        IllegalQuorumState: what is on it does not belong together.
+        IllegalQuorumState: the files on the disk contradict each other.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class QuorumTurns:
         return self._controller.next_deadline_ms()
 
     def run(self, inputs: Sequence[QuorumControllerInput], *, now_ms: int) -> tuple[list[Event], list[Departure]]:
-        """Steps the inputs in order, and makes durable what they appended; see ``ControllerTurns.run``."""
+        """Steps the inputs in order, and makes the appended records durable; see ``ControllerTurns.run``."""
         events: list[Event] = []
         departures: list[Departure] = []
         for incoming in inputs:
@@ -161,7 +161,7 @@ class QuorumTurns:
 
 
 def _fresh_directory_id(config: NodeConfig) -> str:
-    """Returns the directory id of a newly formatted disk; that of a node's first disk is known to all nodes."""
+    """Returns the directory id of a newly formatted disk; all nodes can compute that of a node's first disk."""
     if config.incarnation == 0:
         return initial_directory_id(config.cluster_id, config.node_id)
     return uuid_text(secrets.token_bytes(_UUID_BYTES))

@@ -24,7 +24,7 @@ TURN_INPUTS_MAX: Final = 256
 def monotonic_ms(at_ns: int | None = None) -> int:
     """Returns the machine's monotonic clock in ms, now or at a reading of it in ns.
 
-    ``NodeClock`` makes the ``now_ms`` of every step of it.
+    ``NodeClock`` converts it to the ``now_ms`` of every step.
     """
     return (time.monotonic_ns() if at_ns is None else at_ns) // 1_000_000
 
@@ -36,7 +36,7 @@ class TurnLoop(Generic[InputT]):
         run_turn: takes the inputs of a turn.
         next_deadline_ms: when the core next wants a timer input, or ``None``.
         timer_input: makes one.
-        clock: of the node, by which deadlines are due.
+        clock: of the node; it decides when deadlines are due.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TurnLoop(Generic[InputT]):
         self._timer_ms: int | None = None
 
     def start(self, first: InputT) -> None:
-        """Runs the first turn with ``first`` before everything that was put in until now."""
+        """Runs the first turn with ``first`` before all inputs that arrived until now."""
         self._waiting.appendleft(first)
         self._loop.call_soon(self._turn)
 
@@ -70,7 +70,7 @@ class TurnLoop(Generic[InputT]):
             self._schedule()
 
     def enqueue_first(self, incoming: InputT) -> None:
-        """Adds an input about something that is done already, ahead of those that wait."""
+        """Adds an input about something that has happened already, ahead of the waiting ones."""
         if not self._is_stopped:
             self._waiting.appendleft(incoming)
             self._schedule()

@@ -14,13 +14,13 @@ from laststand.emulator.node.event_writer import encode_event, event_of_line
 
 
 def event_files(event_file: str, node_ids: Iterable[NodeId]) -> list[str]:
-    """Returns the paths of the event files of nodes, ``<node>-<incarnation>.jsonl``, in the directory of this one."""
+    """Returns the paths of nodes' event files, ``<node>-<incarnation>.jsonl``, in the directory of this node's own."""
     directory = Path(event_file).parent
     return [str(path) for node_id in node_ids for path in sorted(directory.glob(f"{node_id}-*.jsonl"))]
 
 
 def read_reported(paths: Iterable[str]) -> frozenset[bytes]:
-    """Returns the events on the whole lines of files, encoded; a file that is not there has none."""
+    """Returns the encoded events on the complete lines of files; a missing file has none."""
     reported: set[bytes] = set()
     for path in paths:
         try:

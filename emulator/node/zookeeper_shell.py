@@ -1,7 +1,7 @@
 """A broker's process in a cluster with ZooKeeper: a broker and a controller that share a session with the server.
 
-Beside what every broker's process does: requests of controllers and to the controller that it hosts come and go as the
-others do, and what the core wants of ZooKeeper goes to the session, after the turn's events as all that leaves.
+In addition to every broker's process: requests between controllers and brokers are sent and received like all others,
+and the core's requests to ZooKeeper go to the session, after the turn's events.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class ZooKeeperBrokerShell(BrokerShell):
         )
 
     async def run(self) -> None:
-        """Runs until the core wants the process to end; its session ends before it."""
+        """Runs until the core ends the process; its session ends first."""
         await super().run()
         await self._session.close()
 
@@ -104,7 +104,7 @@ class ZooKeeperBrokerShell(BrokerShell):
     # --- Requests that wait ---------------------------------------------------------------------------------------
 
     def _batch_bytes(self, effect: effects.AppendToLog, arrival: Arrival) -> list[Buffer]:
-        """Finds the bytes beside the input of this step, or beside a request that had to wait for it."""
+        """Finds the bytes that arrived with the input of this step, or with a request that had to wait."""
         for kept in self._kept:
             if _carries(kept, effect):
                 return batch_bytes(kept.incoming, kept.attachments, effect.partition, count=len(effect.batches))
@@ -128,7 +128,7 @@ def _request_id(arrival: Arrival) -> int:
 
 
 def _carries(arrival: Arrival, effect: effects.AppendToLog) -> bool:
-    """Returns whether what is to be appended came with a request: no two batches of a partition have one checksum."""
+    """Returns whether the batches to append arrived with a request: no two batches of a partition have one checksum."""
     assert isinstance(arrival.incoming, inputs.RequestReceived), "only requests wait"
     request = arrival.incoming.request
     return isinstance(request, messages.ProduceRequest) and any(

@@ -1,4 +1,4 @@
-"""Actions: everything that can be done to a cluster, each with all of its arguments, and the one table of them.
+"""Actions: everything that can be done to a cluster, each with all its arguments, in one table.
 
 An action is a frozen struct; its decorator is its row in ``ACTION_SPECS``: its notation, its fault, and the drivers
 that have it. Nodes are ``NodeRef`` where a scenario may still name a role (``ActionTemplate``), and ids where the
@@ -50,9 +50,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of performing an action.
 
     Attributes:
-        took_effect: whether anything is different now; otherwise the action was a no-op.
-        affected: whether a node, link or message was there to be affected, which is what a fault has to prove.
-        seen: how that was seen, or why it was not; begins with "no-op: " exactly where ``took_effect`` is false.
+        took_effect: whether the action changed anything; otherwise it was a no-op.
+        affected: whether a node, link or message was affected, which a fault has to prove.
+        seen: the observed effect, or why there was none; begins with "no-op: " exactly if ``took_effect`` is false.
     """
 
     took_effect: bool
@@ -66,7 +66,7 @@ def effective(seen: str) -> Outcome:
 
 
 def unproved(reason: str) -> Outcome:
-    """Returns the outcome of an action that changed something, while no effect on anybody was seen."""
+    """Returns the outcome of an action that changed something, although no effect on a node was seen."""
     return Outcome(took_effect=True, affected=False, seen=f"no effect was seen: {reason}")
 
 
@@ -107,10 +107,10 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True):
         verb: in steps and, with ``-`` for ``_``, in ``laststand chaos``.
         line_verb: first word of its line; empty where a line is the step itself.
         example: a line.
-        meaning: what it does, for people.
+        meaning: the meaning, in words for users.
         fields: its arguments by the struct's names, in order.
-        fault: what the event log calls the fault that it begins; ``None`` if it breaks nothing.
-        heals: the faults that it ends, by that name; ``all`` for everything.
+        fault: the name in the event log of the fault that it begins; ``None`` if it begins none.
+        heals: names of the faults that it ends; ``all`` for all of them.
         refused: why a driver does not have it, by driver.
     """
 
@@ -160,9 +160,9 @@ def action_spec(
     """Returns a decorator that enters a class into the table.
 
     Args:
-        example: a line; without a form of its own, the step.
+        example: a line; the step itself for an action without a form as a line.
         meaning: what the action does.
-        verb: in steps, where it is another word than in lines.
+        verb: in steps, if it differs from the verb in lines.
         fault: name of the fault that it begins.
         heals: names of the faults that it ends.
         refused: why a driver does not have it.
@@ -214,7 +214,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
         yield from ()
 
     def repair(self) -> "Action | None":
-        """Returns the action that undoes this one where healing every link does not; ``None`` for other actions."""
+        """Returns the action that undoes this one if healing every link does not; ``None`` for other actions."""
         return None
 
     @property
@@ -228,7 +228,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
         return False
 
     def refused_by(self, driver: DriverName) -> str | None:
-        """Returns why a driver does not have this action with these arguments; ``None`` if it has."""
+        """Returns why a driver refuses this action with these arguments; ``None`` if it does not."""
         return spec_of(self).refused.get(driver)  # type: ignore[arg-type]  # every subclass is in the union
 
 
@@ -269,7 +269,7 @@ class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
     channel: Annotated[Channel[NodeT_co], field.Messages()]
 
     def refused_by(self, driver: DriverName) -> str | None:
-        """Returns why a driver does not have this action with these arguments; ``None`` if it has."""
+        """Returns why a driver refuses this action with these arguments; ``None`` if it does not."""
         if driver.has_processes and self.channel.api == SYNC:
             return "a controller's process waits for its disk within a turn, so that nothing can come between"
         return super().refused_by(driver)
@@ -306,7 +306,7 @@ class End(Enum):
 
     @property
     def result(self) -> TransactionResult:
-        """The end as coordinators know it."""
+        """The transaction's result as coordinators name it."""
         return TransactionResult.COMMIT if self is End.COMMIT else TransactionResult.ABORT
 
 
@@ -500,7 +500,7 @@ class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
     ] = None
 
     def refused_by(self, driver: DriverName) -> str | None:
-        """Returns why a driver does not have this action with these arguments; ``None`` if it has."""
+        """Returns why a driver refuses this action with these arguments; ``None`` if it does not."""
         if self.kafka is not None and self.era is None and driver is not DriverName.KAFKA:
             return _ONLY_ON_KAFKA
         return super().refused_by(driver)
@@ -598,7 +598,7 @@ class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
         return self.state is Switched.OFF
 
     def repair(self) -> "Action | None":
-        """Returns the action after which an fsync is one again."""
+        """Returns the action that makes fsyncs effective again."""
         return None if self.is_repair else LoseSyncs(nodes=self.nodes, state=Switched.OFF)  # type: ignore[arg-type]
 
 
@@ -674,7 +674,7 @@ class ClockRate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock"):
         return self.rate_ppm == NORMAL_RATE_PPM
 
     def repair(self) -> "Action | None":
-        """Returns the action that lets the clocks run right again."""
+        """Returns the action that sets the clocks' rate right again."""
         return None if self.is_repair else ClockRate(nodes=self.nodes, rate_ppm=NORMAL_RATE_PPM)  # type: ignore[arg-type]
 
 
@@ -996,7 +996,7 @@ class LoseNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose_next"):
     count: Annotated[int, field.Whole("count", help="How many messages.", low=1)]
 
     def repair(self) -> "Action | None":
-        """Returns the action that ends it, though so many messages may never come by."""
+        """Returns the action that ends it, if fewer messages than its count have passed."""
         return Release(channel=self.channel)  # type: ignore[arg-type]
 
 
@@ -1012,7 +1012,7 @@ class DuplicateNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplica
     count: Annotated[int, field.Whole("count", help="How many requests.", low=1)]
 
     def repair(self) -> "Action | None":
-        """Returns the action that ends it, though so many messages may never come by."""
+        """Returns the action that ends it, if fewer messages than its count have passed."""
         return Release(channel=self.channel)  # type: ignore[arg-type]
 
     def problems(self) -> Iterator[str]:
@@ -1048,7 +1048,7 @@ class AdminAction(_Action, frozen=True, kw_only=True):
     """Base of an administrator's requests: to the controller, unless an action says otherwise.
 
     Attributes:
-        answers: which answers are as expected, so that one plan can ask for something that one era refuses.
+        answers: the expected responses, so that one plan can make a request that one of two eras refuses.
     """
 
     answers: Annotated[tuple[ErrorCode, ...], field.Answers()] = (ErrorCode.NONE,)
@@ -1084,7 +1084,7 @@ class RecreateTopic(AdminAction, frozen=True, kw_only=True, tag="recreate_topic"
 
 @action_spec("create_partitions: {name: orders, count: 2}", "An administrator adds partitions to a topic.")
 class CreatePartitions(AdminAction, frozen=True, kw_only=True, tag="create_partitions"):
-    """Give a topic so many partitions, the new ones placed automatically."""
+    """Give a topic this many partitions, the new ones placed automatically."""
 
     name: Annotated[str, field.TopicField()]
     count: Annotated[int, field.Whole("count", help="Of all partitions.", low=1, high=10_000)]
@@ -1117,7 +1117,7 @@ class ElectLeaders(AdminAction, frozen=True, kw_only=True, tag="elect_leaders"):
 
     @property
     def unclean_elections(self) -> tuple[TopicPartition, ...]:
-        """The partitions that may get an unclean leader by it."""
+        """The partitions that may get an unclean leader by the action."""
         return () if self.election is admin_messages.RequestedElection.PREFERRED else self.partitions
 
     def problems(self) -> Iterator[str]:
@@ -1136,7 +1136,7 @@ class Reassign(AdminAction, frozen=True, kw_only=True, tag="reassign"):
 
 @action_spec("cancel_reassignment: {partition: orders-0}", "An administrator cancels a reassignment that is under way.")
 class CancelReassignment(AdminAction, frozen=True, kw_only=True, tag="cancel_reassignment"):
-    """Let a partition stay where it was."""
+    """Cancel a partition's reassignment."""
 
     partition: Annotated[TopicPartition, field.PartitionField()]
 
@@ -1333,7 +1333,7 @@ def with_nodes(action: ActionTemplate, find: Callable[[NodeRef], FoundT]) -> "_A
 
 
 def with_members(action: ActionTemplate, members: Callable[[NodeGroup], tuple[NodeId, ...]]) -> ActionTemplate:
-    """Returns an action with the members of its groups in place of them; a link has one at each end."""
+    """Returns an action with groups replaced by their members; a link has a group at each end."""
 
     def one(node: NodeRef) -> NodeRef:
         return members(node)[0] if isinstance(node, NodeGroup) else node

@@ -1,4 +1,4 @@
-"""Fields of what an administrator asks of the controller, as steps write them."""
+"""Fields of administrators' requests, as steps write them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ _HIGH_WATERMARK: Final = -1
 
 
 class TopicSpec:
-    """Field: a topic with its replicas, or how many of what; whatever else stands in the step is a property of it."""
+    """Field: a topic with its replicas, or numbers of partitions and replicas; other keys are properties."""
 
     keys: tuple[str, ...] = ("name", "replicas")
     is_required = True
@@ -239,7 +239,7 @@ class DeletionOffset:
 
 
 class FeatureLevel(NamedTuple):
-    """A feature, and a level of it."""
+    """A feature and its level."""
 
     feature: str
     level: int

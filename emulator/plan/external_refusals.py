@@ -1,4 +1,4 @@
-"""Refuses actions that cannot be done to a cluster that somebody else runs; what can be done, a hook does."""
+"""Refuses actions that are impossible on a cluster that another party runs; hooks perform the others."""
 
 from typing import Final
 
@@ -36,14 +36,14 @@ def hook_name(kind: type) -> str:
 
 
 def refusal_on_external(action: actions.ActionTemplate) -> str | None:
-    """Returns why an action cannot be done to somebody else's cluster; ``None`` if a hook may do it."""
+    """Returns why an action is impossible on another party's cluster; ``None`` if a hook may perform it."""
     if isinstance(action, actions.ElectLeaders) and action.election > admin_messages.RequestedElection.UNCLEAN:
         return _ELECTION
     return refused_kind(type(action))
 
 
 def refused_kind(kind: type) -> str | None:
-    """Returns why actions of a class cannot be done there, whatever their arguments."""
+    """Returns why actions of a class are impossible there, whatever their arguments."""
     if (reason := actions.ACTION_SPECS[kind].refused.get(DriverName.EXTERNAL)) is not None:
         return reason
     return None if issubclass(kind, (*HOOKED, actions.Produce, actions.AdminAction)) else _NO_HOOK

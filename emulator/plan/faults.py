@@ -1,8 +1,8 @@
 """The fault events of an action: which faults it begins, and which it ends.
 
-To verification a fencing is explained only while a fault lasts that can cause it, so the ends of faults are recorded as
-well as their beginnings. The target is a node's id, a link such as ``0->100``, or messages such
-as ``0->100 AlterPartition request``.
+Verification explains a fencing only by a fault that can cause it and that lasted at the time, so the ends of faults are
+recorded as well as their beginnings. The target is a node's id, a link such as ``0->100``, or messages such as ``0->100
+AlterPartition request``.
 """
 
 from collections.abc import Collection, Iterator
@@ -16,7 +16,7 @@ from laststand.emulator.plan.nodes import CONTROLLER
 
 
 class Fault(NamedTuple):
-    """A fault by name, and what it is done to: a node, a link, messages, or everything (``None``)."""
+    """A fault by name, and its target: a node, a link, messages, or everything (``None``)."""
 
     name: str
     on: NodeId | Link[NodeId] | Channel[NodeId] | None
@@ -28,12 +28,12 @@ class Fault(NamedTuple):
 
     @property
     def nodes(self) -> tuple[NodeId, ...]:
-        """The node that it is done to."""
+        """The node that the fault affects."""
         return (self.on,) if isinstance(self.on, int) else ()
 
     @property
     def links(self) -> tuple[events.FaultLink, ...]:
-        """The link that the fault acts on, or whose messages it acts on."""
+        """The link that the fault affects, itself or by its messages."""
         return (events.FaultLink(self.on.source, self.on.target),) if isinstance(self.on, Link | Channel) else ()
 
 
@@ -71,8 +71,8 @@ def ended_by(action: actions.Action, *, broken: Collection[Link[NodeId]]) -> tup
     """Returns the faults that an action ends.
 
     Args:
-        action: what is done.
-        broken: links on which anything was wrong before.
+        action: the action.
+        broken: links that had any fault before.
     """
     match action:
         case actions.HealAll():
@@ -120,15 +120,15 @@ def fault_events(
     """Yields the events that record an action.
 
     Args:
-        action: what was done.
+        action: the performed action.
         effect: how the action was seen to take effect; ``None`` if no effect was seen.
         cause_id: of the plan's step.
         before: metadata offset that was committed before it was done.
         after: likewise when it was done.
-        broken: links on which anything was wrong before.
+        broken: links that had any fault before.
         begun_ns: when it was done, by the clock of the events.
         proved_ns: when its effect was looked for, by the same clock.
-        kafka_links: those of clients of Kafka.
+        kafka_links: the links of Kafka clients.
     """
     proved = None if effect is None else proved_ns
     for fault in faults_of(action):

@@ -78,18 +78,18 @@ class Words:
         return self._alone.popleft()
 
     def pop_pair(self, key: str) -> str | None:
-        """Returns the value of a key, and removes it; ``None`` if there is none."""
+        """Returns the value of a key, and removes the pair; ``None`` if there is none."""
         return self._pairs.pop(key, None)
 
     def has_pair(self, key: str) -> bool:
-        """Returns whether a key is there."""
+        """Returns whether a key is present."""
         return key in self._pairs
 
     def check_empty(self) -> None:
         """Checks that no word is left.
 
         Raises:
-            ValueError: one is left.
+            ValueError: a word is left.
         """
         for word in (*self._alone, *self._pairs):
             raise ValueError(f"unexpected {word!r}")
@@ -100,11 +100,11 @@ class Option(NamedTuple):
 
     Attributes:
         key: as in a step.
-        word: key of the word in a line that it stands for.
+        word: key of the corresponding word in a line.
         help: for people.
         choices: allowed values; empty for any.
-        metavar: stands for a value in the help.
-        default: what a step means that leaves it out, where that is a value.
+        metavar: placeholder of the value in the help.
+        default: the value if a step leaves it out.
         is_required: whether it must be given.
     """
 
@@ -160,7 +160,7 @@ class Field(Protocol[ValueT]):
         ...
 
     def problems(self, value: ValueT, names: Names) -> Iterator[str]:
-        """Yields why such a value can never do anything on a cluster."""
+        """Yields why such a value can never have an effect on a cluster."""
         ...
 
 
@@ -180,10 +180,10 @@ class _Scalar(Generic[ValueT]):
 
     Args:
         key: in a step.
-        line: key in a line, where it is another.
+        line: key in a line, if it differs.
         default: where a step does not say.
         line_default: where a line does not say, if that is another.
-        help: what the argument is, for people.
+        help: the argument, in words for users.
     """
 
     choices: tuple[str, ...] = ()
@@ -322,7 +322,7 @@ class Whole(_Scalar[int]):
 
 
 class OptionalWhole(_Scalar[int | None]):
-    """A whole number from ``low`` on, or ``None`` where there is none."""
+    """A whole number of at least ``low``, or ``None`` without one."""
 
     def __init__(self, key: str, *, help: str, low: int) -> None:
         super().__init__(key, help=help, default=None)
@@ -411,7 +411,7 @@ def duration_ms(cursor: Cursor) -> int:
 
 
 def milliseconds(text: str) -> int:
-    """Returns the duration that a text such as ``1.5 s`` stands for.
+    """Returns the ms of a duration such as ``1.5 s``.
 
     Raises:
         ValueError: the text is not a duration.
@@ -450,12 +450,12 @@ class Choice(_Scalar[EnumT]):
 
 
 def read_enum(cursor: Cursor, kind: type[EnumT]) -> EnumT:
-    """Returns the member of an enum whose value stands at a place of a step."""
+    """Returns the member of an enum with the value at a place of a step."""
     return kind(cursor.choice([str(each.value) for each in kind]))
 
 
 class ProtocolVersion(_Scalar[str | None]):
-    """An ``inter.broker.protocol.version``, a release or one of its versions; ``None`` where a step does not say."""
+    """An ``inter.broker.protocol.version``, a release or one of its versions; ``None`` if a step has none."""
 
     metavar = "VERSION"
 
@@ -481,7 +481,7 @@ class ProtocolVersion(_Scalar[str | None]):
 
 
 class NodeEra(_Scalar[str | None]):
-    """An era, and what a node changes of it: ``kafka-3.9``, ``kip-966,elr=off``; ``None`` where a step names none."""
+    """An era, and a node's changes of it: ``kafka-3.9``, ``kip-966,elr=off``; ``None`` if a step has none."""
 
     metavar = "ERA"
 
@@ -507,7 +507,7 @@ class NodeEra(_Scalar[str | None]):
 
 
 class KafkaRelease(_Scalar[str | None]):
-    """A release of Apache Kafka, such as 4.2.0; ``None`` where a step names none."""
+    """A release of Apache Kafka, such as 4.2.0; ``None`` if a step has none."""
 
     metavar = "VERSION"
 
@@ -590,7 +590,7 @@ class Brokers(Nodes):
 
 
 class Disks(Nodes):
-    """Subject: brokers, and controllers where there are several: the only one has the only copy of the metadata."""
+    """Subject: brokers, and controllers if there are several: a single one has the only copy of the metadata."""
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
         node = names.node_or_group(cursor)
@@ -604,7 +604,7 @@ class Disks(Nodes):
 
 
 class Principals(Nodes):
-    """Subject: nodes as those who ask, the client process among them."""
+    """Subject: nodes as senders of requests, including the client process."""
 
     def _node(self, cursor: Cursor, names: Names) -> NodeRef:
         return CLIENT if cursor.text() == node_text(CLIENT) else super()._node(cursor, names)
@@ -793,7 +793,7 @@ class PartitionList:
 
 
 class PartitionOption(_Scalar[TopicPartition]):
-    """A partition beside a subject of another kind: ``partition=orders-0`` in a line."""
+    """A partition in addition to a subject of another kind: ``partition=orders-0`` in a line."""
 
     metavar = "TOPIC-N"
 
@@ -808,7 +808,7 @@ class PartitionOption(_Scalar[TopicPartition]):
 
 
 class OptionalPartition(_Scalar[TopicPartition | None]):
-    """As ``PartitionOption``; ``None`` where there is none."""
+    """As ``PartitionOption``; ``None`` without one."""
 
     metavar = "TOPIC-N"
 
@@ -827,7 +827,7 @@ class OptionalPartition(_Scalar[TopicPartition | None]):
 
 
 class GroupOption(_Scalar[str]):
-    """A consumer group beside a subject of another kind."""
+    """A consumer group in addition to a subject of another kind."""
 
     metavar = "GROUP"
 
@@ -846,7 +846,7 @@ class GroupOption(_Scalar[str]):
 
 
 class TopicOption(_Scalar[str | None]):
-    """A topic beside a subject of another kind; ``None`` where there is none."""
+    """A topic in addition to a subject of another kind; ``None`` without one."""
 
     metavar = "TOPIC"
 
@@ -862,7 +862,7 @@ class TopicOption(_Scalar[str | None]):
 
 
 class TopicField:
-    """Subject: a topic that is or was there."""
+    """Subject: a topic that exists or existed."""
 
     keys: tuple[str, ...] = ("name",)
     options: tuple[Option, ...] = ()
@@ -1030,7 +1030,7 @@ class LossField:
 
 
 class OptionalLoss:
-    """A ``DiskLoss``, or ``None`` where a step or line has none."""
+    """A ``DiskLoss``, or ``None`` if a step or line has none."""
 
     keys: tuple[str, ...] = LossField.keys
     options: tuple[Option, ...] = LossField.options

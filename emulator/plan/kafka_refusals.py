@@ -62,12 +62,12 @@ def refusal_on_kafka(action: actions.ActionTemplate) -> str | None:
 
 
 def refused_kind(kind: type) -> str | None:
-    """Returns why actions of a class cannot be done to Apache Kafka, whatever their arguments."""
+    """Returns why actions of a class are impossible on Apache Kafka, whatever their arguments."""
     return _REFUSED.get(kind) or actions.ACTION_SPECS[kind].refused.get(DriverName.KAFKA)
 
 
 def _ends_brokers(action: actions.Revoke[NodeRef]) -> bool:
-    """Returns whether brokers lose what they need to fetch metadata (``KafkaRaftClient.handleTopLevelError``)."""
+    """Returns whether brokers lose the permission to fetch metadata (``KafkaRaftClient.handleTopLevelError``)."""
     if action.topic is not None or set(action.nodes) <= {CLIENT, *_CONTROLLERS}:
         return False
     return action.operation in (actions.GrantedOperation.CLUSTER_ACTION, actions.GrantedOperation.ALL)

@@ -1,8 +1,8 @@
 """One notation of actions: a line each, as plans of the simulator are printed, kept and written by hand.
 
-``ACTION_SPECS`` has an example of every line. A verb comes first, then the targets, then ``key=value`` pairs;
-node 100 is the controller, 1000 stands for the clients. Requests that have no line of their own are written as the step
-that they are in a scenario.
+``ACTION_SPECS`` has an example of every line. A verb comes first, then the targets, then ``key=value`` pairs; node 100
+is the controller, 1000 stands for the clients. Requests without a form as a line are written like the step of a
+scenario.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ def parse_action(line: str, names: Names | None = None) -> actions.Action:
 
     Args:
         line: without comment.
-        names: what may be named in a line that is a step; without them there is no such line.
+        names: the allowed names in a line that is a step; without ``names``, such lines are refused.
 
     Raises:
         ConfigError: the line is not an action.
@@ -75,7 +75,7 @@ def parse_action(line: str, names: Names | None = None) -> actions.Action:
 
 
 def parse_words(row: actions.ActionSpec, words: Words) -> actions.ActionTemplate:
-    """Returns the action of a row that some words stand for; nodes may be roles.
+    """Returns the action of a row with some words; nodes may be roles.
 
     Raises:
         ValueError: the words have another form.

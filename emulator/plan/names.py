@@ -1,7 +1,7 @@
 """Names in a plan: brokers, topics, partitions, producers, APIs, and nodes that earlier steps gave a name.
 
-The methods that take a ``Cursor`` read a place of a YAML document and complain about it there. The others yield, in
-words, why something can never be meant; they serve lines of plans and requests on a standing cluster, too.
+The methods that take a ``Cursor`` read a place of a YAML document and report errors with that place. The others yield,
+in words, why a value can never be meant; they serve lines of plans and requests on a standing cluster, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -71,7 +71,7 @@ def read_controllers(cursor: Cursor | None) -> int:
     """Returns the number of controllers of a cluster, by default one.
 
     Raises:
-        ScenarioError: no cluster has so many.
+        ScenarioError: clusters cannot have that many.
     """
     if cursor is None:
         return 1
@@ -82,10 +82,10 @@ def read_controllers(cursor: Cursor | None) -> int:
 
 
 def read_standby_controllers(cursor: Cursor | None, *, controllers: int) -> int:
-    """Returns the number of controllers that a quorum may be given later, by default none.
+    """Returns the number of controllers that may join a quorum later, by default none.
 
     Raises:
-        ScenarioError: there is no quorum, or nobody has so many.
+        ScenarioError: there is no quorum, or the number is too large.
     """
     if cursor is None:
         return 0
@@ -109,19 +109,19 @@ def read_combined(cursor: Cursor | None, *, brokers: int, controllers: int) -> b
 
 
 class Names:
-    """The names that are known so far.
+    """The names known so far.
 
     Args:
-        brokers: how many there are.
+        brokers: their number.
         controllers: likewise, those that the quorum is given later among them.
-        partitions: all of them.
+        partitions: all partitions.
         producers: by their names.
-        kafka_clients: names of the clients of Kafka, which dial brokers and nobody else.
+        kafka_clients: names of the Kafka clients, which dial only brokers.
 
     Attributes:
-        brokers: how many there are.
+        brokers: their number.
         apis: kinds of messages.
-        zookeeper_at: line at which ZooKeeper's server is first named so; ``None`` if it is not.
+        zookeeper_at: line that first names ZooKeeper's server as such; ``None`` if none does.
     """
 
     apis: Final = _APIS
@@ -155,7 +155,7 @@ class Names:
         """Returns a name that a step gives.
 
         Raises:
-            ScenarioError: it means something else.
+            ScenarioError: the name has another meaning.
         """
         text = cursor.text()
         if not is_node_name(text) or text in self._kafka_clients:
@@ -175,7 +175,7 @@ class Names:
         return tuple(dict.fromkeys(partition.topic for partition in self.partitions))
 
     def topic(self, cursor: Cursor) -> str:
-        """Returns the name of a topic that is or was there."""
+        """Returns the name of a topic that exists or existed."""
         return cursor.choice(self.topics)
 
     def topic_problems(self, topic: str) -> Iterator[str]:
@@ -248,7 +248,7 @@ class Names:
         return node
 
     def controller(self, cursor: Cursor) -> NodeRef:
-        """Returns one of several controllers by id, name or role."""
+        """Returns one of several controllers, named by id, name or role."""
         node = self.node(cursor)
         for problem in self.controller_problems(node):
             cursor.fail(problem)
@@ -268,7 +268,7 @@ class Names:
         return tuple(self.broker(each) for each in cursor.items())
 
     def is_controller(self, node: NodeId) -> bool:
-        """Returns whether an id is a controller's, or that of ZooKeeper's server."""
+        """Returns whether an id is that of a controller, or of ZooKeeper's server."""
         return CONTROLLER <= node < CONTROLLER + self.controllers
 
     def _is_node(self, node: NodeId) -> bool:
@@ -279,7 +279,7 @@ class Names:
         return self._named(cursor, cursor.text())
 
     def group(self, cursor: Cursor, word: str) -> NodeGroup:
-        """Returns the group that stands behind one of ``GROUP_WORDS``."""
+        """Returns the group that follows one of ``GROUP_WORDS``."""
         try:
             group = parse_group(word, cursor.text())
         except ValueError:
@@ -391,7 +391,7 @@ class Names:
             yield from self.node_problems(node)
 
     def channel_problems(self, channel: Channel[NodeRef]) -> Iterator[str]:
-        """Yields why no such messages are exchanged."""
+        """Yields why nodes never exchange such messages."""
         if channel.api not in self.apis:
             yield f"no such kind of message; there are {', '.join(self.apis)}"
         if channel.api in KAFKA_APIS and not self._is_kafka_client(channel.source):

@@ -21,12 +21,12 @@ STANDBY_CONTROLLERS_MAX: Final = 4
 
 
 def controller_ids(count: int) -> tuple[NodeId, ...]:
-    """Returns the ids of so many controllers, ascending."""
+    """Returns the ids of a number of controllers, ascending."""
     return tuple(NodeId(CONTROLLER + index) for index in range(count))
 
 
 def machine_of(node_id: NodeId, *, controllers: int) -> tuple[NodeId, ...]:
-    """Returns who shares a process in combined mode: broker 0 and controller 100, and so on; the broker comes first."""
+    """Returns the nodes that share a process in combined mode (broker 0 and controller 100, and so on)."""
     index = node_id - CONTROLLER if node_id >= CONTROLLER else node_id
     return (NodeId(index), NodeId(CONTROLLER + index)) if index < controllers else (node_id,)
 
@@ -80,7 +80,7 @@ def check_kafka_clients(names: Sequence[str]) -> str | None:
 
 
 def is_client(end: NodeId) -> bool:
-    """Returns whether an end of a link stands for clients, and for no node of the cluster."""
+    """Returns whether an end of a link stands for clients, not for a node of the cluster."""
     return CLIENT <= end < HARNESS
 
 
@@ -114,7 +114,7 @@ class RoleNode(msgspec.Struct, frozen=True, kw_only=True, tag="role"):
 
 
 class ActiveController(msgspec.Struct, frozen=True, kw_only=True, tag="active-controller"):
-    """The controller that is active when the action is due: of several the one elected last, else the only one."""
+    """The controller that is active when the action is due: of several, the one that was elected last."""
 
     def __str__(self) -> str:
         return ACTIVE_CONTROLLER
@@ -168,7 +168,7 @@ class DrawnNodes(msgspec.Struct, frozen=True, kw_only=True, tag="drawn"):
     """A number of brokers, drawn when the action is due; prints as ``any(1)`` or ``random(2 of isr(orders-0))``.
 
     Attributes:
-        count: how many.
+        count: number of brokers.
         drawn_from: among which.
         partition: of which replicas are meant; ``None`` is the cluster's only one.
     """
@@ -214,13 +214,13 @@ def node_text(node: NodeRef) -> str:
 
 
 def is_node_name(text: str) -> bool:
-    """Returns whether a step may give a node this name: a lower-case word that means nothing else."""
+    """Returns whether a step may give a node this name: a lower-case word without another meaning."""
     reserved = {*_WORDS, ACTIVE_CONTROLLER, *GROUP_WORDS, "all", *(role.value for role in ReplicaRole)}
     return _NAME.fullmatch(text) is not None and text not in reserved
 
 
 def parse_group(word: str, inner: str) -> NodeGroup:
-    """Returns the group that one of ``GROUP_WORDS`` begins: ``any`` and ``2``, ``random`` and ``1 of isr``.
+    """Returns the group that begins with one of ``GROUP_WORDS``: ``any`` and ``2``, ``random`` and ``1 of isr``.
 
     Raises:
         ValueError: there is no such group.
@@ -240,7 +240,7 @@ def parse_node(text: str) -> NodeRef:
     """Inverse of ``node_text``; a word that is no role is a name.
 
     Raises:
-        ValueError: nothing can be named so.
+        ValueError: no node can have that name.
     """
     if text in _WORDS:
         return _WORDS[text]

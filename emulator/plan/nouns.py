@@ -1,4 +1,4 @@
-"""Numbers of things, in texts about what was done."""
+"""Numbers of things, in sentences about outcomes."""
 
 
 def noun(count: int, singular: str) -> str:

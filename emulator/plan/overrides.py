@@ -21,7 +21,7 @@ class Overrides:
         """Returns an era's switches with the overrides on top.
 
         Raises:
-            ConfigError: the era has no such rule, or its release does not know the protocol version.
+            ConfigError: the era has no such rule, or its release does not support the protocol version.
         """
         for name, text in self.switches:
             switches = with_rule(switches, name, text)
@@ -35,7 +35,7 @@ NO_OVERRIDES: Final = Overrides(switches=(), properties=())
 
 
 def parse_overrides(settings: tuple[str, ...]) -> Overrides:
-    """Sorts and checks what was given to ``--set``.
+    """Sorts and checks the values of ``--set``.
 
     Raises:
         ConfigError: no ``key=value``, neither switch nor property, or a value that is not allowed.

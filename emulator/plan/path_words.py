@@ -1,6 +1,6 @@
 """Words of the user that become folders and files: names of scenarios, standing clusters and consumer groups.
 
-One rule for all of them, so that nothing is ever written outside of the store.
+One rule for all of them, so that nothing is ever written outside the store.
 """
 
 import re
@@ -33,6 +33,6 @@ def is_path_name(text: str) -> bool:
 
 
 def as_path_word(text: str) -> str:
-    """Returns a word like some text, such as the stem of a file's name."""
+    """Returns a word that resembles some text, such as the stem of a file's name."""
     word = _OTHER.sub("-", text).lstrip("._-")[:PATH_LENGTH_MAX]
     return word if is_path_word(word) else f"x-{word}"[:PATH_LENGTH_MAX]

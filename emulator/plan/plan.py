@@ -91,11 +91,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides a simulated run.
 
     Attributes:
-        brokers: how many.
-        controllers: how many; several agree on the metadata as a quorum.
-        standby_controllers: how many more are down and no voters, until somebody starts and adds them.
+        brokers: their number.
+        controllers: their number; several form a quorum.
+        standby_controllers: number of further controllers that are down and not voters, until a user starts and adds
+            them.
         combined: whether each controller shares a process with a broker.
-        era: whose rules they follow.
+        era: era whose rules they follow.
         switches: rules that differ from the era's, by name.
         properties: of every node, on top of ``PROPERTIES``.
         topics: in order of creation.
@@ -262,7 +263,7 @@ def _pairs(line: str) -> dict[str, str]:
 
 
 def _check_stray(line: str, *, named: int) -> None:
-    """Checks that there are only settings after the first so many words."""
+    """Checks that after the given number of words there are only settings."""
     for word in line.split()[named:]:
         if "=" not in word:
             raise ConfigError(key=word, value=None, expected="name=value")

@@ -1,4 +1,4 @@
-"""Finds actions that can never do anything on a cluster: they name what does not exist, or an absurd number."""
+"""Finds actions that can never have an effect: they name something that does not exist, or an absurd number."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from laststand.emulator.plan.plan import Plan
 
 
 def problems(action: actions.ActionTemplate, names: Names) -> Iterator[str]:
-    """Yields why an action can never do anything on a cluster that has these names."""
+    """Yields why an action can never have an effect on a cluster with these names."""
     for name, field in actions.spec_of(action).fields.items():
         yield from field.problems(getattr(action, name), names)
     yield from action.problems()
 
 
 def refusal(action: actions.ActionTemplate, driver: DriverName) -> str | None:
-    """Returns why a driver does not have an action; ``None`` if it has."""
+    """Returns why a driver refuses an action; ``None`` if it does not."""
     match driver:
         case DriverName.KAFKA:
             return refusal_on_kafka(action)
@@ -29,7 +29,7 @@ def refusal(action: actions.ActionTemplate, driver: DriverName) -> str | None:
 
 
 def find_problem(plan: Plan, action: actions.Action) -> str | None:
-    """Returns why an action can never do anything in this plan; ``None`` if it can."""
+    """Returns why an action can never have an effect in this plan; ``None`` if it can."""
     names = Names(brokers=plan.brokers, controllers=plan.all_controllers, partitions=plan.partitions)
     for each in plan.actions:
         names.add_partitions(each.new_partitions)

@@ -62,7 +62,7 @@ def format_plan_yaml(plan: Plan, *, name: str) -> str:
 
 
 def has_workload(path: Path, text: str) -> bool:
-    """Returns whether a document brings clients of its own, so that it is a scenario.
+    """Returns whether a document has its own clients, so that it is a scenario.
 
     Raises:
         ScenarioError: it is no mapping.

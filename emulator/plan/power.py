@@ -16,9 +16,9 @@ class DiskLoss(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         keep: the shape.
-        seed: of what is drawn; ``None`` where nothing is, or where whoever performs the action gives one.
-        exact: what is not drawn.
-        disk: on which file system. Invariant: one with an ordered journal treats truncations and names alike.
+        seed: of the random choices; ``None`` if there are none, or if the driver chooses the seed.
+        exact: the loss, if it is not random.
+        disk: the file system. Invariant: one with an ordered journal treats truncations and names alike.
     """
 
     keep: Keep

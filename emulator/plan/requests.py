@@ -31,7 +31,7 @@ def requests_of(
     """Returns the requests of an action, in order.
 
     Args:
-        action: what is asked for.
+        action: the action.
         image: committed metadata, where a topic that is recreated has its replicas and configuration.
         topic_id: of a topic that is created.
     """
@@ -80,7 +80,7 @@ def requests_of(
 
 
 def permission_request(action: actions.Grant[NodeId] | actions.Revoke[NodeId]) -> admin_messages.AdminRequest:
-    """Returns the request that adds or removes the entries of an action: one for each node."""
+    """Returns the request that adds or removes the entries of an action: one entry for each node."""
     entries = tuple(
         AccessControlEntry(
             resource_type=ResourceType.CLUSTER if action.topic is None else ResourceType.TOPIC,
@@ -96,7 +96,7 @@ def permission_request(action: actions.Grant[NodeId] | actions.Revoke[NodeId]) -
 
 
 def existing_topic(name: str, image: MetadataImage) -> PlannedTopic:
-    """Returns a topic as it is committed: its replicas and its configuration."""
+    """Returns a topic as committed: its replicas and its configuration."""
     states = [state for partition, state in sorted(image.partitions.items()) if partition.topic == name]
     return PlannedTopic(
         name=name,
@@ -120,9 +120,9 @@ def _reassignment(
 
 
 def actions_of(request: messages.Request) -> Iterator[actions.Administration]:
-    """Yields the actions that a request stands for; none for a request that changes nothing.
+    """Yields the actions that a request corresponds to; none for a request that changes nothing.
 
-    A topic whose replicas the controller chooses has none, and an election in all partitions names none.
+    A topic whose replicas the controller chooses has no action, and an election in all partitions names none.
     """
     match request:
         case (

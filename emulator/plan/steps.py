@@ -61,7 +61,7 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def unknown_step(word: str, allowed: Sequence[str]) -> str:
-    """Returns, in words, that there is no such step or fault, and which ones come near."""
+    """Returns the error for an unknown step or fault, with similar names."""
     plain_word = word.lower().replace("-", "_")
     close = _MEANT.get(plain_word) or get_close_matches(plain_word, allowed, n=2, cutoff=_CLOSE)
     near = [verb for verb in close if verb in allowed]
@@ -70,12 +70,12 @@ def unknown_step(word: str, allowed: Sequence[str]) -> str:
 
 
 def read_action(verb: str, argument: Cursor, names: Names) -> tuple[actions.ActionTemplate, str | None]:
-    """Returns the action of a verb and its arguments, and the name that it gives its node with ``as``.
+    """Returns the action of a verb and its arguments, and the name that the step gives its node with ``as``.
 
     Args:
         verb: one of ``VERBS``.
-        argument: what stands behind it.
-        names: what may be named; a step that creates partitions adds to it.
+        argument: the value of the verb's key.
+        names: the allowed names; a step that creates partitions adds to them.
 
     Raises:
         ScenarioError: there is no such action.
@@ -104,7 +104,7 @@ def _is_one(node: NodeRef) -> bool:
 
 
 def _how_to_write(verb: str, rows: list[actions.ActionSpec], argument: Cursor) -> str:
-    """Returns the notation of an action whose argument is no mapping, with the argument where it fits."""
+    """Returns the correct notation of an action whose argument is no mapping, with the argument if it fits."""
     given = argument.text() if argument.is_scalar else argument.flow_text()
     forms = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Topics that a plan creates, and how they are written."""
+"""Topics that a plan creates, and their notation."""
 
 from random import Random
 from typing import Final
@@ -29,7 +29,7 @@ class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(TopicPartition(self.name, index) for index in range(len(self.replicas)))
 
     def creatable(self, topic_id: TopicId) -> admin_messages.CreatableTopic:
-        """Returns the topic as the controller takes it."""
+        """Returns the topic in the form of the controller's request."""
         return admin_messages.CreatableTopic(
             name=self.name, topic_id=topic_id, assignments=self.replicas, configs=self.properties
         )
@@ -46,7 +46,7 @@ def read_topic(fields: Fields, *, brokers: int) -> PlannedTopic:
     Of ``partitions: N`` and ``replication_factor: M``, replica i of partition p is the (p + i)-th broker by id.
 
     Raises:
-        ScenarioError: there can be no such topic.
+        ScenarioError: the mapping describes no possible topic.
     """
     name = fields.required("name")
     if not is_legal(name.text()):

@@ -32,7 +32,7 @@ class ScenarioError(EmulatorError):
         path: the file.
         line: counted from 1.
         key: the key at fault, ``None`` for the file itself.
-        reason: what is wrong, and what would be right.
+        reason: the mistake, and what would be right.
     """
 
     def __init__(self, *, path: Path, line: int, key: str | None, reason: str) -> None:
@@ -45,7 +45,7 @@ class ScenarioError(EmulatorError):
 
 
 class Cursor:
-    """A node of the document, under the key that leads to it."""
+    """A node of the document, and the key that leads to it."""
 
     def __init__(self, *, path: Path, node: yaml.Node, key: str | None) -> None:
         self._path = path
@@ -80,7 +80,7 @@ class Cursor:
         self.fail(f"expected {what}, found {found}")
 
     def text(self) -> str:
-        """Returns a single value as it is written.
+        """Returns a scalar value as it is written.
 
         Raises:
             ScenarioError: it is no single value, or empty.
@@ -193,7 +193,7 @@ class Fields:
         return tuple(self._entries)
 
     def optional(self, key: str) -> Cursor | None:
-        """Takes out an entry; ``None`` if there is none."""
+        """Removes and returns an entry; ``None`` if there is none."""
         self._known.append(key)
         return self._entries.pop(key, None)
 
@@ -201,7 +201,7 @@ class Fields:
         """Takes out an entry.
 
         Raises:
-            ScenarioError: there is no such entry.
+            ScenarioError: the entry is missing.
         """
         found = self.optional(key)
         if found is None:
@@ -214,7 +214,7 @@ class Fields:
         self._known.extend(keys)
 
     def pop_all(self, keys: Iterable[str]) -> list[tuple[str, Cursor]]:
-        """Takes out every entry whose key is among ``keys``."""
+        """Removes and returns every entry whose key is among ``keys``."""
         wanted = frozenset(keys)
         self.allow(sorted(wanted))
         return [(key, self._entries.pop(key)) for key in list(self._entries) if key in wanted]
@@ -230,7 +230,7 @@ def open_document(path: Path, text: str) -> Cursor:
     """Returns the top of a YAML document.
 
     Raises:
-        ScenarioError: no YAML, or nothing in it.
+        ScenarioError: the text is no YAML, or is empty.
     """
     try:
         node = compose_yaml(text)
@@ -248,7 +248,7 @@ def open_document(path: Path, text: str) -> Cursor:
 
 
 def _check_nodes(path: Path, top: yaml.Node) -> None:
-    """Refuses what no reader of a document is made for: values that are nested very deeply, and endless numbers."""
+    """Refuses values that no reader handles: deeply nested ones, and endless numbers."""
     deepest: dict[int, int] = {}
     waiting = [(top, 1)]
     while waiting:
@@ -269,5 +269,5 @@ def _check_nodes(path: Path, top: yaml.Node) -> None:
 
 
 def too_long_number(text: str) -> bool:
-    """Returns whether a text has a number of so many digits that nothing in a document can mean it."""
+    """Returns whether a text has a number with more digits than any number in a document can have."""
     return len(text) > _DIGITS_MAX and _ENDLESS_NUMBER.search(text) is not None

@@ -40,12 +40,12 @@ def era_refusal(action: actions.ActionTemplate, *, kind: ClusterKind) -> str | N
 
 
 def server_refusal(action: actions.ActionTemplate, *, kind: ClusterKind, driver: DriverName) -> str | None:
-    """Returns why an action cannot be done beside a real ZooKeeper server, or beside none; ``None`` if it can.
+    """Returns why an action is impossible with a real ZooKeeper server, or without one; ``None`` if it is possible.
 
     Args:
-        action: what is to be done.
+        action: the action.
         kind: of the cluster.
-        driver: what plays it; one with processes.
+        driver: the driver, one with processes.
     """
     if (reason := era_refusal(action, kind=kind)) is not None:
         return reason

@@ -23,9 +23,9 @@ def asset(name: str, *, package: str = REPORT) -> str:
 
 @cache
 def template(name: str, *, package: str = REPORT) -> jinja2.Template:
-    """Returns a template of this package, or of another, which may import from those of this one.
+    """Returns a template of this package, or of another package, which may import from this one's.
 
-    It escapes every value that is not markup, and refuses names that nobody gave it.
+    It escapes every value that is not markup, and raises an error for undefined names.
     """
 
     def load(wanted: str) -> str:
@@ -40,7 +40,7 @@ def template(name: str, *, package: str = REPORT) -> jinja2.Template:
 
 
 def digest(content: str) -> str:
-    """Returns the digest by which a page's policy knows an element's text."""
+    """Returns the digest by which a page's security policy allows an element's text."""
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 

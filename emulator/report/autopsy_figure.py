@@ -1,4 +1,4 @@
-"""The logs of a partition beside each other: where they part, and how far each goes."""
+"""The logs of a partition side by side: where they part, and how far each of them reaches."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""An autopsy as a page: one file that asks the network for nothing."""
+"""An autopsy as a page: one file that needs no network."""
 
 from pathlib import Path
 from typing import Final, NamedTuple

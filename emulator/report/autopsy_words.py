@@ -205,7 +205,7 @@ def _producers(shares: Sequence[ProducerShare]) -> Iterator[str]:
 
 
 def size(count: int) -> str:
-    """Returns a number of bytes in three digits or so."""
+    """Returns a number of bytes with about three digits."""
     value = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if value < _BYTES_PER_UNIT:
@@ -299,7 +299,7 @@ def return_words(report: AutopsyReport) -> str | None:
 
 
 def metadata_words(report: AutopsyReport) -> str:
-    """Returns where the committed state comes from."""
+    """Returns the source of the committed state, in words."""
     if report.metadata is None:
         return "no metadata log: whether a replica may lead is unknown"
     problem = "" if report.metadata.problem is None else f"; it is damaged: {report.metadata.problem}"
@@ -310,7 +310,7 @@ def metadata_words(report: AutopsyReport) -> str:
 
 
 def _certainty(metadata: MetadataSource) -> str:
-    """Returns what voters' logs prove of the end of the newest copy, which may not have been committed."""
+    """Returns what voters' logs prove about the end of the newest copy, which may not be committed."""
     if len(metadata.voters) < 2:
         return ""
     voters = ", ".join(map(str, metadata.voters))

@@ -51,7 +51,7 @@ class TimeAxis:
         return [(int(time_us), float(x)) for time_us, x in zip(self._knots, self._places, strict=True)]
 
     def x(self, time_us: float) -> float:
-        """Returns the place of a time; of one outside of the run, that of its beginning or end."""
+        """Returns the place of a time; for a time outside the run, the place of its beginning or end."""
         return float(np.interp(time_us, self._knots, self._places))
 
     def xs(self, times_us: Floats) -> Floats:
@@ -75,7 +75,7 @@ class TimeAxis:
 
 
 class EpochSpan(NamedTuple):
-    """The offsets that an epoch ever used, and where they are: parts of the height, from below."""
+    """The offsets that an epoch ever used, and their place in the picture: parts of the height, from below."""
 
     topic_id: str
     leader_epoch: int
@@ -113,7 +113,7 @@ class RecordAxis:
         self._by_key = {span.key: span for span in spans}
 
     def span(self, topic_id: str, leader_epoch: int) -> EpochSpan | None:
-        """Returns the place of an epoch; ``None`` if nobody held records of it."""
+        """Returns the place of an epoch; ``None`` if no log ever held records of it."""
         return self._by_key.get((topic_id, leader_epoch))
 
     def heights(self, span: EpochSpan, ends: Floats | Sequence[float]) -> Floats:

@@ -1,4 +1,4 @@
-"""Names of runs that stand beside each other."""
+"""Names of runs that are shown side by side."""
 
 from laststand.emulator.report.run_files import ReportedRun
 

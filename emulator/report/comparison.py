@@ -1,4 +1,4 @@
-"""Two runs of one scenario, decision by decision: where they part, in one sentence."""
+"""Two runs of one scenario, decision by decision: where they first differ, in one sentence."""
 
 from itertools import zip_longest
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ _ROWS_BEFORE: Final = 50
 
 
 class ComparedRow(NamedTuple):
-    """A decision of each run, in order; empty where one of them made no more."""
+    """A decision of each run, in order; empty if one of them made no more."""
 
     left_time: str
     left: str
@@ -32,8 +32,8 @@ class Comparison(NamedTuple):
     Attributes:
         left, right: their eras, or what distinguishes them.
         sentence: the first decision that differs.
-        rows: decisions side by side; where there are too many, those around the first that differs.
-        before, after: how many rows are left out before and after these.
+        rows: decisions side by side; if there are too many, those around the first difference.
+        before, after: numbers of rows left out before and after these.
         other: the run on the right.
         switches: that differ, with the rule of each run.
 
@@ -50,7 +50,7 @@ class Comparison(NamedTuple):
 
 
 def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
-    """Compares what the controllers of two runs committed, partition by partition, in order."""
+    """Compares the committed decisions of two runs' controllers, partition by partition, in order."""
     names = name_beside(left, right), name_beside(right, left)
     rows: list[ComparedRow] = []
     sentence = ""

@@ -21,7 +21,7 @@ _TOUCH: Final = 0.01
 
 
 def copies_lane(picture: PartitionPicture, box: Box) -> list[str]:
-    """Draws the lane of all logs, and beside it what final logs hold."""
+    """Draws the lane of all logs, with the final logs beside it."""
     return [*copies_shapes(picture, box), *_gone_labels(picture, box)]
 
 
@@ -41,7 +41,7 @@ def copies_shapes(picture: PartitionPicture, box: Box) -> list[str]:
 
 
 def final_rects(picture: PartitionPicture, found: Iterable[tuple[float, float, str]]) -> list[str]:
-    """Draws parts of final logs, from below; those of one class that touch each other are one.
+    """Draws parts of final logs, from below; adjacent parts of one class are joined.
 
     Args:
         picture: of the partition.
@@ -58,7 +58,7 @@ def final_rects(picture: PartitionPicture, found: Iterable[tuple[float, float, s
 
 
 def _copies(picture: PartitionPicture, span: EpochSpan, box: Box, final: list[tuple[float, float, str]]) -> list[str]:
-    """Draws an epoch over time; what final logs hold of it is added to ``final``."""
+    """Draws an epoch over time; its records in final logs are added to ``final``."""
     curves = picture.held.get(span.key, {})
     if not curves:
         return []
@@ -84,7 +84,7 @@ def _copies(picture: PartitionPicture, span: EpochSpan, box: Box, final: list[tu
 
 
 def _left_behind(picture: PartitionPicture, span: EpochSpan, times: Floats, most: Floats, box: Box) -> list[str]:
-    """Draws what some log had and none has any more; what of it is gone for good is drawn over it."""
+    """Draws records that some log had and no log has any more; lost records are drawn over them."""
     peak = np.maximum.accumulate(most)
     promised = min(max(picture.promised_end(span.key), span.first), span.end)
     parts = []
@@ -142,7 +142,7 @@ def promise_line(picture: PartitionPicture, box: Box) -> list[str]:
 
 
 def _steps(times: Floats, heights: Floats) -> tuple[Floats, Floats]:
-    """Draws the line level where nothing is acknowledged for long, and not as a slope."""
+    """Draws the line level, not as a slope, if nothing is acknowledged for long."""
     long = (times[-1] - times[0]) / 48 if len(times) > 1 else 0.0
     stepped, levels = [times[0]], [heights[0]]
     for time, height in zip(times[1:], heights[1:], strict=True):

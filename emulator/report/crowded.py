@@ -13,12 +13,12 @@ _NARROW: Final = 4.5
 
 
 def drawn_apart(edges: Sequence[float], *, kept: Collection[int] = ()) -> list[range]:
-    """Returns the places of the blocks of a lane that are drawn as one, in order; each by itself where that can be.
+    """Returns the blocks of a lane that are drawn as one, in order; a block with enough room is drawn by itself.
 
     In a picture that is 720 wide these are at most 320 and twice those that are kept, however many blocks there are.
 
     Args:
-        edges: where each block begins, and where the last one ends.
+        edges: the beginning of each block, and the end of the last one.
         kept: places of blocks that are never joined.
     """
     count = len(edges) - 1

@@ -1,4 +1,4 @@
-"""Curves of a story as they are drawn: what was held at any time, the most that had ever been, what is left of it."""
+"""Curves of a story as they are drawn: what was held at each time, the most so far, and what is left of it."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ _HOLD: Final = 1 / 24
 
 
 class Curve(NamedTuple):
-    """Points with times that rise; between two of them it runs straight."""
+    """Points with rising times; between two points the curve is straight."""
 
     times: Floats
     values: Floats
@@ -61,8 +61,8 @@ def curve(points: Sequence[Point], *, start: float, end_us: int) -> Curve:
 
     Args:
         points: with times that do not fall.
-        start: its value before the first of them.
-        end_us: where it ends.
+        start: its value before the first point.
+        end_us: the curve's end.
     """
     times, values = [float(min(points[0].time_us, end_us)) - 1.0], [start]
     hold_us = max((points[-1].time_us - points[0].time_us) * _HOLD, 1.0)

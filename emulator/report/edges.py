@@ -1,6 +1,6 @@
-"""The edges of a picture: where something in it begins, ends or turns, and the event that records it.
+"""The edges of a picture: the places where something begins, ends or changes, with the event that records it.
 
-A script shows the edge that is nearest to the pointer, and what else followed from the same cause.
+A script shows the edge that is nearest to the pointer, and the other events of the same cause.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _ANSWER: Final = "ProduceAnswered"
 
 
 class Edge(NamedTuple):
-    """The place of an event in a picture; ``cause`` is the place of its cause among those of the picture, or -1."""
+    """The place of an event in a picture; ``cause`` is the index of its cause among the picture's causes, or -1."""
 
     time_us: int
     x: float

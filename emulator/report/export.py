@@ -37,7 +37,7 @@ def write_trace(run: Path, target: Path, trace_format: TraceFormat) -> None:
     """Writes a run as one file.
 
     Raises:
-        ConfigError: there is no run, a line is not what it should be, or, for Perfetto, it was not verified.
+        ConfigError: there is no run, a line is invalid, or, for Perfetto, the run was not verified.
         OSError: a file cannot be read, or the target cannot be written.
     """
     match trace_format:
@@ -53,11 +53,11 @@ def write_trace(run: Path, target: Path, trace_format: TraceFormat) -> None:
 
 
 def write_tla(runs: Sequence[Path], directory: Path) -> None:
-    """Writes runs as traces for the specification in ``docs/tla``: a module and TLC's configuration, for all of them.
+    """Writes runs as traces for the specification in ``docs/tla``: one module and TLC's configuration for all of them.
 
     Raises:
-        ConfigError: there is no run, a line is not what it should be, the runs have different rules, or something
-            happened in one that the specification does not have.
+        ConfigError: there is no run, a line is invalid, the runs have different rules, or the specification does not
+            cover one of them.
         OSError: a file cannot be read or written.
     """
     rules = {run: dict(open_run_directory(run).switches) for run in runs}
@@ -80,10 +80,10 @@ def write_tla(runs: Sequence[Path], directory: Path) -> None:
 
 
 def logged_events(run: Path) -> Iterator[LoggedEvent]:
-    """Yields what the nodes of a run wrote, file by file.
+    """Yields the events of a run's nodes, file by file.
 
     Raises:
-        ConfigError: there is no run, or a line is not what it should be.
+        ConfigError: there is no run, or a line is invalid.
         OSError: a file cannot be read.
     """
     for path in open_run_directory(run).event_files():

@@ -13,10 +13,10 @@ _log: Final = logging.getLogger(__name__)
 def failure_picture(verdict: VerdictReport, directory: Path) -> tuple[str, ...]:
     """Returns the picture of the worst partition of a run that was not as expected.
 
-    Nothing is returned of a run that was as expected, and where nothing can be drawn: a picture changes no verdict.
+    Returns ``None`` for a run that was as expected, and if nothing can be drawn: a picture changes no verdict.
 
     Args:
-        verdict: on the run, held against what was expected.
+        verdict: on the run, compared with the expectation.
         directory: of the run, in which verification left ``story.json``.
     """
     if verdict.outcome is Expected.MET:

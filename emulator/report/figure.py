@@ -50,7 +50,7 @@ _BRACE_LEAST: Final = 2.5
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A picture, the steps that are numbered in it, what it was drawn from, and where its lanes are."""
+    """A picture, the steps that are numbered in it, its data, and the places of its lanes."""
 
     svg: str
     steps: tuple[StoryStep, ...]
@@ -68,15 +68,15 @@ def picture_of(
     right: float = _RIGHT,
     final_width: float = _FINAL_WIDTH,
 ) -> PartitionPicture:
-    """Returns everything that the lanes of a partition's picture are drawn from.
+    """Returns the data of all lanes of a partition's picture.
 
     Args:
-        verdict: of the run; ``None`` while it goes on: nothing is known to be lost, and logs are what they are now.
+        verdict: of the run; ``None`` while it is under way: then no loss is known, and logs are shown as they are now.
         partition: to draw.
         story: of the run.
         left: where time begins.
-        right: where it ends.
-        final_width: of what is drawn of final logs.
+        right: the right edge of the lanes.
+        final_width: width of the final logs.
     """
     held = held_curves(partition, end_us=story.end_us)
     records = RecordAxis(partition)
@@ -106,7 +106,7 @@ def draw(
     """Draws a partition.
 
     Args:
-        verdict: of the run; ``None`` while it goes on: nothing is known to be lost, and logs are what they are now.
+        verdict: of the run; ``None`` while it is under way: then no loss is known, and logs are shown as they are now.
         partition: to draw.
         story: of the run.
         prefix: of all ids in the picture, which are unique in the page.

@@ -1,4 +1,4 @@
-"""Draws the records that are lost: the ranges are the oracle's, and only the time is found here."""
+"""Draws the lost records: the oracle determines the ranges, this module the times."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -50,6 +50,6 @@ def counts_of(verdict: VerdictReport | None, partition: PartitionStory) -> Parti
 
 
 def lost_of(counts: PartitionCounts | None, acks: int) -> tuple[int, int]:
-    """Returns the number of acknowledged records of a partition, and of those that are lost."""
+    """Returns the numbers of a partition's acknowledged records and of the lost ones among them."""
     own = [each for each in (() if counts is None else counts.producers) if each.acks == acks]
     return sum(each.acked for each in own), sum(each.lost for each in own)

@@ -34,7 +34,7 @@ _UNWANTED: Final = frozenset({CopyFate.POWER_LOST, CopyFate.NOT_RECOVERED})
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The first lines of a report: the number, what it is a number of, why, and the guarantee."""
+    """The first lines of a report: the number, its unit, the reason, and the guarantee."""
 
     figure: str
     rest: str
@@ -44,7 +44,7 @@ class Headline:
 
 
 def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: RunStory) -> Headline:
-    """Returns the first lines of the report on a run, whose worst partition comes first."""
+    """Returns the first lines of the report on a run; its worst partition comes first."""
     acked = sum(counts.acked for counts in verdict.counts if counts.acks == ACKS_ALL)
     lost = sum(counts.lost for counts in verdict.counts if counts.acks == ACKS_ALL)
     guarantee, reason = _guarantee(verdict)

@@ -5,9 +5,10 @@
     {:index 0, :time 12, :type :invoke, :process 0, :f :send, :value [[:send "orders-0" "producer-0/0"]]}
     {:index 1, :time 40, :type :ok, :process 0, :f :send, :value [[:send "orders-0" [0 "producer-0/0"]]]}
 
-A Jepsen process does one thing at a time, and nothing more once an outcome is unknown. A producer with several sends in
-flight is as many processes; one whose send has no known outcome goes on as another. A poll has one line in a history of
-Laststand, and so begins when it ends here. What the final consumer says of having finished is left out.
+A Jepsen process does one thing at a time, and stops once an outcome is unknown. A producer with several sends in flight
+becomes as many processes; a process whose send has no known outcome is continued as another one. A poll has one line in
+a history of Laststand, so its beginning here is its end there. The final consumer's statement that it has finished is
+left out.
 """
 
 import heapq
@@ -42,7 +43,7 @@ def jepsen_lines(operations: Iterable[HistoryLine]) -> Iterator[str]:
 
 
 class _Processes:
-    """Numbers of Jepsen processes: one that is free is used again."""
+    """Numbers of Jepsen processes: free numbers are reused."""
 
     def __init__(self) -> None:
         self._free: list[int] = []

@@ -27,10 +27,10 @@ def block_label(
     indent: float = 5.0,
     character: float = CHARACTER,
 ) -> str:
-    """Returns the words of a block; nothing where not even the shortest words have room.
+    """Returns the text of a block; empty if not even the shortest text has room.
 
     Args:
-        words: what it could say, in fewer and fewer words.
+        words: texts, from the longest to the shortest.
         left: edge of the block.
         right: its other edge.
         y: where the words stand.

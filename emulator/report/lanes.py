@@ -24,7 +24,7 @@ _ACKS: Final = ((ACKS_ALL, "acked-all"), (1, "acked-one"))
 
 
 def faults_lane(picture: PartitionPicture, top: float) -> tuple[list[str], float]:
-    """Draws what was broken and mended, each label where there is room; returns its height, too."""
+    """Draws faults and heals, each label if there is room; returns the lane's height, too."""
     ends = [0.0] * _FAULT_ROWS
     parts, rows = [], 1
     for time_us, words, more in faults_and_repairs(picture.story):
@@ -129,7 +129,7 @@ def _leader_words(change: StateChange) -> list[str]:
 
 
 def acks_lane(picture: PartitionPicture, box: Box) -> list[str]:
-    """Draws how many records were acknowledged in stretches of equal width: acks=all upwards, acks=1 downwards."""
+    """Draws the numbers of acknowledged records in intervals of equal width: acks=all upwards, acks=1 downwards."""
     parts = [
         text("acked", 80, box.top + 11, "label", anchor="end"),
         element(

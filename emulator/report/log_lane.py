@@ -1,4 +1,4 @@
-"""A replica's lane: its role, its log filled by its role, what it lost, what is gone; when it was cut off or down."""
+"""A replica's lane: its log, filled by its role, its truncated and lost records, and when it was cut off or down."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ _SMALL_CHARACTER: Final = 5.2
 
 
 def broker_lane(picture: PartitionPicture, broker: int, box: Box, *, strip: float, prefix: str) -> list[str]:
-    """Draws a replica's lane, with the strip of its roles above it, and beside it its final log."""
+    """Draws a replica's lane, with the strip of its roles above, and its final log on the right."""
     roles = role_spans(picture.partition, broker, picture.story.end_us)
     clip = f"{prefix}held-{broker}"
     curves = [(span, own) for span in picture.records.spans if (own := picture.held.get(span.key, {}).get(broker))]
@@ -81,7 +81,7 @@ def _role_fills(picture: PartitionPicture, roles: list[RoleSpan], box: Box) -> l
 
 
 def _edges(picture: PartitionPicture, spans: Sequence[Span | RoleSpan]) -> list[float]:
-    """Returns where spans that follow each other begin, and where the last of them ends."""
+    """Returns the beginnings of consecutive spans, and the end of the last one."""
     return [picture.time.x(each.begin_us) for each in spans] + [picture.time.x(each.end_us) for each in spans[-1:]]
 
 
@@ -94,7 +94,7 @@ def _longest(roles: Sequence[RoleSpan]) -> Role:
 
 
 def _unflushed(picture: PartitionPicture, broker: int, curves: _Held, box: Box) -> Iterator[str]:
-    """Yields the part of the log that is in the page cache alone: a power loss would take it."""
+    """Yields the part of the log that is only in the page cache: a power loss would remove it."""
     for span, curve in curves:
         flushed = picture.flushed.get((span.topic_id, broker))
         if flushed is None:

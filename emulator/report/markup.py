@@ -1,4 +1,4 @@
-"""SVG as text. Everything that is put into an attribute or a text is escaped here."""
+"""SVG as text. Every value in an attribute or a text is escaped here."""
 
 from collections.abc import Iterable
 from html import escape
@@ -36,7 +36,7 @@ def text(words: str, x: float, y: float, class_: str, *, anchor: str | None = No
 
 
 def title(words: str) -> str:
-    """Returns the text beside the pointer, which is also read to people who cannot see."""
+    """Returns the text that is shown at the pointer, and read out by screen readers."""
     return element("title", escape(words))
 
 
@@ -65,7 +65,7 @@ def area(xs: Floats, tops: Floats, bottoms: Floats) -> str:
 def visible(xs: Floats, ys: Floats) -> Ints:
     """Returns the places of a curve's points without which it would look otherwise, its first and last among them.
 
-    A point is left out if it is near to the one that was kept before, or if the curve runs level through it.
+    A point is left out if it is near the previous visible point, or if the curve is level there.
     """
     places_x, places_y = xs.tolist(), ys.tolist()
     kept, x, y = [0], places_x[0], places_y[0]

@@ -15,7 +15,7 @@ _ENDS_MAX = 160
 
 
 class BrokerMoments(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker's log end over time, up to where it was on the disk (nothing where that is unknown), what it was."""
+    """A broker over time: its log end, its flushed offset (nothing if that is unknown), and its role."""
 
     id: int
     ends: list[tuple[int, int]]
@@ -42,7 +42,7 @@ class Moments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def moments_of(drawn: Figure, *, figure: str) -> Moments:
-    """Returns the data of a picture whose element has that id."""
+    """Returns the data of a picture by the id of its element."""
     picture = drawn.picture
     return Moments(
         figure=figure,
@@ -79,7 +79,7 @@ def moments_of(drawn: Figure, *, figure: str) -> Moments:
 
 
 def _ends(picture: PartitionPicture, broker: int) -> list[tuple[int, int]]:
-    """Returns the log's end over time: the end of the last epoch of which it holds anything."""
+    """Returns the log's end over time: the end of the last epoch of which it holds records."""
     curves = [
         (span, own[broker]) for span in picture.records.spans if broker in (own := picture.held.get(span.key, {}))
     ]
@@ -98,6 +98,6 @@ def _ends(picture: PartitionPicture, broker: int) -> list[tuple[int, int]]:
 
 
 def _flushed(picture: PartitionPicture, broker: int) -> list[tuple[int, int]]:
-    """Returns the flushed offsets of the topic that was created last, where there were several of its name."""
+    """Returns the flushed offsets of the newest topic, if there were several with its name."""
     own = [steps for (_, node), steps in picture.flushed.items() if node == broker]
     return [(int(time), int(value)) for time, value in zip(*own[-1], strict=True)] if own else []

@@ -35,9 +35,9 @@ class PlayedCell(NamedTuple):
 
     Attributes:
         directory: of the run.
-        page: where the report on it is.
+        page: the address of its report.
         column: in which it stands; its era, and its driver where the runs have several, if that is not given.
-        repetition: of the scenario in that column, from 1, where it was played several times.
+        repetition: number of the repetition in that column, from 1, if the scenario was played several times.
     """
 
     directory: Path
@@ -83,7 +83,7 @@ class _Group(NamedTuple):
 def write_overview(played: Sequence[PlayedCell], target: Path, *, unplayed: Sequence[UnplayedCell] = ()) -> None:
     """Writes a page with a cell for each run; of several of one scenario and column, the worst.
 
-    Scenarios with a run that is not as expected come first, those of which nothing was played last.
+    Scenarios with a run that is not as expected come first, scenarios without a played run last.
 
     Args:
         played: the runs.
@@ -197,6 +197,6 @@ def _blank(cell: UnplayedCell) -> _Cell:
 
 
 def _pause(run: ReportedRun) -> str:
-    """The longest time that a workload waited for an acknowledgement, where that is worth a word."""
+    """The longest time that a workload waited for an acknowledgement, if it is worth mentioning."""
     waited_s = run.verdict.unavailable_s or 0.0
     return f"none acked for {waited_s:.3f} s" if waited_s > PAUSE_S else ""

@@ -1,7 +1,7 @@
-"""``report.html``: one file with everything in it, which asks the network for nothing.
+"""``report.html``: one file with everything in it, which needs no network.
 
-Everything that comes from a run is escaped: by the template, by ``markup``, and, in the data for the script, by JSON in
-which ``<`` and ``&`` are written as code points.
+Every value from a run is escaped: by the template, by ``markup``, and, in the data for the script, by JSON in which
+``<`` and ``&`` are written as code points.
 """
 
 from collections.abc import Iterable, Mapping
@@ -92,7 +92,7 @@ class _CheckGroup(NamedTuple):
 
     @property
     def has_reasons(self) -> bool:
-        """At least one of the checks says why it is neither held nor violated."""
+        """Whether a check has a reason why it is neither held nor violated."""
         return any(check.not_asked_because or check.unknown_because or check.exempted for check in self.checks)
 
 
@@ -118,7 +118,7 @@ class _Small(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The approximate number of bytes that it takes in a page."""
+        """The approximate number of bytes in a page."""
         return len(self.svg.encode()) + len(self.text.encode()) + _words_size(self.steps) + _SMALL_MARKUP
 
 
@@ -136,7 +136,7 @@ class _Listed(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The approximate number of bytes that it takes in a page."""
+        """The approximate number of bytes in a page."""
         return sum(map(len, self)) + _LISTED_MARKUP
 
 
@@ -153,7 +153,7 @@ class _Picture:
 
     @property
     def size(self) -> int:
-        """The approximate number of bytes that it takes in a page."""
+        """The approximate number of bytes in a page."""
         moments = len(script_data(self.moments).encode())
         return len(self.svg.encode()) + moments + _words_size(self.steps) + _PICTURE_MARKUP
 
@@ -164,7 +164,7 @@ def _words_size(steps: Iterable[StoryStep]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _OtherRun:
-    """The run that another one is compared with; ``picture`` is ``None`` where nothing can be drawn."""
+    """The run to compare with; ``picture`` is ``None`` if nothing can be drawn."""
 
     verdict: VerdictReport
     glyph: str
@@ -178,7 +178,7 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
 
     Args:
         run: the run.
-        against: what it is compared with, if anything.
+        against: the run to compare with, if any.
     """
     partitions = worst_first(run.verdict, run.story)
     content = _content(run, partitions, against)
@@ -220,7 +220,7 @@ def _page(
 
 
 def _content(run: ReportedRun, partitions: list[PartitionStory], against: Comparison | None) -> dict[str, object]:
-    """Returns everything of a page but its pictures."""
+    """Returns the content of a page without its pictures."""
     verdict, story = run.verdict, run.story
     style, script = asset("report.css"), asset("theme.js") + asset("picture.js") + asset("report.js")
     decisions = _decisions(story)
@@ -264,10 +264,10 @@ def write_report(directory: Path, target: Path, *, against: Path | None = None) 
     Args:
         directory: of the run.
         target: the file.
-        against: directory of a run that it is compared with.
+        against: directory of the run to compare with.
 
     Raises:
-        ConfigError: one of the runs was not judged, or by another version of this program.
+        ConfigError: one of the runs was not judged, or by another version of Laststand.
         OSError: the file cannot be written.
     """
     run = read_reported_run(directory)
@@ -276,7 +276,7 @@ def write_report(directory: Path, target: Path, *, against: Path | None = None) 
 
 
 def _other_run(run: ReportedRun, *, like: PartitionStory | None) -> _OtherRun:
-    """Returns the picture of a run that another one is compared with: the same partition as there."""
+    """Returns the picture of the other run: of the same partition."""
     partitions = worst_first(run.verdict, run.story)
     same = [each for each in partitions if like is not None and _name_of(each) == _name_of(like)]
     chosen = next(iter(same or partitions), None)
@@ -302,7 +302,7 @@ def script_data(value: object) -> str:
 
 
 def tone_of(verdict: VerdictReport) -> str:
-    """Returns the class of what a verdict is drawn in: kept, lost, exceeded or doubtful."""
+    """Returns the color class of a verdict: kept, lost, exceeded or doubtful."""
     if verdict.guarantee is Guarantee.EXCEEDED:
         return "exceeded"
     return {Verdict.VALID: "kept", Verdict.VIOLATION: "lost", Verdict.UNKNOWN: "doubtful"}[verdict.verdict]
@@ -390,7 +390,7 @@ def _check_sum(verdict: VerdictReport) -> str:
 
 
 def _decisions(story: RunStory) -> list[_Decision]:
-    """Returns the committed states up to where the pictures end, without the shutdown after it."""
+    """Returns the committed states up to the end of the pictures, without the later shutdown."""
     found = [(partition, change) for partition in story.partitions for change in changes_until(partition, story.end_us)]
     return [
         _Decision(

@@ -1,7 +1,7 @@
 """A run as a trace for Perfetto, in the Trace Event Format: nodes as processes, roles and faults as slices.
 
-A node has a thread for each process of its own and for each partition; counters are its log ends. What was done to it
-overlaps, which slices of a thread may not, and so is written as pairs of asynchronous events. Times are microseconds.
+A node has a thread for each of its processes and for each partition; counters are its log ends. Faults of a node
+overlap, which slices of a thread may not, so they are written as pairs of asynchronous events. Times are microseconds.
 """
 
 from collections.abc import Iterator

@@ -43,9 +43,9 @@ class PartitionPicture:
         brokers: that ever were replicas.
         changes: committed states before the end.
         time, records: the axes.
-        held: what was held of each epoch, by topic id and epoch, and by node.
-        flushed: up to where logs were on the disk, by topic id and node; only where that is known.
-        gone: what no log has any more.
+        held: the records held of each epoch, by topic id and epoch, and by node.
+        flushed: the offset up to which logs were on disk, by topic id and node, as far as it is known.
+        gone: the records that no log has any more.
         final_left, final_right: where final logs are drawn.
     """
 
@@ -63,7 +63,7 @@ class PartitionPicture:
 
     @cached_property
     def promise(self) -> tuple[Floats, Floats]:
-        """Times, and the height of the highest record that had been acknowledged with acks=all by then."""
+        """Times, and at each time the height of the highest record acknowledged with acks=all so far."""
         points = [(np.empty(0), np.empty(0))]
         for promised in self.partition.promised:
             span = self.records.span(promised.topic_id, promised.leader_epoch)

@@ -1,4 +1,4 @@
-"""Reads what a report is made of: ``verdict.json``, ``story.json`` and the recorded plan of a run directory."""
+"""Reads the sources of a report: ``verdict.json``, ``story.json`` and the recorded plan of a run directory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,11 +27,11 @@ class ReportedRun:
 
     Attributes:
         directory: of the run.
-        verdict: what was found.
-        story: what happened.
-        plan: text of the recorded plan, else of the scenario, if there is one.
+        verdict: its verdict.
+        story: its story.
+        plan: text of the recorded plan, or else of the scenario, if there is one.
         properties: of every node, by Kafka's names.
-        driver: what played it, where that is known.
+        driver: its driver, if that is known.
         traces: whether each of its traces follows the specification in ``docs/tla``, where TLC was asked.
     """
 
@@ -48,7 +48,7 @@ def read_reported_run(directory: Path) -> ReportedRun:
     """Reads a judged run.
 
     Raises:
-        ConfigError: it was not judged, or by a program whose files are of another version, or TLC came to no end.
+        ConfigError: the run was not judged, or by another version of Laststand, or TLC did not finish.
     """
     resolved = directory.resolve()
     verdict, story = read_form(resolved / VERDICT_FILE, VerdictReport, version=VERSION), read_story(resolved)

@@ -5,9 +5,9 @@
     broker-1 {"broker-1": 7, "controller-100": 3}
     BecameLeader orders-0 epoch_start_offset=0 ...
 
-``READ_BY`` is the expression that it is read with. What a node wrote before is a cause of what it writes. So is, on
-another node, the first event of the same cause id, and for metadata that is acted on the events that record its
-records. Appends, acknowledgements and high watermarks are left out: there are as many as batches.
+``READ_BY`` is the regular expression to read it with. Earlier events of a node are causes of its later events. So are,
+on another node, the first event of the same cause id, and for acted-on metadata the events that recorded its records.
+Appends, acknowledgements and high watermarks are left out: there are as many as batches.
 """
 
 import json

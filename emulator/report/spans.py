@@ -29,7 +29,7 @@ class Role(Enum):
 
 
 class RoleSpan(NamedTuple):
-    """A role, from one time to another; ``words`` where there is more to say."""
+    """A role, from one time to another; ``words`` has more details if there are any."""
 
     begin_us: int
     end_us: int
@@ -37,7 +37,7 @@ class RoleSpan(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A period, in words; ``kind`` is how it is drawn."""
+    """A period, in words; ``kind`` decides how it is drawn."""
 
     begin_us: int
     end_us: int
@@ -126,7 +126,7 @@ def absent_spans(story: RunStory, broker: int) -> Iterator[Span]:
 
 
 def cut_off_spans(story: RunStory, broker: int) -> Iterator[Span]:
-    """Yields when a broker was cut off, and from whom."""
+    """Yields the periods in which a broker was cut off, and from which nodes."""
     names = NodeNames(story)
     links: dict[tuple[int, int, bool], list[str]] = {}
     for fault in story.faults:

@@ -1,4 +1,4 @@
-"""Two runs of one scenario, step by step: what was committed when each step was done, and what was lost in the end."""
+"""Two runs of one scenario, step by step: the committed state after each step, and the lost records at the end."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class Difference(NamedTuple):
     """A difference between two runs.
 
     Attributes:
-        step: number of the step after which it differs; ``None`` for what is so in the end.
+        step: number of the step after which they differ; ``None`` for a difference at the end.
         text: of the step.
         about: a partition, or a kind of acks.
         what: ``leader``, ``leader epoch``, ``ISR``, ``ELR``, ``last known ELR`` or ``lost``.
@@ -35,12 +35,12 @@ class Difference(NamedTuple):
 
 
 class StepComparison(NamedTuple):
-    """Two runs beside each other.
+    """Two runs side by side.
 
     Attributes:
         left, right: their names.
-        steps: that both reached, in order, up to the first that is another one.
-        differences: of what was committed at these steps, then of what was lost.
+        steps: the steps that both reached, in order, up to the first one that differs.
+        differences: in the committed states after these steps, then in the lost records.
     """
 
     left: str
@@ -107,7 +107,7 @@ def _common_partitions(left: ReportedRun, right: ReportedRun) -> list[_Partition
 
 
 def _state(run: ReportedRun, partition: _Partition, step: Step) -> _State | None:
-    """Returns the committed state when a step was done; ``None`` if the partition was not there."""
+    """Returns the committed state when a step was done; ``None`` if the partition did not exist."""
     changes = [
         change
         for each in run.story.partitions

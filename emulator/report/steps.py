@@ -25,7 +25,7 @@ _SHOWN_ELECTIONS: Final = frozenset({events.Election.ELR, events.Election.LAST_K
 
 
 class Tone(Enum):
-    """The part of a step in the loss: neutral, led to it, or prevented it."""
+    """The part of a step in the loss: neutral, contributed to it, or prevented it."""
 
     NEUTRAL = "neutral"
     LED = "led"
@@ -65,7 +65,7 @@ def story_steps(
 ) -> list[StoryStep]:
     """Returns the numbered steps of a partition's story, in the order of time.
 
-    Without a verdict the run goes on: its last steps are shown, and whether they led to a loss is not known.
+    Without a verdict the run is under way: its last steps are shown, without whether they led to a loss.
     """
     writer = _StepWriter(partition, story, axis)
     if verdict is None:
@@ -88,7 +88,7 @@ def thinned(steps: list[StoryStep]) -> list[StoryStep]:
 
 
 def _without_gaps(steps: list[StoryStep], kept: list[int]) -> list[StoryStep]:
-    """Returns some of the steps; where others are left out, the step before says so, or the first of all."""
+    """Returns some of the steps; if others are left out, the step before says so, or the first step."""
     shown = [steps[place] for place in kept]
     if kept and kept[0] > 0:
         shown[0] = replace(shown[0], text=f"{shown[0].text} {_left_out(kept[0], 'before')}")

@@ -1,4 +1,4 @@
-"""A partition in small: how many copies of each record there are, over time."""
+"""A partition in small: the number of copies of each record over time."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _FINAL_WIDTH: Final = 22.0
 
 
 def thumbnail(verdict: VerdictReport, partition: PartitionStory | None, story: RunStory) -> Markup:
-    """Draws a partition; an empty frame where nobody held any of its records."""
+    """Draws a partition; an empty frame if no log ever held records."""
     parts: list[str] = []
     if partition is not None and partition.held:
         right = _WIDTH - _FINAL_WIDTH

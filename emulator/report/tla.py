@@ -9,10 +9,10 @@
     [action |-> "Start", at |-> "0-0:0", broker |-> 0],
     ...
 
-A trace ends with ``Finish``, where the harness says that the run ended; one that was cut off is not accepted. Each
-line is an event, by the name of the action that takes it; ``at`` says where it was written: node, incarnation and
-sequence. The specification has one partition, its replicas, and brokers that come and go. Runs of which it says
-nothing are refused, with what it lacks. A topic that is created again is another one, with traces of its own.
+A trace ends with ``Finish``, when the harness recorded the end of the run; an incomplete trace is not accepted. Each
+line is an event, with the name of the action that it corresponds to; ``at`` is its place: node, incarnation and
+sequence. The specification has one partition, its replicas, and brokers that start and end. Runs that it does not cover
+are refused, with the reason. A topic that is created again counts as another topic, with traces of its own.
 """
 
 import re
@@ -74,8 +74,8 @@ class Rejection(NamedTuple):
     Attributes:
         line: its number in the trace, from 1 on.
         action: that does not allow it.
-        place: where it was written: node, incarnation and sequence.
-        event: what was written there, where the run is at hand.
+        place: node, incarnation and sequence of the event.
+        event: the event itself, if the run is available.
     """
 
     line: int
@@ -85,7 +85,7 @@ class Rejection(NamedTuple):
 
 
 class _Incarnation(NamedTuple):
-    """A partition of a topic, and not of another one of the same name."""
+    """A partition of one topic, not of another topic with the same name."""
 
     topic: str
     partition: int
@@ -130,7 +130,7 @@ _CUT_OFF: Final = Rejection(0, "Finish", "the trace ends before it")
 
 
 class NotSpecifiedError(ConfigError):
-    """Something happened in a run that the specification does not have.
+    """The specification does not cover something that happened in a run.
 
     Attributes:
         lacks: what that is.
@@ -142,10 +142,10 @@ class NotSpecifiedError(ConfigError):
 
 
 def tla_module(runs: Iterable[Iterable[LoggedEvent]]) -> Iterator[str]:
-    """Yields the lines of the module for runs, and checks that the specification has what happened in them.
+    """Yields the lines of the module for runs, and checks that the specification covers them.
 
     Raises:
-        NotSpecifiedError: it has not.
+        NotSpecifiedError: it does not.
     """
     yield f"---- MODULE {MODULE} ----"
     yield "EXTENDS Trace"
@@ -179,10 +179,10 @@ def tla_configuration(rules: Mapping[str, str]) -> Iterator[str]:
 
 
 def outcomes_of(output: str) -> tuple[Rejection | None, ...]:
-    """Returns what TLC found of each trace, by what it printed: ``None`` where it accepted one.
+    """Returns TLC's result for each trace, from its output: ``None`` if TLC accepted the trace.
 
     Raises:
-        ConfigError: it did not come to an end.
+        ConfigError: TLC did not finish.
     """
     found: dict[int, Rejection | None] = {
         int(trace): None for trace in re.findall(r'^<<"accepted", (\d+)>>', output, re.MULTILINE)
@@ -202,8 +202,8 @@ def partition_traces(run: Iterable[LoggedEvent]) -> Iterator[Sequence[_Record]]:
     """Yields the lines of each partition of a run, in the order of time.
 
     Raises:
-        ConfigError: it has none.
-        NotSpecifiedError: something happened that the specification does not have.
+        ConfigError: the run has no partitions.
+        NotSpecifiedError: the specification does not cover something that happened.
     """
     events_of_run = list(run)
     controllers = frozenset(
@@ -228,7 +228,7 @@ def _incarnation(event: events.PartitionEvent) -> _Incarnation:
 
 
 def _order(logged: LoggedEvent, *, controllers: frozenset[int]) -> tuple[bool, int, bool, bool, int, int, int]:
-    """Orders by time; what the harness did precedes what came of it, and the end of the run is the last.
+    """Orders by time; the harness's actions precede their consequences, and the end of the run is last.
 
     Within a moment of virtual time a controller commits before brokers apply that.
     """
@@ -239,7 +239,7 @@ def _order(logged: LoggedEvent, *, controllers: frozenset[int]) -> tuple[bool, i
 
 
 def _answers_first(logged: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-    """Returns the events with what a leader takes from an answer before the high watermark that it allows.
+    """Returns the events with a leader's updates from a response before the high watermark that they allow.
 
     Both are in one turn, and the second is noted first.
     """
@@ -287,7 +287,7 @@ class _Trace:
         """Yields the lines of the trace.
 
         Raises:
-            NotSpecifiedError: something happened that the specification does not have.
+            NotSpecifiedError: the specification does not cover something that happened.
         """
         for position, each in enumerate(self._logged):
             for action, fields in self._line(position, each):
@@ -605,7 +605,7 @@ class _Trace:
     def _unrecorded(self, each: LoggedEvent, opened: events.LogOpened) -> Iterator[tuple[str, dict[str, _Value]]]:
         """Yields batches that a process appended and did not record, because it ended within that turn.
 
-        Other replicas have recorded them, unless it led; then what it appended is taken for one batch.
+        Other replicas have recorded them, unless it was the leader; then its batches are taken for one batch.
         """
         end = self._log_ends.get(each.node, 0)
         while opened.log_start_offset <= end < opened.log_end_offset:
@@ -632,7 +632,7 @@ class _Trace:
         )
 
     def _check_strays(self, each: LoggedEvent, event: events.PartitionEvent) -> None:
-        """Refuses what a topic inherits from one of the same name (S27)."""
+        """Refuses a run in which a topic inherits records from one of the same name (S27)."""
         is_kept = isinstance(event, events.StrayDetected) and event.action is StrayCleanup.OFF
         is_of_other = _incarnation(event)[:2] == self._partition[:2] and event.topic_id != self._partition.topic_id
         if is_kept and is_of_other:
@@ -654,7 +654,7 @@ class _Trace:
 
 
 def with_events(outcomes: Sequence[Rejection | None], run: Iterable[LoggedEvent]) -> tuple[Rejection | None, ...]:
-    """Returns what TLC found with the events that it means."""
+    """Returns TLC's results with the corresponding events."""
     places = {each.place for each in outcomes if each is not None}
     written = {place: str(logged.event) for logged in run if (place := _place(logged)) in places} if places else {}
     return tuple(each and each._replace(event=written.get(each.place, "")) for each in outcomes)

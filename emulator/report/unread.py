@@ -12,20 +12,20 @@ from laststand.emulator.verification.verdict.loss_report import Loss
 
 
 class UndoneCut(NamedTuple):
-    """A truncation of which the records are back in the final log, and the power loss after it."""
+    """A truncation whose records are back in the final log, and the power loss after it."""
 
     cut: Cut
     lost_power_us: int
 
 
 class LeaderWithout(NamedTuple):
-    """A leader whose log lacks what was acknowledged.
+    """A leader whose log lacks acknowledged records.
 
     Attributes:
         leader: which.
-        elected: the change that made it the leader that it was in the end.
-        joined: the last change before that by which it came into the ISR; ``None`` if it was always there.
-        other_epoch: epoch of the records that its log has in place of those that it lacks, if it has any.
+        elected: the change that made it the final leader.
+        joined: the last earlier change by which it joined the ISR; ``None`` if it was always in it.
+        other_epoch: epoch of the records that its log has at the offsets of the missing ones, if any.
         undone: its truncation that a power loss undid, if one did.
     """
 
@@ -59,7 +59,7 @@ def leader_without(losses: Sequence[Loss], partition: PartitionStory, story: Run
 
 
 def _other_epoch(losses: Sequence[Loss], partition: PartitionStory, leader: int) -> int | None:
-    """Returns the epoch of what a final log has at the offsets of lost records."""
+    """Returns the epoch of a final log's records at the offsets of lost records."""
     for final in partition.final:
         for loss in losses:
             is_other = final.leader_epoch != loss.leader_epoch and final.topic_id == loss.topic_id

@@ -36,7 +36,7 @@ _BRIEF_S: Final = 0.5
 
 
 def seconds(time_us: int) -> str:
-    """Returns a time in seconds, to a tenth; one of less than half a second to a thousandth, as much happens in it."""
+    """Returns a time in seconds with one decimal; a time under half a second with three."""
     value = time_us / US_PER_S
     return f"{value:.3f} s" if 0 < value < _BRIEF_S else f"{value:.1f} s"
 
@@ -63,7 +63,7 @@ def capitalized(words: str) -> str:
 
 
 def election_words(election: events.Election) -> str:
-    """Returns the words for an election; nothing where there was none."""
+    """Returns an election in words; empty if there was none."""
     return _ELECTIONS.get(election, "")
 
 
@@ -73,7 +73,7 @@ def dashed(first: int, last: int) -> str:
 
 
 def offset_ranges(offsets: Sequence[tuple[int, int]]) -> str:
-    """Returns ranges of offsets, both ends inclusive; records whose producers were told none have no range."""
+    """Returns ranges of offsets, both ends inclusive; records whose producers received no offset have no range."""
     if not offsets:
         return "unknown"
     first, last = offsets[0][0], offsets[-1][1]
@@ -82,7 +82,7 @@ def offset_ranges(offsets: Sequence[tuple[int, int]]) -> str:
 
 
 def channel_of(fault: Fault) -> str:
-    """Returns which messages of its link a fault is about; nothing where it is all of them."""
+    """Returns the messages of its link that a fault affects; empty if it affects all."""
     return fault.target.partition(" ")[2] if fault.links else ""
 
 
@@ -151,7 +151,7 @@ def faults_and_repairs(story: RunStory) -> list[tuple[int, str, str]]:
 
 
 def _has_mended(heal: Heal, story: RunStory) -> bool:
-    """Returns whether a step repaired a temporary fault; a start says so even where nothing was broken."""
+    """Returns whether a step repaired a temporary fault; a start counts even if nothing was broken."""
     return heal.fault not in _STARTS and any(
         fault.begun_us < heal.begun_us == fault.healed_us
         and heal.fault in (_EVERYTHING, _ANY_LINK_FAULT, fault.fault)

@@ -21,7 +21,7 @@ class WorstMoment(NamedTuple):
 
 
 def fewest_copies(partition: PartitionStory, story: RunStory) -> WorstMoment | None:
-    """Returns the first such moment; ``None`` where nothing was acknowledged with acks=all."""
+    """Returns the first such moment; ``None`` if nothing was acknowledged with acks=all."""
     promised = [each for each in partition.promised if each.ends[0].time_us <= story.end_us]
     if not promised:
         return None

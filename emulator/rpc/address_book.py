@@ -1,7 +1,8 @@
 """The addresses of nodes as this one process knows them.
 
-Metadata names node ids only. Every process has its own book, which is where proxies come in: the address that a has for
-b may be that of the proxy a to b. A node keeps its port for a run, so a book never changes once it is complete.
+Metadata has node ids only. Every process has its own address book, so that proxies are possible: node A's address for
+node B may be that of the proxy between them. A node keeps its port for a run, so a book never changes once it is
+complete.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ class AddressBook:
         """Returns where to call a node.
 
         Raises:
-            TransportError: the book has no such node.
+            TransportError: the address book lacks the node.
         """
         if node_id not in self._addresses:
             raise TransportError(node_id=node_id, reason="no address is known")

@@ -113,11 +113,11 @@ def api_of(request: messages.Request, destination: NodeId, *, controller_id: Nod
 
     Args:
         request: to be sent.
-        destination: of it.
-        controller_id: the controller, where its id may be one of a broker's, too.
+        destination: the receiver's id.
+        controller_id: the controller's id, if it may also be a broker's.
 
     Raises:
-        KeyError: that service does not serve such requests.
+        KeyError: the service does not serve such requests.
     """
     is_controller = destination == controller_id or destination >= _FIRST_CONTROLLER_ID
     apis = CONTROLLER_API_OF if is_controller else BROKER_API_OF

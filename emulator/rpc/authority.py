@@ -1,7 +1,7 @@
 """The authority of one cluster: it issues the certificates of nodes and clients, and ends with the cluster's token.
 
-Certificates name their owner as subject (``CN=broker-1``), and as one of their alternative names, by which those who
-dial a node know that it is this one, whatever the address. The others are the hosts at which clients reach it.
+Certificates have their owner as subject (``CN=broker-1``), and as an alternative name, by which dialling processes
+identify a node whatever its address. The other alternative names are the hosts at which clients reach it.
 """
 
 import ipaddress
@@ -40,10 +40,10 @@ _EXPIRED_FOR: Final = timedelta(minutes=1)
 
 
 class Authority:
-    """An authority whose certificate and key are in a folder.
+    """A certificate authority whose certificate and key are in a folder.
 
     Args:
-        folder: of its certificate and key, and of the certificates that it issues.
+        folder: for its certificate and key, and for the certificates that it issues.
         certificate: its own.
         key: its own.
     """
@@ -76,7 +76,7 @@ class Authority:
         return cls(folder, certificate, key)
 
     def issue(self, name: str, *, hosts: Iterable[str] = LOCAL_HOSTS) -> None:
-        """Writes new certificates of a process, in place of those that are there; none outlives the authority.
+        """Writes new certificates of a process, replacing existing ones; none outlives the authority.
 
         Args:
             name: of the process.
@@ -117,12 +117,12 @@ class Authority:
 
 
 def certify(folder: Path, names: Iterable[str], *, hosts: Iterable[str] = LOCAL_HOSTS) -> None:
-    """Writes new certificates of several processes, by the authority of a folder, which is made if there is none.
+    """Writes new certificates of several processes, issued by the authority of a folder, created if missing.
 
     Args:
         folder: of the authority.
         names: of the processes.
-        hosts: names and addresses at which others reach each of them.
+        hosts: names and addresses at which each of them is reached.
 
     Raises:
         ConfigError: the folder can neither be read nor made.
@@ -183,7 +183,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file of mode 0600 in place of what is there."""
+    """Writes a file of mode 0600, and replaces an existing one."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

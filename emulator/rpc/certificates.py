@@ -1,14 +1,14 @@
 """A process's certificates, where nodes speak TLS to each other (``security.inter.broker.protocol=SSL``).
 
-They lie beside the token, in a folder that only its owner can enter::
+They are beside the token, in a folder that only its owner can enter::
 
     tls/authority.pem        the certificate of the cluster's own authority, whom everybody trusts
     tls/authority.key        signs the others (``rpc.authority``)
     tls/broker-1.pem         shown by a broker to those who dial it, with its key
     tls/broker-1-client.pem  shown by it to those whom it dials, with its key
 
-Authorities tend to issue certificates for one of both uses. Files that are replaced are read for the next connection;
-connections that are open go on.
+Authorities usually issue a certificate for one of both uses. Replaced files are read for the next connection; open
+connections continue.
 """
 
 import ssl
@@ -39,8 +39,8 @@ class Certificates:
 
     Attributes:
         authority: file of the authority's certificate.
-        server: file of the certificate that is shown to those who dial the process.
-        client: file of the one that is shown to those whom it dials.
+        server: file of the certificate for connections that the process accepts.
+        client: file of the certificate for connections that the process opens.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -51,7 +51,7 @@ class Certificates:
 
     @classmethod
     def beside(cls, token_file: Path | str, name: str) -> "Certificates | None":
-        """Returns the certificates of a process in the cluster whose token is in a file; ``None`` without TLS."""
+        """Returns a process's certificates in the cluster with a token file; ``None`` without TLS."""
         folder = Path(token_file).parent / FOLDER
         return cls(folder, name) if folder.exists() else None
 
@@ -111,7 +111,7 @@ class Certificates:
         return grpc.ssl_server_certificate_configuration([(pair, pair)], root_certificates=self.authority.read_bytes())
 
     def dialling_context(self) -> ssl.SSLContext:
-        """Returns the TLS context of connections that the process opens without gRPC, whatever the server's name."""
+        """Returns the TLS context of connections without gRPC that the process opens, whatever the server's name."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.set_alpn_protocols(["h2"])  # gRPC refuses others
@@ -140,7 +140,7 @@ _ConfigurationT = TypeVar("_ConfigurationT")
 
 
 class _Renewals(Generic[_ConfigurationT]):
-    """Returns, before each handshake, a configuration if the certificate was replaced since the last one."""
+    """Before each handshake, returns a configuration if the certificate was replaced since the last one."""
 
     def __init__(self, path: Path, read: Callable[[], _ConfigurationT]) -> None:
         self._path = path
@@ -159,7 +159,7 @@ def load_keystore(context: ssl.SSLContext, path: str) -> None:
     """Makes a TLS context present the certificate in a file, which also has its key.
 
     Raises:
-        ConfigError: it cannot be read, holds no certificate, or no key that belongs to it.
+        ConfigError: it cannot be read, has no certificate, or no key that belongs to it.
     """
     _load("ssl.keystore.location", path, partial(context.load_cert_chain, password=_no_password))
 

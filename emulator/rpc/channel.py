@@ -1,7 +1,7 @@
 """Options of gRPC channels and servers, each of them measured or needed.
 
-A peer that is cut off must be noticed in a fraction of the session timeout, though nothing is sent: keepalive pings go
-out on idle connections, and a ping that stays unanswered closes its connection. gRPC bounds that wait twice, by
+A peer that is cut off must be noticed in a fraction of the session timeout, although nothing is sent: keepalive pings
+are sent on idle connections, and an unanswered ping closes its connection. gRPC bounds that wait twice, by
 ``keepalive_timeout_ms`` and by ``http2.ping_timeout_ms``; with the first alone nothing is noticed for a minute.
 
 After a failure a channel redials quickly, but gives each attempt a whole second: at the default backoff a node that is
@@ -9,9 +9,9 @@ back waits another second for its peers, while with a shorter deadline a link of
 
 Each channel has its own connection (``use_local_subchannel_pool``), so that data never delays heartbeats.
 
-Nothing is received that is longer than Kafka takes by default (``socket.request.max.bytes``). Every call shows the
-cluster's token, a stream when it is opened; a server refuses others before it reads anything of them. Where nodes speak
-TLS, both ends show certificates, too; a new one is shown from the next call on, by a connection of its own.
+Messages longer than Kafka's default limit (``socket.request.max.bytes``) are refused. Every call carries the cluster's
+token, a stream when it is opened; a server refuses other calls before it reads their content. With TLS between nodes,
+both ends present certificates, too; a new certificate is presented from the next call on, by a new connection.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class Keepalive(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def keepalive_for(*, session_timeout_ms: int) -> Keepalive:
-    """Returns the keepalive of a cluster: a quarter of the session timeout each, so half of it together."""
+    """Returns the keepalive settings of a cluster: interval and timeout are a quarter of the session timeout each."""
     quarter = max(_KEEPALIVE_MIN_MS, session_timeout_ms // 4)
     return Keepalive(interval_ms=quarter, timeout_ms=quarter)
 
@@ -112,12 +112,12 @@ class UnaryCall(Protocol):
     def __call__(
         self, request: bytes, timeout_s: float | None, on_behalf_of: Requester | None = None
     ) -> Awaitable[bytes]:
-        """Sends a request and awaits its answer, for so many seconds at most.
+        """Sends a request and awaits its answer, for a number of seconds at most.
 
         Args:
-            request: bytes of it.
+            request: its bytes.
             timeout_s: from now.
-            on_behalf_of: whose request it is, if it is not the caller's own.
+            on_behalf_of: the client whose request it is, if not the caller's own.
         """
         ...
 
@@ -127,12 +127,12 @@ _CLIENT: Final = "laststand-client-bin"
 
 
 def client_metadata(client: Requester) -> tuple[str, bytes]:
-    """Returns the entry of a call's metadata that names whose request it passes on."""
+    """Returns the metadata entry of a call that names the client whose request it passes on."""
     return _CLIENT, f"{client.host} {client.principal}".encode()
 
 
 def client_of(metadata: Iterable[tuple[str, str | bytes]]) -> Requester | None:
-    """Returns whose request a call passes on, by its metadata; ``None`` for the caller's own."""
+    """Returns the client whose request a call passes on, by its metadata; ``None`` for the caller's own."""
     named = next((value for key, value in metadata if key == _CLIENT), None)
     if not isinstance(named, bytes):
         return None
@@ -193,8 +193,8 @@ class _Connections:
     """The connection of a channel; after a renewal of certificates, new calls use a new connection.
 
     Args:
-        connect: returns a new one.
-        version: returns a value that changes with the certificate that is presented there.
+        connect: returns a new connection.
+        version: returns a value that changes with the certificate presented on it.
     """
 
     def __init__(self, connect: Callable[[], grpc.aio.Channel], version: Callable[[], int]) -> None:
@@ -236,8 +236,8 @@ def open_channel(
         address: of the peer.
         keepalive: how soon it is given up when it is silent.
         token: of the cluster.
-        peer: the node that has to be there, by its certificate, where nodes speak TLS.
-        dialler: whose channel it is; ``None`` for one whose messages no fault may touch.
+        peer: the node that must be at the address, by its certificate, if nodes use TLS.
+        dialler: the process that opens the channel; ``None`` if no fault may affect its messages.
     """
     options = channel_options(keepalive, dialler=dialler)
     certificates = token.certificates
@@ -255,7 +255,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # gener
     """Refuses calls that do not show the cluster's token; looks at each call once, a stream when it is opened."""
 
     def __init__(self, token: RunToken, *, on_refusal: Callable[[str], None]) -> None:
-        """Lets calls with this token pass; others are reported with the address that they come from."""
+        """Lets calls with this token pass; other calls are reported with their address."""
         self._token = token
         self._on_refusal = on_refusal
         # A stream, whatever was called: nothing is read before it is refused.
@@ -268,7 +268,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # gener
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable["grpc.RpcMethodHandler[bytes, bytes]"]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        """Returns the method that was called, or one that refuses."""
+        """Returns the called method, or one that refuses the call."""
         if self._token.is_in(handler_call_details.invocation_metadata):
             return await continuation(handler_call_details)
         return self._refusal

@@ -1,6 +1,7 @@
 """Faults of a node's clock, ordered by the harness at the node's own port, past all proxies.
 
-Only what the protocol measures by it is affected: sessions, lags, backoffs. Deadlines of requests are the transport's.
+Only the times that the protocol measures are affected: sessions, lags, backoffs. Deadlines of requests belong to the
+transport.
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ class ClockOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rate_ppm: its rate from now on, in parts per million of the right one; ``None`` to leave it.
-        jump_ms: how far it jumps ahead.
+        jump_ms: by how much it is set forward.
     """
 
     rate_ppm: int | None = None
@@ -31,7 +32,7 @@ class ClockReport(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rate_ppm: its rate.
         before_ms: the node's time before the order.
-        after_ms: and after it.
+        after_ms: the clock after the order.
     """
 
     rate_ppm: int

@@ -1,4 +1,4 @@
-"""Produce and Fetch on the wire: small messages around record batches, which pass through as they are.
+"""Produce and Fetch on the wire: small messages around record batches, which pass unchanged.
 
 The core names batches by their headers, the wire carries their bytes. So a message travels together with
 *attachments*: one block of bytes per partition, in the order of its partitions. What a block means is the caller's
@@ -57,13 +57,13 @@ MessageT = TypeVar(
 
 
 class Streamed(msgspec.Struct, Generic[MessageT], frozen=True, kw_only=True):
-    """A message as it arrived on a stream, with the bytes that its batch headers stand for.
+    """A message as it arrived on a stream, with the bytes of its batches.
 
     Attributes:
         correlation_id: the sender's handle; the answer repeats it.
         cause_id: what set it off.
         message: the core's message.
-        attachments: one block per partition of the message, in its order; empty for messages that carry none.
+        attachments: one block per partition of the message, in order; empty for messages without batches.
     """
 
     correlation_id: CorrelationId
@@ -94,7 +94,7 @@ def _payload(encoded: bytes) -> Payload:
 def _payload_with_records(
     message: Message, partitions: Iterable[Message], attachments: Sequence[Attachment]
 ) -> Payload:
-    """Returns a message whose partitions, given without their records, carry the attachments."""
+    """Returns a message whose partitions have the attachments as records."""
     partitions_tag, records_tag = _RECORDS_TAGS[type(message)]
     pieces: list[Attachment] = [message.SerializeToString()]
     for partition, records in zip(partitions, attachments, strict=True):
@@ -261,7 +261,7 @@ def encode_fetch_response(
     cause_id: CauseId,
     attachments: Sequence[Attachment],
 ) -> Payload:
-    """Returns a fetch response, encoded; the attachments stand for the partitions' spans."""
+    """Returns an encoded fetch response; the attachments replace the partitions' spans."""
     message = broker_pb2.FetchResponse(cause_id=cause_id, correlation_id=correlation_id, error=response.error)
     partitions = []
     for partition in response.partitions:

@@ -1,6 +1,6 @@
 """One end of a connection of frames, an int32 size and that many bytes, as asyncio calls a protocol.
 
-A frame that is larger than what arrives at once is received into memory of its own, so that it is copied nowhere.
+A frame that is larger than one read is received into memory of its own, so that it is not copied.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ _CHUNK_BYTES: Final = 1 << 16
 
 
 class FrameEnd(asyncio.BufferedProtocol):
-    """Receives frames, and hands them on in order, unless it is held, as it is at first.
+    """Receives frames, and passes them on in order, unless it is held; at first it is held.
 
     Args:
-        on_frame: called with each frame, the size in front; closes both ends of a connection that it cannot read.
+        on_frame: called with each frame, including its size; closes both ends of an invalid connection.
         on_lost: called when the connection is over.
 
     Attributes:
-        other: the end whose frames are written to this one; it is held while this one's peer does not read.
+        other: the end whose frames are written to this one; it is held while this end's peer does not read.
     """
 
     other: "FrameEnd"
@@ -49,7 +49,7 @@ class FrameEnd(asyncio.BufferedProtocol):
             self._transport.write(frame)
 
     def close(self) -> None:
-        """Closes the connection, once what was written has left."""
+        """Closes the connection after all written bytes are sent."""
         if self._transport is not None:
             self._transport.close()
 
@@ -77,7 +77,7 @@ class FrameEnd(asyncio.BufferedProtocol):
         self._on_lost()
 
     def pause_writing(self) -> None:
-        """Holds the other end, as the peer of this one does not read."""
+        """Holds the other end, because the peer of this one does not read."""
         self.other.hold()
 
     def resume_writing(self) -> None:
@@ -104,7 +104,7 @@ class FrameEnd(asyncio.BufferedProtocol):
         self._hand_on()
 
     def _split(self, end: int) -> None:
-        """Moves frames out of the chunk; one that is not whole to the memory that receives the rest."""
+        """Splits a chunk into frames; an incomplete one goes to the memory that receives the rest."""
         chunk, begin = self._chunk, 0
         self._filled = 0
         while end - begin >= _SIZE_BYTES:

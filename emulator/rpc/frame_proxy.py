@@ -1,6 +1,6 @@
 """A proxy for the connections that one node dials to another, which reads frames: an int32 size, and that many bytes.
 
-The connection class of a protocol decides what becomes of the frames.
+The connection class of a protocol decides the fate of the frames.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ _SIZE_BYTES: Final = 4
 
 
 class FrameConnection(Protocol):
-    """A connection of a dialler, and the one to the node that belongs to it."""
+    """A connection of a dialler, and the proxy's connection to the node for it."""
 
     async def run(self, dialler: asyncio.StreamReader, node: asyncio.StreamReader) -> None:
-        """Forwards until the node ends its connection, or the dialler does and nothing is left to do for it."""
+        """Forwards until the node ends its connection, or the dialler does and no request of the dialler is left."""
         ...
 
 
 class FrameProxy(ABC):
-    """Forwards connections; ``open`` makes it listen.
+    """Forwards connections; ``open`` starts to listen.
 
     Args:
         target_address: ``host:port`` of the node.
@@ -93,7 +93,7 @@ def write_frame(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 
 async def drain(writer: asyncio.StreamWriter) -> None:
-    """Waits for a slow reader; one that has gone is noticed where it is read from."""
+    """Waits for a slow reader; a closed connection is noticed by its own reader."""
     with contextlib.suppress(OSError):
         await writer.drain()
 

@@ -5,10 +5,10 @@
     I1127 11:42:19.587903 18201 ssl_transport_security.cc:2563] Handshake failed with error SSL_ERROR_SSL:
         error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired
 
-So the descriptor of standard error becomes a pipe that this process reads itself: such lines become calls, and all
-others go on to where standard error went, but for those about the name that a caller asks for (SNI): there is one
-certificate, whatever the name. Python's own lines go there at once. The pipe waits for nobody: what is written while it
-is full, because somebody fails as often as he can, is dropped, and so is what gRPC prints in the moment in which it
+So standard error's file descriptor becomes a pipe that this process reads itself: such lines become calls, and all
+others are written to the original standard error, except those about the name that a caller asks for (SNI): there is
+one certificate, whatever the name. Python's own lines are written there directly. The pipe never blocks: lines written
+while it is full, because a client fails very often, are dropped, and so is gRPC's output at the moment in which it
 aborts the process.
 """
 
@@ -47,7 +47,7 @@ def watch_handshakes(on_failure: Callable[[str], None]) -> None:
 
 
 class _Lines:
-    """Sorts the lines of standard error; one that is not ended yet waits."""
+    """Sorts the lines of standard error; an incomplete line waits."""
 
     def __init__(self, target: int, on_failure: Callable[[str], None]) -> None:
         self._target = target
@@ -66,7 +66,7 @@ class _Lines:
 
 
 def failure_in(line: bytes) -> str | None:
-    """Returns the reason for which a handshake failed, if a line of standard error is about that."""
+    """Returns the reason of a failed handshake, if a line of standard error is about one."""
     found = _FAILED.search(line)
     if found is None:
         return None

@@ -1,8 +1,8 @@
 """The receiving half of a process: a gRPC server that turns calls into core requests, and answers back into bytes.
 
-Each request comes with a ``Responder``, which takes its answer at once or later. Answers that are given in one turn of
-the event loop share a frame of their stream. A caller that is gone takes its responders with it: their answers are
-dropped. A stream that has ``UNANSWERED_MAX`` requests open is not read until one is answered.
+Each request comes with a ``Responder``, which takes its answer at once or later. Answers given in one turn of the event
+loop share a frame of their stream. When a caller is gone, answers to it are dropped. A stream that has
+``UNANSWERED_MAX`` open requests is not read until one is answered.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ class Responder(Protocol):
 
     @property
     def requester(self) -> Requester | None:
-        """The sender; ``None`` for one that needs no permission."""
+        """The sender; ``None`` if it needs no permission."""
 
     def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         """Sends the answer; the attachments are the bytes of a fetch response's spans, one per partition."""
@@ -99,7 +99,7 @@ class StreamMessage(NamedTuple):
     Attributes:
         encode: returns the ``MetadataStreamResponse``: all that is new to the reader up to this message, or ``None`` if
             a later message that left before it had that.
-        cause_id: of the newest one in it.
+        cause_id: of its newest batch.
     """
 
     encode: Callable[[], bytes | None]
@@ -118,7 +118,7 @@ class Subscriber(Protocol):
         ...
 
     def leave(self) -> None:
-        """The caller is gone."""
+        """Notes that the caller is gone."""
 
 
 class SubscriptionEndedError(Exception):
@@ -172,7 +172,7 @@ class _Caller:
         return Requester(client.principal, client.host, forwarder=principal)
 
     def _principal(self) -> str | None:
-        """Returns the other end's principal: by its certificate, or without TLS by the name that it gives itself."""
+        """Returns the other end's principal: from its certificate, or without TLS from the name that it states."""
         subject = b"".join(self._context.auth_context().get("x509_subject", ())).decode(errors="replace")
         if not subject:
             return None if self.dialler is None else node_principal(self.dialler)
@@ -184,7 +184,7 @@ class _Caller:
             return ANONYMOUS
 
     def send(self, api: str, way: Way, cause_id: CauseId, deliver: Callable[[], None]) -> None:
-        """Delivers a message, unless a fault is ordered for it."""
+        """Delivers a message, unless an ordered fault prevents that."""
         if self._interceptor.is_idle:
             deliver()
             return
@@ -334,10 +334,10 @@ class NodeServer:
         keepalive: how soon silent callers are given up.
         token: of the cluster; calls that do not show it are refused.
         on_request: takes every request, on the event loop; must return at once.
-        interceptor: interferes with messages, those of other servers of the node, too; it takes its orders at this one.
+        interceptor: applies faults to messages, also to those of the node's other servers; its orders arrive here.
         on_order: records an order, before it is performed.
         on_refusal: records that a caller does not show the token.
-        rules: by which certificates become principals, where nodes speak TLS.
+        rules: the rules that convert certificates to principals, if nodes use TLS.
 
     Attributes:
         interceptor: as given.
@@ -393,7 +393,7 @@ class NodeServer:
         self._add(BROKER_SERVICE, handlers)
 
     def add_zookeeper_broker(self) -> None:
-        """Serves what brokers of a cluster with ZooKeeper, and the controllers that they host, ask of each other."""
+        """Serves requests between the brokers of a cluster with ZooKeeper, and the controllers in them."""
         self._add(ZOOKEEPER_BROKER_SERVICE, {api.name: self._unary_handler(api) for api in ZOOKEEPER_BROKER_APIS})
 
     async def start(self, address: str) -> int:
@@ -410,7 +410,7 @@ class NodeServer:
         return port
 
     async def stop(self, *, grace_s: float) -> None:
-        """Accepts nothing more, ends the streams, and closes every connection after ``grace_s`` at most."""
+        """Accepts no more calls, ends the streams, and closes every connection after ``grace_s`` at most."""
         for stream in self._streams:
             stream.break_off()
         await self._server.stop(grace_s)
@@ -502,7 +502,7 @@ class NodeServer:
 
 
 class _ServedSubscription:
-    """One caller's metadata stream: messages go to the interceptor, and what it lets through is written."""
+    """One caller's metadata stream: messages go to the interceptor, and those that pass it are written."""
 
     def __init__(self, context: _Context, caller: _Caller, subscriber: Subscriber) -> None:
         self._context = context
@@ -535,7 +535,7 @@ _NO_BUGS: Final = (CodecError, SubscriptionEndedError, msgspec.DecodeError, grpc
 
 @contextlib.contextmanager
 def _bugs_stop_the_process() -> Iterator[None]:
-    """Hands any other exception to the event loop's handler too: gRPC would log it, and the node would go on."""
+    """Also passes any other exception to the event loop's handler: gRPC would log it, and the node would continue."""
     try:
         yield
     except Exception as error:

@@ -1,8 +1,8 @@
 """Faults of single messages at the node that serves an API: messages are held, lost, duplicated or delayed.
 
-The harness sends orders to the node's own port (``INTERCEPTION_PATH``), past all proxies. Whom a message comes from is
-in the user agent of its connection, since requests do not name their sender. What is held is lost with the process, as
-with a connection that breaks; holding goes on in the next one (``NodeConfig.interceptions``).
+The harness sends orders to the node's own port (``INTERCEPTION_PATH``), bypassing all proxies. The sender of a message
+is in the user agent of its connection, since requests do not name it. Held messages are lost with the process, as with
+a broken connection; the next process continues to hold messages (``NodeConfig.interceptions``).
 
 A request is held before the node sees it, so its sender may give it up meanwhile, and it is executed all the same when
 it is released. A response is held after the node has sent it. The metadata stream is the API ``Stream``.
@@ -32,7 +32,7 @@ _AGENT: Final = "laststand/"
 
 
 class MessageKind(NamedTuple):
-    """Messages of one API that one node exchanges with another, one way, as seen at the node that serves it."""
+    """Messages of one API between two nodes, in one direction, as seen at the node that serves the API."""
 
     source: NodeId
     api: str
@@ -59,7 +59,7 @@ class InterceptionOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: of messages.
-        count: how many messages, where that matters.
+        count: number of messages, if it matters.
         delay_ms: of ``DELAY``.
     """
 
@@ -73,8 +73,8 @@ class InterceptionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of an order.
 
     Attributes:
-        is_changed: whether anything is different now.
-        messages: how many were affected at once.
+        is_changed: whether the order changed anything.
+        messages: number of messages affected at once.
     """
 
     is_changed: bool
@@ -133,14 +133,14 @@ class Interceptor:
         deliver: Deliver,
         drop: Deliver = lambda: None,
     ) -> None:
-        """Delivers a message, or does to it what was ordered.
+        """Delivers a message, or applies the ordered fault to it.
 
         Args:
-            source: who dialled, ``None`` for somebody whose messages always pass.
+            source: the dialling process, ``None`` for one whose messages always pass.
             api: of the message.
             way: of the message.
             cause_id: of the message.
-            deliver: makes it arrive; called at once, later, twice or never.
+            deliver: delivers it; called at once, later, twice or never.
             drop: called if it is lost.
         """
         kind = None if source is None else MessageKind(source, api, way)
@@ -250,7 +250,7 @@ class Interceptor:
         deliver()
 
     async def passage(self, source: NodeId | None, api: str, way: Way, cause_id: CauseId) -> None:
-        """Returns when a message may go on; never, if it is lost."""
+        """Waits until a message may pass; without end, if it is lost."""
         passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.send(source, api, way, cause_id, partial(_set, passed))
         await passed
@@ -270,7 +270,7 @@ def user_agent(dialler: NodeId) -> str:
 
 
 def dialler_of(metadata: Iterable[tuple[str, str | bytes]]) -> NodeId | None:
-    """Returns which process a call comes from, by its metadata; ``None`` for one that did not name itself."""
+    """Returns the process that a call comes from, by its metadata; ``None`` if it did not name itself."""
     agent = next((str(value) for key, value in metadata if key == _USER_AGENT), "")
     name = agent.partition(" ")[0].removeprefix(_AGENT)
     return NodeId(int(name)) if agent.startswith(_AGENT) and name.isdecimal() else None

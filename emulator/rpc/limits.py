@@ -1,4 +1,4 @@
-"""Limits on what a process accepts from others at once."""
+"""Limits on the simultaneous requests and bytes that a process accepts."""
 
 from typing import Final
 

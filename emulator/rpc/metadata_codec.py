@@ -37,8 +37,8 @@ class MetadataStreamResponse(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         end_offset: end of the committed log when the message was made (exclusive).
         batches: consecutive batches.
-        cause_id: what set the newest of them off.
-        controller_epoch: of the controller that serves the stream; 0 where it is the only one.
+        cause_id: cause of the newest batch.
+        controller_epoch: of the controller that serves the stream; 0 if there is only one controller.
     """
 
     end_offset: MetadataOffset

@@ -34,7 +34,7 @@ async def read_metadata(
 ) -> None:
     """Subscribes once: delivers ``MetadataStreamOpened``, batches as they come, and in the end ``MetadataStreamLost``.
 
-    Returns after the loss. A stream that never opened is lost, too; cancellation delivers nothing more.
+    Returns after the loss. A stream that never opened counts as lost; after a cancellation nothing more is delivered.
     """
     method = channel.answers(method_path(CONTROLLER_SERVICE, METADATA_STREAM))
     request = MetadataStreamRequest(from_offset=from_offset, cause_id=cause_id, controller_epoch=controller_epoch)

@@ -1,8 +1,8 @@
 """Orders: requests that make a node do what it would not do by itself, and how both ends record them.
 
-The harness records an order in its event file before it sends it, a broker records what it forwards for clients of
-Kafka, and a node records each order before it performs it. An order that only the node has recorded came from somebody
-else.
+The harness records an order in its event file before it sends it, a broker records orders that it forwards for Kafka
+clients, and a node records each order before it performs it. An order that only the node has recorded has an unknown
+sender.
 """
 
 from typing import Final
@@ -38,7 +38,7 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def is_order(request: messages.Request) -> bool:
-    """Returns whether a request is an administrator's that changes something."""
+    """Returns whether a request is an administrator's request that changes something."""
     return type(request) in ORDERS
 
 
@@ -56,7 +56,7 @@ def order_relayed(
     metadata_offset: MetadataOffset,
     unclean_elections: tuple[str, ...],
 ) -> events.OrderRelayed:
-    """Returns a broker's record of what a client of Kafka orders."""
+    """Returns a broker's record of a Kafka client's order."""
     asked = request.partitions if isinstance(request, messages.DeleteRecordsRequest) else ()
     return events.OrderRelayed(
         cause_id=cause_id,

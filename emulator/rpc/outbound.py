@@ -1,4 +1,4 @@
-"""Everything that a process sends to its peers: core requests in, core inputs out.
+"""The sending half of a process: core requests become messages, and their responses core inputs.
 
 ``send`` never blocks; every request ends in exactly one ``ResponseReceived`` or ``RequestFailed``, which are given to
 ``deliver`` (a produce request with acks=0 only in the latter). Produce and Fetch run over streams, the rest is unary.
@@ -64,13 +64,13 @@ class Outbound:
 
     Args:
         addresses: where peers are reached.
-        dialler: whose requests these are; ``None`` for requests that no fault may touch.
+        dialler: the process that sends the requests; ``None`` for requests that no fault may affect.
         keepalive: how soon silent peers are given up.
         token: of the cluster.
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
         deliver: called with every outcome, on the event loop, never from within ``send``.
-        controller_id: the controller, where its id may be one of a broker's, too.
+        controller_id: the controller's id, if it may also be a broker's.
     """
 
     def __init__(
@@ -130,13 +130,14 @@ class Outbound:
         """Sends a request.
 
         Args:
-            destination: the peer; one that the address book lacks fails as DISCONNECTED.
+            destination: the peer; a request to one that the address book lacks fails as DISCONNECTED.
             correlation_id: the caller's handle, unique among its unanswered requests.
             request: any request of the core.
             timeout_ms: from now until TIMED_OUT.
             cause_id: travels along.
             attachments: for ProduceRequest, the batch of each partition, in its order; else empty.
-            on_behalf_of: the client whose request is passed on; ``None`` for the process's own, and for streams.
+            on_behalf_of: the client whose request is passed on; ``None`` for the process's own requests, and for
+                streams.
         """
         try:
             match request:

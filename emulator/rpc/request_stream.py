@@ -1,8 +1,8 @@
 """The sending end of a bidirectional stream that carries requests one way and their answers the other.
 
 States: *closed* (no call; the next ``send`` opens one) and *open* (a writer and a reader run). When the call ends, for
-whatever reason, every request that has no answer yet fails as DISCONNECTED and the stream is closed again: nothing is
-ever sent twice. Each request has a deadline of its own, kept here; an answer that comes later is dropped.
+whatever reason, every unanswered request fails as DISCONNECTED and the stream is closed again: no request is ever sent
+twice. Each request has its own deadline, kept here; an answer after that is dropped.
 
 Requests that wait for the writer share a frame, so a busy stream needs fewer, larger writes.
 """
@@ -49,9 +49,9 @@ class RequestStream(Generic[ResponseT]):
 
     Args:
         tasks: owns the stream's tasks.
-        open_call: starts a call; called again after each failure, when there is something to send.
+        open_call: starts a call; called again after a failure, once there is something to send.
         decode: reads the responses of a frame.
-        on_answer: called with each answer that comes in time.
+        on_answer: called with each answer that arrives in time.
         on_failure: called once for each request that will not be answered.
     """
 

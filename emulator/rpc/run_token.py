@@ -32,7 +32,7 @@ class RunToken:
 
     Args:
         text: 64 hexadecimal digits.
-        certificates: that its holder shows beside it; ``None`` where nodes do not speak TLS to each other.
+        certificates: presented by its holder together with the token; ``None`` without TLS between nodes.
 
     Attributes:
         certificates: as given.
@@ -45,7 +45,7 @@ class RunToken:
         self.certificates = certificates
 
     def __repr__(self) -> str:
-        """Shows nothing of it."""
+        """Hides the token."""
         return "RunToken(...)"
 
     @classmethod
@@ -79,7 +79,7 @@ class RunToken:
         """Returns the token that a file holds.
 
         Raises:
-            ValueError: it holds none.
+            ValueError: the file has no token.
         """
         return cls(_parsed(content))
 
@@ -100,7 +100,7 @@ class RunToken:
         return cls(drawn.text, Certificates.beside(path, HARNESS))
 
     def write(self, path: Path) -> None:
-        """Puts the token into a file of mode 0600, in place of what is there.
+        """Writes the token into a file of mode 0600, and replaces an existing one.
 
         Raises:
             OSError: it cannot be made.
@@ -145,7 +145,7 @@ class RunToken:
         return ((METADATA_KEY, self._text),)
 
     def matches(self, shown: str | bytes | None) -> bool:
-        """Returns whether somebody showed this token; takes as long whatever it is."""
+        """Returns whether a caller presented this token; takes the same time whatever it presented."""
         given = shown.encode() if isinstance(shown, str) else shown or b""
         return hmac.compare_digest(given, self._text.encode())
 

@@ -40,7 +40,7 @@ class StructCodec(Generic[StructT]):
     Args:
         struct: the core's type.
         message: the protobuf class.
-        transport_fields: fields of the message that are none of the struct's, such as ``cause_id``.
+        transport_fields: fields of the message that the struct lacks, such as ``cause_id``.
         driver_fields: fields of the struct that are none of the message's; ``read`` is given their values.
 
     Raises:
@@ -70,7 +70,7 @@ class StructCodec(Generic[StructT]):
             write(getattr(value, name), target)
 
     def read(self, source: Message, **driver: object) -> StructT:
-        """Returns the struct that a message stands for, with the driver fields given.
+        """Returns the struct of a message, with the given transport fields.
 
         Raises:
             CodecError: a value that is no member of its enum.
@@ -265,7 +265,7 @@ def _repeated(name: str, item: object, message: type[Message]) -> tuple[_Write, 
 def _repeated_variants(
     name: str, kinds: tuple[type[msgspec.Struct], ...], message: type[Message]
 ) -> tuple[_Write, _Read]:
-    """Returns the two conversions between a tuple whose members are of several structs, and messages."""
+    """Returns the two conversions between a tuple of different structs and its messages."""
     field_of = dict(zip(kinds, (field.name for field in message.DESCRIPTOR.fields), strict=True))
     codecs = {kind: StructCodec(kind, _message_of(field, message)) for kind, field in field_of.items()}
 

@@ -1,7 +1,7 @@
 """The newest batches of all logs of a broker, kept in memory so that a fetch near the end of a log reads no file.
 
-One budget for all of them: a broker's memory must not grow with the number of its partitions. What was appended first
-goes first, whichever log it belongs to.
+All logs share one budget: a broker's memory must not grow with the number of its partitions. The batches that were
+appended first are dropped first, whatever log they belong to.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ Recent: TypeAlias = dict[int, Buffer]
 class BatchMemory:
     """The budget. Not thread-safe.
 
-    Invariant: what is held, dropped by its log or not, takes at most ``bytes_max``.
+    Invariant: the batches held, also those dropped by their log, take at most ``bytes_max``.
     """
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:

@@ -73,7 +73,7 @@ class SegmentScan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         batches: in file order.
         positions: byte position of each.
-        valid_bytes: where the last of them ends.
+        valid_bytes: end of the last one.
         end: why there is no further one.
         reason: the same in words; empty at a plain end of file.
     """

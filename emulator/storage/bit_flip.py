@@ -16,8 +16,8 @@ class FlippedBit(NamedTuple):
     """A bit that was flipped.
 
     Attributes:
-        batch: its header, which is as it was.
-        damaged_crc: what its content comes to now.
+        batch: its header, which is unchanged.
+        damaged_crc: CRC of the damaged content.
         is_detectable: whether a reader that checks CRCs stops at that batch now.
     """
 

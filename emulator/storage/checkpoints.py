@@ -8,8 +8,8 @@
     orders 1 1498           2 700
 
 Written to a temporary file, synced, renamed, and the directory synced (Kafka's ``CheckpointFile``). An empty file reads
-as no entries. What a reader makes of a bad file differs: recovery point and log start count as absent, because both
-have a safe default; a bad high-watermark or epoch file is an error.
+as no entries. Readers treat a damaged file differently: recovery point and log start count as missing, because both
+have a safe default; a damaged high-watermark or epoch file is an error.
 """
 
 import re

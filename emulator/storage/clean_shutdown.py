@@ -1,7 +1,7 @@
 """``.kafka_cleanshutdown``: two facts in one file, and they must not be mixed up (Kafka's ``LogManager``).
 
-Its *existence*, whatever is in it, says that the logs of its directory were closed in order and need no recovery. Its
-*content*, ``{"version":0,"brokerEpoch":N}``, is the proof that a registration shows the controller (KIP-966).
+Its *existence*, whatever its content, means that the logs of its directory were closed in order and need no recovery.
+Its *content*, ``{"version":0,"brokerEpoch":N}``, is the proof that a registration sends to the controller (KIP-966).
 
 Life cycle: read for the registration, deleted (and the directory synced, so that it cannot come back) before the
 directory's logs are opened, written after all of them were flushed and closed without error. A process that stops
@@ -33,7 +33,7 @@ def clean_shutdown_path(directory: str) -> str:
 
 
 def is_clean(filesystem: FileSystem, directory: str) -> bool:
-    """Returns whether the logs of a directory skip recovery: the file exists, with whatever content."""
+    """Returns whether the logs of a directory skip recovery: the file exists, whatever its content."""
     return filesystem.exists(clean_shutdown_path(directory))
 
 
@@ -76,7 +76,7 @@ def previous_broker_epoch(epochs: Iterable[int | None]) -> BrokerEpoch | None:
 
 
 def delete(filesystem: FileSystem, directory: str) -> None:
-    """Removes the file durably; no effect where it is missing.
+    """Removes the file durably; no effect if it is missing.
 
     Kafka does not sync the directory; without it the file could come back after a power loss and hide a torn log.
 

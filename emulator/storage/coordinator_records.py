@@ -30,7 +30,7 @@ from laststand.emulator.storage.varint import zig_zag_at
 
 
 def encode_records(records: Sequence[CoordinatorRecord], *, timestamp_ms: int) -> EncodedBatch:
-    """Returns one batch of records, all of one time, with offsets from 0; a marker stands alone."""
+    """Returns one batch of records, all with one timestamp, with offsets from 0; a marker has a batch of its own."""
     first = records[0]
     if isinstance(first, TransactionEnded):
         return encode_marker(first, timestamp_ms=timestamp_ms)
@@ -63,10 +63,10 @@ def decode_records(batches: bytes, *, is_of_transactions: bool) -> tuple[LoadedR
 
     Args:
         batches: the bytes.
-        is_of_transactions: whether the log is one of ``__transaction_state``.
+        is_of_transactions: whether the log belongs to ``__transaction_state``.
 
     Raises:
-        CorruptRecordError: the bytes are anything but whole batches of whole records.
+        CorruptRecordError: the bytes are not complete batches of complete records.
     """
     decode = transaction_records.decode_record if is_of_transactions else group_records.decode_record
     loaded: list[LoadedRecord] = []
@@ -89,7 +89,7 @@ def decode_records(batches: bytes, *, is_of_transactions: bool) -> tuple[LoadedR
 
 
 def decode_transactions(batches: bytes) -> tuple[LoadedRecord, ...]:
-    """Returns the last record of each transactional id in concatenated batches: those before it count for nothing.
+    """Returns the last record of each transactional id in concatenated batches; earlier ones are obsolete.
 
     Raises:
         CorruptRecordError: as ``decode_records``.
@@ -116,7 +116,7 @@ def decode_transactions(batches: bytes) -> tuple[LoadedRecord, ...]:
 
 
 def decode_log(batches: bytes, *, topic: str) -> tuple[LoadedRecord, ...]:
-    """Returns what a coordinator has to know of the log of an internal topic.
+    """Returns what a coordinator needs from the log of an internal topic.
 
     Raises:
         CorruptRecordError: as ``decode_records``.

@@ -1,8 +1,8 @@
 """Faults of a node's disk, armed from outside the process.
 
-The harness leaves ``disk-faults.json`` beside the sync ledger, so that they outlive a process, as those of a real disk
-do. A node looks for it when it starts, whenever it syncs, and when it gets SIGUSR1. When a fault has acted, the node
-says so in ``disk-faults.seen``, with the generation that it saw; one that fails an operation ends the process.
+The harness writes ``disk-faults.json`` beside the sync ledger, so that the faults outlive a process, as those of a real
+disk do. A node reads it when it starts, at each sync, and when it gets SIGUSR1. When a fault has had an effect, the
+node writes that into ``disk-faults.seen``, with the generation of the faults; a failed operation ends the process.
 """
 
 import errno
@@ -24,12 +24,12 @@ class DiskFaults(msgspec.Struct, frozen=True, kw_only=True):
     """The faults of a disk.
 
     Attributes:
-        generation: counts what was armed, so that a node can say which it saw.
-        sync_delay_ms: how much longer every fsync takes.
+        generation: number of the present faults, by which a node reports which faults it saw.
+        sync_delay_ms: delay of every fsync.
         are_syncs_lost: whether fsync returns although nothing is durable.
-        failing: which operation fails with EIO; ``None`` for none.
-        at: which of them fails, counted from 1 on.
-        bytes_left: how many bytes may still be written; ``None`` for as many as there is room for.
+        failing: the operation that fails with EIO; ``None`` for none.
+        at: number of the operation that fails, counted from 1.
+        bytes_left: number of bytes that may still be written; ``None`` for no limit.
     """
 
     generation: int
@@ -53,14 +53,14 @@ def read_faults(ledger_folder: str | Path) -> DiskFaults:
 
 
 def arm(ledger_folder: str | Path, **changes: object) -> int:
-    """Changes what is armed, at once for every later fsync.
+    """Changes the armed faults; they apply at once to every later fsync.
 
     Args:
         ledger_folder: of the node.
         **changes: attributes of ``DiskFaults``.
 
     Returns:
-        The generation of what is armed now.
+        The generation of the armed faults.
     """
     path = Path(ledger_folder).with_name(_FAULTS)
     armed = read_faults(ledger_folder)
@@ -81,7 +81,7 @@ def seen_generation(ledger_folder: str | Path) -> int:
 
 
 class FaultyDisk:
-    """A node's side: makes its files suffer from what is armed.
+    """A node's side: applies the armed faults to its files.
 
     Args:
         ledger_folder: of the node.
@@ -102,14 +102,14 @@ class FaultyDisk:
         self._check()
 
     def notice(self) -> None:
-        """Looks at what is armed, and waits once as an fsync does: whoever armed it need not wait for the next one."""
+        """Reads the armed faults, and delays once like an fsync: the harness need not wait for the next fsync."""
         self._check()
         self._wait()
         if not self._faults.are_syncs_lost:
             self._report()
 
     def suffer_sync(self) -> bool:
-        """Waits as long as the armed faults add to an fsync; returns whether the fsync makes anything durable.
+        """Waits for the delay of the armed faults; returns whether the fsync makes anything durable.
 
         Raises:
             OSError: it fails.

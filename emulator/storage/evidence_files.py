@@ -10,8 +10,8 @@
         __cluster_metadata-0/00000000000000000000.log
         version-2/log.*                     of a ZooKeeper server
 
-Indexes, snapshots, and the checkpoints that only a broker's next start reads are not among them: no verdict looks at
-them. ``laststand.emulator.verification`` has a list of its own.
+Indexes, snapshots, and checkpoints that only a broker's next start reads are not among them: no verdict depends on
+them. ``laststand.emulator.verification`` has its own list.
 """
 
 from collections.abc import Iterator
@@ -34,11 +34,11 @@ _ZOOKEEPERS: Final = "version-2"
 
 
 def vouchers(run: Path, *, but_for: Path, cause_id: CauseId) -> Iterator[events.FileVouched]:
-    """Yields the content of each of a run's files, now that nobody writes them any more.
+    """Yields the content of each of a run's files, once no process writes them any more.
 
     Args:
         run: its directory.
-        but_for: the file of whoever vouches.
+        but_for: the file of the process that vouches.
         cause_id: of the events.
 
     Raises:

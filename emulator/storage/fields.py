@@ -1,4 +1,4 @@
-"""Reads the fields of Kafka's messages one after the other, with bounds; writes a compact string.
+"""Reads the fields of Kafka's messages in order, with bounds; writes a compact string.
 
 Flexible messages (KIP-482) have compact lengths, and tagged fields at the end of each structure::
 
@@ -32,7 +32,7 @@ _VARINT_BYTES_MAX: Final = 5
 
 
 class FieldError(EmulatorError):
-    """Bytes that are not the message that they should be; the text says why."""
+    """Bytes are not the expected message; the text says why."""
 
 
 def compact_text(text: str | None) -> bytes:
@@ -123,7 +123,7 @@ class FieldReader:
         return uuid_text(self.raw_bytes(_UUID_BYTES))
 
     def raw_bytes(self, size: int) -> bytes:
-        """Reads so many bytes."""
+        """Reads a number of bytes."""
         end = self.position + size
         if size < 0 or end > len(self._content):
             raise self._too_short(size)
@@ -132,7 +132,7 @@ class FieldReader:
         return value
 
     def utf8(self, size: int) -> str:
-        """Reads a text of so many bytes."""
+        """Reads a text of a number of bytes."""
         try:
             return str(self.raw_bytes(size), "utf-8")
         except UnicodeDecodeError as error:
@@ -151,7 +151,7 @@ class FieldReader:
         return found
 
     def count(self, size: int) -> int:
-        """Returns a number of elements that was read, once it is clear that they can follow: each has a byte."""
+        """Returns a number of elements that was read, after checking that enough bytes can follow: each has a byte."""
         left = len(self._content) - self.position
         if size > left:
             raise FieldError(f"{size} elements are announced in {left} bytes")

@@ -29,7 +29,7 @@ def _count_line_ends(content: bytes) -> int:
 
 
 class FileDigest:
-    """The digest of what was written so far, and how many lines that is.
+    """The digest of the bytes written so far, and the number of their lines.
 
     Args:
         count: counts the lines in content.
@@ -112,7 +112,7 @@ def _content_end(file: BinaryIO, *, is_packed: bool) -> int:
 
 
 def _text_end(tail: bytes, *, is_whole: bool) -> int | None:
-    """Returns where whole lines end but for the seal; ``None`` where the last one may begin before the tail."""
+    """Returns where complete lines end, without the seal; ``None`` if the last one may begin before the tail."""
     whole = tail[: tail.rfind(b"\n") + 1]
     last = whole.rfind(b"\n", 0, -1) + 1
     if not last and not is_whole:

@@ -8,8 +8,8 @@ Two implementations keep the same promise about power loss, the one of ext4 and 
   directory that holds the name has returned; a truncation once the file was synced;
 - whatever is not durable may or may not survive a power loss, and a truncated or unlinked file may come back.
 
-SIGKILL alone loses nothing that an operation has done. Paths are strings; a failed operation raises ``StorageError``,
-after which nothing is known about the file and the process has to end (an fsync that failed once cannot be retried).
+SIGKILL alone undoes no operation. Paths are strings; a failed operation raises ``StorageError``, after which the state
+of the file is unknown and the process has to end (an fsync that failed once cannot be retried).
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ class File(Protocol):
         """Makes the bytes that the file has now, and its newest name, durable; no effect on a closed file.
 
         Raises:
-            StorageError: nothing is known about what is durable.
+            StorageError: the sync failed; it is unknown what is durable.
         """
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class FileSystem(Protocol):
         """Renames atomically; a file of the target's name is replaced. Open files stay usable.
 
         Raises:
-            StorageError: no such source.
+            StorageError: the source does not exist.
         """
 
     def unlink(self, path: str) -> None:
@@ -135,14 +135,14 @@ class FileSystem(Protocol):
         """Makes all changes of names in that directory durable.
 
         Raises:
-            StorageError: nothing is known about what is durable.
+            StorageError: the sync failed; it is unknown what is durable.
         """
 
     def lock(self, path: str) -> DirectoryLock:
         """Takes an exclusive lock on the file ``path``, which is created where missing.
 
         Raises:
-            StorageError: another process (or another holder in this one) has it.
+            StorageError: another process (or another holder in this process) has it.
         """
 
 

@@ -165,7 +165,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> GroupRecord | None:
 
 @lru_cache(maxsize=4096)  # a position is committed again and again, and its key stays
 def _key(key: bytes) -> tuple[str | None, TopicPartition | None] | None:
-    """Returns the group, and the partition of a position; a hold has neither, and of another type nothing is known."""
+    """Returns the group, and the partition of a position; neither for a hold, and nothing for an unknown type."""
     reader = FieldReader(key)
     match reader.int16():
         case 0 | 1:

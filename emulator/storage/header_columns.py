@@ -1,8 +1,8 @@
-"""The batch headers of a segment file as columns: one read per batch, whatever the batch holds.
+"""The batch headers of a segment file as columns: one read per batch, whatever its size.
 
-For logs too large to be read whole. A header says where the next one is; of what lies between, nothing is read unless
-batches are small. One file waits for the disk at each batch, so read several at a time, in threads. Where a file ends,
-and why, is as in ``batch_scan``.
+For logs too large to be read completely. A header has the place of the next one; the bytes in between are read only if
+batches are small. One file waits for the disk at each batch, so several are read at a time, in threads. Where a file
+ends, and why, is decided as in ``batch_scan``.
 """
 
 import os
@@ -68,7 +68,7 @@ class SegmentHeaders(msgspec.Struct, frozen=True, kw_only=True):
         valid_bytes: where the last batch ends.
         end: why there is no further one.
         reason: the same in words; empty at a plain end of file.
-        legacy_magic: format of what follows, if it is one of ``LEGACY_MAGICS``.
+        legacy_magic: format of the bytes after them, if it is one of ``LEGACY_MAGICS``.
     """
 
     headers: Headers

@@ -1,6 +1,6 @@
-"""Writes and reads files of lines, events or a history: JSON lines, or packed where the name says so.
+"""Writes and reads files of lines, events or a history: JSON lines, or packed if the file's name says so.
 
-A flush is one write. A process that is killed leaves whole lines and at most one that is torn.
+A flush is one write. A killed process leaves complete lines and at most one torn line.
 """
 
 import os
@@ -43,7 +43,7 @@ def read_lines(path: Path) -> bytes:
 
 
 def stream_lines(path: Path) -> Iterator[bytes]:
-    """Yields the lines of a file as JSON, each with its line end; a torn last one has none.
+    """Yields the lines of a file as JSON, each with its line end; a torn last line has none.
 
     Raises:
         OSError: it cannot be read.
@@ -65,7 +65,7 @@ class Texts(NamedTuple):
 
     Attributes:
         content: each with its line end.
-        end: the byte from which on there is more to read, once it is there.
+        end: the byte from which to continue once more lines are there.
     """
 
     content: bytes
@@ -94,7 +94,7 @@ class LineFile:
     Args:
         descriptor: of the file, open for appending.
         path: its name.
-        constants: what is the same in all lines, by name.
+        constants: the values that are the same in all lines, by name.
     """
 
     def __init__(self, descriptor: int, path: Path, *, constants: Mapping[str, object]) -> None:
@@ -139,5 +139,5 @@ class LineFile:
             rest = rest[os.write(self._descriptor, rest) :]
 
     def close(self) -> None:
-        """Closes the file, of which everything was flushed."""
+        """Closes the file, after everything was flushed."""
         os.close(self._descriptor)

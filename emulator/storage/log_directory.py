@@ -7,8 +7,8 @@
     orders-0/  orders-1/  orders-2.<uuid>-delete/  orders-3.<uuid>-stray/
 
 A directory's life: ``open`` (lock), ``load_logs`` (deletes the clean-shutdown file first), appends, ``close_logs``
-(flush everything, checkpoints, clean-shutdown file last). Closing before loading touches nothing: rewriting the
-checkpoints then would forget every log start (Kafka's ``LogManager``).
+(flush everything, checkpoints, clean-shutdown file last). Closing before loading changes nothing: rewriting the
+checkpoints then would lose every log start (Kafka's ``LogManager``).
 """
 
 import logging
@@ -52,7 +52,7 @@ def is_partition_number(digits: str) -> bool:
 
 
 def partition_of_directory(name: str) -> TopicPartition | None:
-    """Returns the partition whose log a directory name stands for, or ``None`` for deleted, stray and other names."""
+    """Returns the partition of a directory name, or ``None`` for deleted, stray and other names."""
     match = _PARTITION_DIRECTORY.fullmatch(name)
     if match is None or not is_partition_number(match["partition"]):
         return None
@@ -80,9 +80,9 @@ class LogDirectory:
         """Locks an existing directory. No log is opened yet.
 
         Args:
-            filesystem: where it is.
+            filesystem: the file system of the directory.
             path: of the directory.
-            memory: shared by the node's directories; ``None`` gives this one its own.
+            memory: shared by the node's directories; by default, the directory has its own.
 
         Raises:
             StorageError: missing, or in use.
@@ -99,8 +99,8 @@ class LogDirectory:
     def strays(self) -> tuple[inputs.StrayLog, ...]:
         """Strays that were put aside, by this process or, once logs are loaded, by an earlier one.
 
-        What an earlier process left of a topic with more than 210 characters may be known by the beginning of its name
-        only, as in Kafka; the topic id says whose it was.
+        A stray of an earlier process whose topic has more than 210 characters may be known only by the beginning of its
+        name, as in Kafka; the topic id identifies the topic.
         """
         return tuple(self._strays.values())
 
@@ -108,7 +108,7 @@ class LogDirectory:
         """Returns an open log.
 
         Raises:
-            KeyError: no such log here.
+            KeyError: the directory has no such log.
         """
         return self._logs[partition]
 
@@ -117,12 +117,12 @@ class LogDirectory:
         return clean_shutdown.read_broker_epoch(self._filesystem, self.path)
 
     def renew_clean_shutdown(self, broker_epoch: BrokerEpoch) -> None:
-        """Writes another epoch into the clean-shutdown file, if there is one or was when loading began.
+        """Writes another epoch into the clean-shutdown file, if it exists or existed when loading began.
 
-        For logs that are not open: nothing was changed in them since they were closed.
+        For logs that are not open: they are unchanged since they were closed.
 
         Raises:
-            StorageError: it could not be written, and proves nothing any more.
+            StorageError: the file could not be written; it then proves nothing.
         """
         if self._was_clean or clean_shutdown.is_clean(self._filesystem, self.path):
             clean_shutdown.write(self._filesystem, self.path, broker_epoch)
@@ -315,7 +315,7 @@ class LogDirectory:
         No effect on the files if the logs were never loaded.
 
         Raises:
-            StorageError: something could not be written; the directory has no clean-shutdown file.
+            StorageError: a file could not be written; the directory has no clean-shutdown file.
         """
         if self._is_loaded:
             for log in self._logs.values():
@@ -328,7 +328,7 @@ class LogDirectory:
 
 
 def make_log_directory(filesystem: FileSystem, path: str) -> None:
-    """Creates a log directory where it is missing, and makes its name durable.
+    """Creates a log directory if it is missing, and makes its name durable.
 
     Raises:
         StorageError: the directory cannot be made.

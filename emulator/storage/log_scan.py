@@ -1,8 +1,8 @@
 """Reads an open log from its recovery point to its end, in any thread; the log may be served meanwhile.
 
-The work takes note of the files and their lengths when it is made, opens them for itself, and changes nothing. Whatever
-is appended meanwhile is not looked at; a file that is cut or renamed under its hands shows as a bad batch or an error,
-which whoever did the cutting knows how to take.
+The work notes the files and their lengths when it is created, opens them for itself, and changes nothing. Later appends
+are not read; a file that is truncated or renamed meanwhile appears as a bad batch or an error, which the caller that
+truncated it expects.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class LogScanResult(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start_offset: base of the first segment that was read.
         batch_count: intact batches, up to the first that is not.
-        bad_offset: where the log ends before that one; ``None`` if every batch is intact.
+        bad_offset: the log ends before this offset; ``None`` if every batch is intact.
     """
 
     start_offset: Offset
@@ -29,7 +29,7 @@ class LogScanResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScannedSegment(msgspec.Struct, frozen=True, kw_only=True):
-    """A segment as it was when the work was made: ``size`` bytes hold ``batch_count`` batches."""
+    """A segment when the work was created: ``size`` bytes with ``batch_count`` batches."""
 
     path: str
     base_offset: Offset

@@ -1,10 +1,10 @@
 """A disk in memory, which can be crashed at any operation and can lose power.
 
-It keeps every promise of ``filesystem`` and nothing more: per file the present content and the durable one, per
-directory the present names and the durable ones. Operations that change something are numbered from 1; ``crash_at``
-names one of them and its outcome, after which the process is dead: every further call raises ``SimulatedCrashError``,
-as nothing that a dead process would have done may happen. ``restart`` gives the next process the same disk with its
-page cache, ``lose_power`` takes what was not synced, by the same plan as on real files.
+It keeps every promise of ``filesystem`` and no more: it has the present and the durable content of each file, and the
+present and the durable names in each directory. Operations that change something are numbered from 1; ``crash_at``
+names one of them and its outcome, after which the process is dead: every further call raises ``SimulatedCrashError``.
+``restart`` gives the next process the same disk with its page cache, ``lose_power`` takes unsynced data, by the same
+plan as on real files.
 """
 
 from collections.abc import Callable, Sequence
@@ -154,7 +154,7 @@ class MemoryFileSystem:
     # --- Faults ---------------------------------------------------------------------------------------------------
 
     def restart(self, *, crash_at: CrashPoint | None = None) -> None:
-        """Lets the next process use the disk; what the last one opened is dead. Operations count from 1 again."""
+        """Lets the next process use the disk; files opened by the last one are dead. Operations count from 1 again."""
         self._process += 1
         self._is_dead = False
         self.operations = []
@@ -166,10 +166,10 @@ class MemoryFileSystem:
         Args:
             keep: shape of the loss.
             seed: of all random choices.
-            exact: says what else would be drawn.
+            exact: the loss, if it is not random.
 
         Returns:
-            What was drawn.
+            The outcome of the random choices.
         """
         self._is_dead = True
         nodes: dict[int, _FileNode | _DirectoryNode] = {}

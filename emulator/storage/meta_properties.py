@@ -49,7 +49,7 @@ def parse_pairs(text: str, separator: str) -> dict[str, str]:
 
 
 def read_meta_properties(filesystem: FileSystem, directory: str) -> MetaProperties | None:
-    """Returns a log directory's properties, or ``None`` where it was never formatted.
+    """Returns a log directory's properties, or ``None`` if it was never formatted.
 
     Raises:
         StorageError: the file is no ``meta.properties`` of version 1.

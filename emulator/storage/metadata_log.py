@@ -1,8 +1,8 @@
 """A controller's metadata log on disk, in Kafka's record batch format: a record per metadata record.
 
 ``<directory>/00000000000000000000.log`` holds one record batch per append, with the epoch of the leader that appended
-it (0 where there is one controller). Record offsets are metadata offsets. The value of a record is opaque here, but for
-its first byte, which every metadata record of Kafka has; control records are the quorum's own (``control_records.py``).
+it (0 with one controller). Record offsets are metadata offsets. The value of a record is opaque here, except for its
+first byte, which every metadata record of Kafka has; control records are the quorum's own (``control_records.py``).
 
 An append is only written; ``sync`` makes everything written durable, and one sync may serve several appends. On
 opening, the intact batches are replayed and whatever follows the last of them is cut off: it was never acknowledged. A
@@ -44,7 +44,7 @@ class MetadataLog:
     """An open metadata log. Not thread-safe."""
 
     def __init__(self, filesystem: FileSystem, directory: str) -> None:
-        """Opens the log in an existing, durable directory; creates it where it is missing, and cuts a torn tail.
+        """Opens the log in an existing, durable directory; creates it if it is missing, and truncates a torn tail.
 
         Raises:
             CorruptRecordError: intact batches that do not follow each other, or are of no metadata log.
@@ -168,7 +168,7 @@ def _decode(content: bytes, batch: BatchDescriptor, *, path: str, position: int)
 
 
 def _records(content: bytes, record_count: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yields keys, empty where there is none, and values."""
+    """Yields keys and values; the key of a record without one is empty."""
     at = HEADER_SIZE
     for _ in range(record_count):
         length, at = zig_zag_at(content, at)

@@ -1,8 +1,8 @@
 """The real disk, with a sync ledger beside it.
 
-Every operation is the system call that one expects; what is added is bookkeeping around those that change what a power
-loss would leave: fsync (a ledger line after it), and unlink, replacement and truncation of something durable (a hard
-link or the cut bytes, before it). Appends go straight to ``writev``.
+Every operation is the usual system call, with additional bookkeeping for those that change the outcome of a power loss:
+fsync (a ledger line after it), and unlink, replacement and truncation of something durable (a hard link or the cut
+bytes, before it). Appends go straight to ``writev``.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def _mapped(path: str) -> Iterator[None]:
 
 
 class _Names:
-    """The present places of files that were opened: (inode of the directory, name); an unlinked file has none."""
+    """The present places of opened files: (inode of the directory, name); an unlinked file has none."""
 
     def __init__(self) -> None:
         self.of_inode: dict[int, tuple[int, str]] = {}

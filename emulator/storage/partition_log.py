@@ -1,4 +1,4 @@
-"""One partition's log on disk: its segments, and what is kept beside them.
+"""One partition's log on disk: its segments, and the files beside them.
 
 The core decides offsets, epochs and truncation targets; this class carries them out and never looks into records. A
 partition directory is::
@@ -49,10 +49,11 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         segment_bytes: a segment is rolled before it grows past this (``segment.bytes``).
         index_interval_bytes: distance of index entries (``index.interval.bytes``).
-        flush_messages: sync, within the append, after so many records (``flush.messages``).
-        flush_ms: sync when so much time has passed since the last (``flush.ms``); ``None`` for never.
-        holes_end_logs: recovery ends the log where a segment does not follow on the one before; Kafka does not look.
-        recovery_trims_epochs: recovery forgets epochs beyond the log's end first; Kafka does so last.
+        flush_messages: number of records after which an append syncs (``flush.messages``).
+        flush_ms: time after which a log is synced again (``flush.ms``); ``None`` for never.
+        holes_end_logs: recovery ends the log before a segment that does not continue the previous one; Kafka does not
+            check.
+        recovery_trims_epochs: recovery removes epochs beyond the log's end first; Kafka does so last.
     """
 
     segment_bytes: int = 1 << 30
@@ -121,8 +122,8 @@ class PartitionLog:
             segments: at least one, ascending.
             log_start_offset: first offset that may be read.
             log_end_offset: next offset.
-            recovery_point: everything below is synced.
-            memory: where the newest batches are kept, beside those of other logs.
+            recovery_point: everything below this offset is synced.
+            memory: keeps the newest batches, together with those of other logs.
         """
         self.partition = partition
         self.topic_id = topic_id
@@ -204,7 +205,7 @@ class PartitionLog:
         return contents
 
     def recovery_scan(self) -> LogScan:
-        """Returns the work of reading through, with CRCs, every segment from the one with the recovery point on."""
+        """Returns the work of reading, with CRCs, every segment from the one with the recovery point on."""
         return LogScan(
             self._filesystem,
             [
@@ -287,7 +288,7 @@ class PartitionLog:
         )
 
     def pop_flush_work(self) -> FlushWork | None:
-        """Returns, once, what the last roll left to be synced in the background."""
+        """Returns, once, the segments that the last roll left to be synced in the background."""
         work, self._flush_work = self._flush_work, None
         return work
 
@@ -404,7 +405,7 @@ class PartitionLog:
         self._filesystem.sync_directory(self.path)
 
     def raise_log_start(self, offset: Offset) -> None:
-        """Makes ``offset`` the first that may be read; lifts the recovery point to it. Never lowers the log start."""
+        """Makes ``offset`` the first readable one, and raises the recovery point to it. Never lowers the log start."""
         self.log_start_offset = max(self.log_start_offset, offset)
         self.recovery_point = max(self.recovery_point, self.log_start_offset)
 
@@ -412,7 +413,7 @@ class PartitionLog:
         """Applies retention once.
 
         Returns:
-            The new log start if a segment went and it rose by that, else ``None``.
+            The new log start if a segment was deleted and the start rose by that, else ``None``.
 
         Raises:
             StorageError: a removal failed.
@@ -466,7 +467,7 @@ class PartitionLog:
                     self._note_producer(batch)
 
     def _reload_transactions(self) -> None:
-        """Has the files of all segments agree with their batches; transactions whose records are deleted stay there."""
+        """Makes the files of all segments agree with their batches; transactions with deleted records stay in them."""
         self._transactions = OpenTransactions()
         for segment in self._segments:
             written = {each.last_offset: each for each in segment.transactions.entries}
@@ -491,7 +492,7 @@ class PartitionLog:
 
 
 def _written(written: Mapping[Offset, CompletedTransaction], batch: BatchDescriptor) -> CompletedTransaction | None:
-    """Returns what a file has of the transaction that a batch aborts."""
+    """Returns a file's entry for the transaction that a batch aborts."""
     found = written.get(batch.last_offset)
     is_it = batch.marker is not None and batch.marker.result is TransactionResult.ABORT
     return found if is_it and found is not None and found.producer_id == batch.producer_id else None

@@ -1,8 +1,8 @@
-"""Power loss on real files: what the harness does to a node's directories after SIGKILL and before the restart.
+"""Power loss on real files: the harness changes a node's directories after SIGKILL and before the restart.
 
-The node must be dead. The sync ledger says what is durable, the disk what is there; ``plan_power_loss`` draws, and the
-plan is carried out by moving files. Afterwards all that is left counts as durable, in the same ledger: it was read back
-from a disk. Ledger folder and everything outside the data directories are left alone.
+The node must be dead. The sync ledger has what is durable, the disk what is present; ``plan_power_loss`` draws, and the
+plan is executed by moving files. Afterwards everything that is left counts as durable, in the same ledger, as if read
+back from a disk. The ledger's folder and everything outside the data directories stay unchanged.
 """
 
 import os
@@ -60,7 +60,7 @@ def lose_power(
         keep: shape of the loss.
         seed: of all random choices.
         disk: the file system that is played.
-        exact: leaves nothing to chance.
+        exact: the loss, if it is not random.
 
     Raises:
         StorageError: a directory cannot be read or changed.
@@ -80,7 +80,7 @@ def lose_power(
 
 
 def count_as_durable(data_directory: str, *, ledger_folder: str) -> None:
-    """Begins a ledger with all that is in a directory: it was made before the node's first start.
+    """Begins a ledger with everything that is in a directory, which was created before the node's first start.
 
     Raises:
         StorageError: the directory cannot be read, or the ledger not be written.

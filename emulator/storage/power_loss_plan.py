@@ -1,18 +1,18 @@
 """Decides the outcome of a power loss from durable and present content; a pure function of both file systems.
 
-Names: whatever differs between the durable and the present names of a directory is a change that was not synced.
-Changes that share a file belong together (a rename is one change of two names, and may have replaced a third), so they
-are undone or kept together: the file of a rename is never lost from both names. ``none`` undoes all, the others draw.
+Names: every difference between the durable and the present names of a directory is an unsynced change. Changes that
+share a file belong together (a rename is one change of two names, and may have replaced a third), so they are undone or
+kept together: the file of a rename is never lost from both names. Shape ``none`` undoes all of them, the others draw.
 
-Bytes: a file keeps its durable content, and of what was appended since
+Bytes: a file keeps its durable content, and of the bytes appended since
 
 - ``none``    nothing;
 - ``prefix``  a part from the front, at least one byte short;
 - ``torn``    all up to somewhere within its last batch (of another file: somewhere within the tail);
 - ``pages``   4 KiB pages at random, with zeros between them, at least one page short.
 
-Bytes that were changed in place and not synced are as before by ``none``. By ``prefix`` the first of these writes stay,
-by ``torn`` all of them and a part of the last one, by ``pages`` some 4 KiB pages of them; each loses a byte at least.
+Bytes that were changed in place and not synced are reset by ``none``. By ``prefix`` the first of these writes stay, by
+``torn`` all of them and a part of the last one, by ``pages`` some 4 KiB pages of them; each loses a byte at least.
 
 A truncation that was not synced is undone by ``none`` and drawn by the others. Every shape takes at least a byte from
 every tail that was not synced, so a fault that should take effect does.
@@ -20,8 +20,8 @@ every tail that was not synced, so a fault that should take effect does.
 On a disk with an ordered journal (``DiskModel``) one draw decides all names and truncations together: either the
 journal was committed once more before the power went, or not.
 
-An *exact* loss draws nothing: it counts the batches that survive, whatever their length, and says what becomes of
-truncations and of names. What is no log loses its tail.
+An *exact* loss draws nothing: it has the number of surviving batches, whatever their length, and the fate of
+truncations and names. Files that are no logs lose their tail.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VolumeView(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything before the loss; files and directories are numbered (inodes).
+    """The volume before the loss; files and directories are numbered (inodes).
 
     Attributes:
         roots: data directories by path; their own names are durable.
@@ -94,8 +94,8 @@ class SurvivingContent(msgspec.Struct, frozen=True, kw_only=True):
     """A file after the loss.
 
     Attributes:
-        source: that it starts from.
-        length: so many bytes of it are left.
+        source: the content that it starts from.
+        length: number of bytes that are left of it.
         zeroed: ranges (start, end) that read as zeros.
         undone: writes in place that are lost, in their order.
     """
@@ -115,14 +115,14 @@ class NameFate(Enum):
 
 
 class NameLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """A name that is not what it was."""
+    """A name that the loss changed."""
 
     path: str
     fate: NameFate
 
 
 class ByteLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """A surviving file whose bytes are not what they were.
+    """A surviving file whose bytes the loss changed.
 
     Attributes:
         path: after the loss.
@@ -131,7 +131,7 @@ class ByteLoss(msgspec.Struct, frozen=True, kw_only=True):
         synced_length: bytes that were durable.
         zeroed: ranges (start, end) that read as zeros now.
         restored: ranges (start, end) that read as before they were changed in place.
-        truncation_undone: whether bytes came back that had been cut off.
+        truncation_undone: whether truncated bytes came back.
     """
 
     path: str
@@ -168,15 +168,15 @@ def plan_power_loss(
     disk: DiskModel = DiskModel.POSIX,
     exact: ExactLoss | None = None,
 ) -> PowerLossPlan:
-    """Draws what a power loss leaves. The same volume, shape and seed give the same plan.
+    """Draws the outcome of a power loss. The same volume, shape and seed give the same plan.
 
     Args:
         volume: before the loss.
         keep: shape of the loss.
         random: the only source of chance.
         batch_starts: byte positions of the whole batches in a segment file; none for other files.
-        disk: the file system, by which ``volume`` says what is durable.
-        exact: says what else would be drawn.
+        disk: the file system by which ``volume`` determines what is durable.
+        exact: the loss, if it is not random.
     """
     paths = _directory_paths(volume)
     names = {directory: dict(listing) for directory, listing in volume.present.items()}
@@ -232,7 +232,7 @@ def _draws_undoing(keep: Keep, random: Random, disk: DiskModel) -> Callable[[], 
 
 
 def _directory_paths(volume: VolumeView) -> dict[int, str]:
-    """Returns the path of each directory, or the one that it would have if its removal were undone."""
+    """Returns the path of each directory, or its path if its removal were undone."""
     paths: dict[int, str] = {}
     pending = [(path, number) for path, number in volume.roots.items()]
     while pending:
@@ -244,7 +244,7 @@ def _directory_paths(volume: VolumeView) -> dict[int, str]:
 
 
 def _linked_changes(volume: VolumeView, paths: Mapping[int, str]) -> list[list[_Change]]:
-    """Changes of names that were not synced, grouped by the files that they share, in order of their paths."""
+    """Unsynced changes of names, grouped by the files that they share, in order of their paths."""
     changes: list[_Change] = []
     for directory in sorted(paths, key=lambda number: (paths[number], number)):
         present = volume.present.get(directory, {})

@@ -36,7 +36,7 @@ LastBatch: TypeAlias = inputs.ProducerSnapshotEntry | BatchDescriptor
 
 
 def after_batch(known: LastBatch | None, batch: BatchDescriptor) -> LastBatch:
-    """Returns what is known of a producer once a batch of it was appended (``ProducerAppendInfo``)."""
+    """Returns the state of a producer after a batch of it was appended (``ProducerAppendInfo``)."""
     before = known if isinstance(known, inputs.ProducerSnapshotEntry) else None
     if not batch.is_transactional and (before is None or before.coordinator_epoch == _NONE):
         return batch
@@ -154,7 +154,7 @@ def snapshot_offsets(filesystem: FileSystem, directory: str) -> list[Offset]:
 def write_snapshot(
     filesystem: FileSystem, directory: str, offset: Offset, entries: Iterable[inputs.ProducerSnapshotEntry]
 ) -> None:
-    """Writes the snapshot at ``offset``, replacing one that is there.
+    """Writes the snapshot at ``offset``, replacing an existing one.
 
     Raises:
         StorageError: the write failed.

@@ -60,11 +60,11 @@ def quorum_state_path(directory: str) -> str:
 
 
 def read_quorum_state(filesystem: FileSystem, directory: str) -> Election | None:
-    """Returns what the file says; ``None`` where it is missing.
+    """Returns the content of the file; ``None`` if it is missing.
 
     Raises:
         UnknownVersionError: of a later release.
-        StorageError: it cannot be read, or is torn: who was voted for is unknown.
+        StorageError: it cannot be read, or is torn: then the vote is unknown.
     """
     path = quorum_state_path(directory)
     if not filesystem.exists(path):
@@ -73,11 +73,11 @@ def read_quorum_state(filesystem: FileSystem, directory: str) -> Election | None
 
 
 def parse_quorum_state(content: bytes, *, path: str) -> Election:
-    """Returns what a file's content says.
+    """Returns the values in a file's content.
 
     Args:
         content: of the file.
-        path: of the file, for the errors; those of ``read_quorum_state``.
+        path: of the file, for the errors, which are those of ``read_quorum_state``.
     """
     try:
         version = msgspec.json.decode(content, type=_Version).data_version
@@ -114,7 +114,7 @@ def write_quorum_state(
         voters: that version 0 lists.
 
     Raises:
-        StorageError: the write failed; what is on the disk is the file before, or this one.
+        StorageError: the write failed; the disk has the previous file, or this one.
     """
     leader_id = _NOBODY if election.leader_id is None else election.leader_id
     voted_id = _NOBODY if election.voted is None else election.voted.node_id

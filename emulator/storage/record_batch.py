@@ -129,7 +129,7 @@ def parse_batch(buffer: Buffer, *, max_message_bytes: int) -> BatchDescriptor | 
     """Checks that ``buffer`` is exactly one intact batch, and returns its header. No byte is copied.
 
     Args:
-        buffer: what a producer sent for one partition, or one batch of a fetch response.
+        buffer: a producer's bytes for one partition, or one batch of a fetch response.
         max_message_bytes: limit of the whole batch (``max.message.bytes``).
 
     Returns:
@@ -221,7 +221,7 @@ def batch_size_at(buffer: Buffer, position: int) -> int | None:
 
 
 def stamp(batch: Buffer, descriptor: BatchDescriptor) -> Buffer:
-    """Returns the batch with the descriptor's base offset and leader epoch in it; copied only if it has others."""
+    """Returns the batch with the descriptor's base offset and leader epoch; copied only if these differ."""
     prefix = _STAMP.pack(descriptor.base_offset, descriptor.size - LOG_OVERHEAD, descriptor.leader_epoch)
     if batch[: _STAMP.size] == prefix:
         return batch

@@ -1,4 +1,4 @@
-"""Records in and out of batches: the one module that uses aiokafka's record package.
+"""Encodes and decodes records; the only module that uses aiokafka's record package.
 
 It stands apart from ``record_batch`` because importing aiokafka takes longer than starting the rest of a broker, and
 few brokers ever read records.

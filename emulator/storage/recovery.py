@@ -53,7 +53,7 @@ _TEMPORARY_SUFFIX: Final = ".tmp"
 
 
 class LogCheckpoints(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries for one log in a log directory's checkpoints; 0 where there is none."""
+    """The entries for one log in a log directory's checkpoints; 0 without an entry."""
 
     recovery_point: Offset = Offset(0)
     log_start_offset: Offset = Offset(0)
@@ -105,7 +105,7 @@ def load_log(
     """Opens a partition directory and, unless it was closed in order, recovers it.
 
     Args:
-        filesystem: where it is.
+        filesystem: the file system of the directory.
         path: the partition directory.
         partition: topic and number.
         is_clean: whether the clean-shutdown file of its log directory existed.
@@ -114,7 +114,7 @@ def load_log(
         memory: where its newest batches will be kept.
 
     Returns:
-        The open log, and what the core has to know of it.
+        The open log, and its state for the core.
 
     Raises:
         CorruptRecordError: clean, but the newest segment ends in bytes that can be no batch.
@@ -188,14 +188,14 @@ def with_found_epochs(
 ) -> tuple[EpochEntry, ...]:
     """Returns a leader epoch checkpoint with an entry added for each batch above the newest epoch.
 
-    An entry without records, of a leader that appended nothing, gives way to one that starts where it does.
+    An entry without records, of a leader that appended nothing, is replaced by one that starts at its offset.
 
     Args:
         epochs: the checkpoint.
         found: batches of the log, ascending; all of them if ``trims_first``.
-        trims_first: forget entries that begin beyond the last batch before any is added. The newest of them may be all
-            that deleted records have left (``LeaderEpochFileCache.truncateFromStart``), and be newer than batches that
-            are back after a loss of power: these would have no epoch once it is forgotten (S48).
+        trims_first: remove entries that begin beyond the last batch before any is added. The newest of them may be the
+            only one that is left of deleted records (``LeaderEpochFileCache.truncateFromStart``), and be newer than
+            batches that are back after a power loss: these would have no epoch once it is removed (S48).
     """
     cache = LeaderEpochCache(epochs)
     if trims_first and found:
@@ -227,7 +227,7 @@ def _segment_bases(filesystem: FileSystem, path: str) -> list[Offset]:
 
 
 def _remove_leftovers(filesystem: FileSystem, path: str) -> None:
-    """Step 1: what an interrupted deletion, compaction or checkpoint left, and index files without their segment."""
+    """Step 1: removes leftovers of an interrupted deletion, compaction or checkpoint, and indexes without a segment."""
     names = filesystem.list_directory(path)
     for name in names:
         if name.endswith((DELETED_SUFFIX, _CLEANED_SUFFIX, _TEMPORARY_SUFFIX)):
@@ -336,7 +336,7 @@ class _Loading:
         return segments
 
     def _has_hole_before(self, next_base: list[Offset], segment: Segment) -> bool:
-        """Returns whether a segment lost whole batches at its end, and the next one is there: S47."""
+        """Returns whether a segment lost whole batches at its end, while the next segment exists: S47."""
         end = self.log_end_offset([segment])
         if not self._settings.holes_end_logs or not next_base or not has_hole(end, next_base[0]):
             return False

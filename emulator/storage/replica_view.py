@@ -1,7 +1,7 @@
 """Reads a replica's files without touching them: also of a node that runs, or is paused, or dead.
 
-A log that is written meanwhile may be seen in the middle of an append; its last batch is then missing here. What is
-flushed comes from the node's sync ledger: a power loss would leave at least that, and perhaps no more.
+A log that is being written may be seen in the middle of an append; its last batch is then missing. Flushed offsets come
+from the node's sync ledger: a power loss would leave at least that much.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         log_start_offset: of the first record that may be read.
         log_end_offset: exclusive; where recovery would end the log.
-        high_watermark: as it was checkpointed last; ``None`` if it never was.
+        high_watermark: the checkpointed one; ``None`` if there is none.
         last_written_leader_epoch: of the last record; ``None`` for an empty log.
         epochs: where each leader epoch begins, by the records themselves and the checkpoint.
         flushed_end_offset: exclusive; records from here on are lost with the power.
@@ -50,7 +50,7 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def view_replica(data_directory: Path, ledger_directory: Path, partition: TopicPartition) -> ReplicaView | None:
-    """Returns a replica's files; ``None`` where it has no log of the partition.
+    """Returns a replica's files; ``None`` if the node has no log of the partition.
 
     Raises:
         StorageError: a file cannot be read.

@@ -1,8 +1,8 @@
 """Decides which whole segments may be deleted: a pure decision (Kafka's ``UnifiedLog.deleteOldSegments``).
 
-A segment may go only if everything in it is below the high watermark. Three rules, one after the other, each taking
-from the front as long as it applies: wholly below the log start, over the size limit, older than the time limit. An
-empty last segment stays.
+A segment may be deleted only if everything in it is below the high watermark. Three rules apply in turn, each to
+segments from the front: entirely below the log start, over the size limit, older than the time limit. An empty last
+segment stays.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ class RetentionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of a topic; ``None`` for none.
 
     Attributes:
-        retention_bytes: keep at least so much (``retention.bytes``).
-        retention_ms: keep at least so long (``retention.ms``).
+        retention_bytes: number of bytes to keep at least (``retention.bytes``).
+        retention_ms: time to keep records at least (``retention.ms``).
     """
 
     retention_bytes: int | None
@@ -52,7 +52,7 @@ def deletable_segments(
     limits: RetentionLimits,
     now_ms: int,
 ) -> int:
-    """Returns the number of segments, from the first on, that may be deleted; all of them means roll first."""
+    """Returns the number of segments, from the first on, that may be deleted; if it is all, roll the log first."""
 
     def due_count(first: int, is_due: Callable[[int], bool]) -> int:
         for index in range(first, len(segments)):

@@ -1,8 +1,8 @@
 """One segment of a partition's log: ``<base offset>.log`` with its two indexes, and one of aborted transactions.
 
 The batches' headers and byte positions stay in memory, so a read needs no search in files. Invariant: positions ascend,
-and every batch listed lies within the file. A clean load leaves a torn tail where it is, as Kafka does; then the file
-is longer than its batches, and what is appended comes after the tail.
+and every listed batch lies within the file. A clean load leaves a torn tail where it is, as Kafka does; then the file
+is longer than its batches, and appended batches come after the tail.
 """
 
 from bisect import bisect_left
@@ -84,13 +84,13 @@ class Segment:
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def trust(self, scan: SegmentScan) -> None:
-        """Takes over what a scan of the log file found; the indexes are trusted to agree with it."""
+        """Takes over the result of a scan of the log file; the indexes are trusted to agree with it."""
         self._index.resume(scan.batches, scan.positions)
         self.batches = scan.batches
         self._positions = scan.positions
 
     def recover(self, scan: SegmentScan) -> None:
-        """Takes over what a scan of the log file found, cuts the file after it, and rewrites the indexes to agree.
+        """Takes over the result of a scan of the log file, truncates the file after it, and rewrites the indexes.
 
         Raises:
             StorageError: a file cannot be cut or written.
@@ -142,7 +142,7 @@ class Segment:
         return self._log.read(position=position, length=length)
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drops every batch whose last offset is at or above ``offset``, and what follows the first of them.
+        """Drops every batch whose last offset is at or above ``offset``, and all batches after the first of these.
 
         Raises:
             StorageError: the cut failed.

@@ -76,7 +76,7 @@ class SegmentIndex:
         self._final_time_entry()
 
     def rebuild(self, batches: Sequence[BatchDescriptor], positions: Sequence[int]) -> None:
-        """Makes both files what they would be, had exactly these batches been appended.
+        """Makes both files as if exactly these batches had been appended.
 
         Raises:
             StorageError: a write failed.

@@ -1,4 +1,4 @@
-"""Pure decisions about the segments of a log: is one full, and does the next one follow on it?"""
+"""Pure decisions about the segments of a log: whether one is full, and whether the next one continues it."""
 
 from laststand.emulator.core.types import Offset
 

@@ -14,10 +14,10 @@ The ledger is a folder outside the data directories, on the same disk (hard link
     ["name", inode, directory, name]                      a file or directory has got this name, or lost its own (null)
     ["forget", inode]                                     the inode is about to be freed and may be used again
 
-What the ledger does not cover is lost: a file without a line has no durable byte, a name without one no durable name.
-So a process killed between an fsync and its line only loses more than it had to, and appends write no line at all.
-Inodes identify files across renames; a covered inode is never freed without ``forget``, since the link in ``kept``
-holds it until then.
+Everything that the ledger does not cover is lost: a file without a line has no durable byte, a name without one no
+durable name. So a process that is killed between an fsync and its line only loses more than necessary, and appends
+write no line at all. Inodes identify files across renames; a covered inode is never freed without ``forget``, since the
+link in ``kept`` holds it until then.
 
 Lines of names matter only where a sync commits what came before it (``DiskModel.has_ordered_journal``): the lines among
 the first ``seen`` bytes of the ledger, which is how long it was when the sync began. A file without a durable name of
@@ -65,7 +65,7 @@ class Overwritten(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start: see above.
         end: see above.
-        before: has these bytes, and may have others; ``None`` where nothing was written before, which reads as zeros.
+        before: has these bytes, and may have others; ``None`` if nothing was written before, which reads as zeros.
         position: of the line about the change in the ledger, in bytes.
     """
 
@@ -79,7 +79,7 @@ class Coverage(msgspec.Struct, kw_only=True):
     """The durable part of one file.
 
     Attributes:
-        intact_length: this prefix of the file's present content is durable, but for what is overwritten.
+        intact_length: this prefix of the file's present content is durable, except for overwritten ranges.
         pieces: what durable content had after it, in ascending order and without gaps; empty unless a truncation is
             not durable.
         overwritten: in the order of the writes. Invariant: within the durable length.
@@ -98,7 +98,7 @@ class Coverage(msgspec.Struct, kw_only=True):
 def durable_prefixes(folder: str) -> dict[int, int]:
     """Returns the length of each file's durable prefix, by inode, and leaves the ledger alone.
 
-    For looking on while the ledger's owner goes on writing. A file that is missing has no durable byte.
+    For readers while the ledger's owner continues to write. A missing file has no durable byte.
 
     Raises:
         StorageError: the ledger cannot be read.
@@ -118,9 +118,9 @@ def durable_prefixes(folder: str) -> dict[int, int]:
 
 
 def unnoted_names(directory: str, *, folder: str) -> frozenset[str]:
-    """Returns the paths below a directory that are not as the ledger has them: what changed them noted nothing.
+    """Returns the paths below a directory that differ from the ledger: their changes were not noted.
 
-    For a ledger that began with all that was there (``reset``). FIFOs, sockets and devices are left out.
+    For a ledger that began with everything that existed (``reset``). FIFOs, sockets and devices are left out.
 
     Raises:
         StorageError: the ledger cannot be read.
@@ -152,7 +152,7 @@ def unnoted_names(directory: str, *, folder: str) -> frozenset[str]:
 
 
 def _lines(folder: str) -> list[bytes]:
-    """Returns the whole lines of a ledger that its owner may go on writing; none where there is none yet."""
+    """Returns the complete lines of a ledger that its owner may continue to write; none if it does not exist yet."""
     try:
         with open(f"{folder}/{_LEDGER}", "rb") as file:
             return file.read().split(b"\n")[:-1]
@@ -177,8 +177,8 @@ class SyncLedger:
 
         Args:
             folder: of its files.
-            disk: what was durable on such a file system; one that goes on writing must go by the default, because it
-                keeps what may be asked for later.
+            disk: the file system that decides what is durable; a ledger that is still written must use the default,
+                because it keeps what may be needed later.
 
         Raises:
             StorageError: the folder cannot be used.
@@ -213,7 +213,7 @@ class SyncLedger:
         return self._name_of.get(inode) == (directory, name)
 
     def has_durable_name(self, inode: int) -> bool:
-        """Returns whether a power loss could bring that file back, under whatever name."""
+        """Returns whether a power loss could bring that file back, under any name."""
         return inode in self._name_of
 
     def kept_path(self, inode: int) -> str:
@@ -259,7 +259,7 @@ class SyncLedger:
         self._apply_cut(inode, piece)
 
     def record_creation(self, inode: int, *, directory: int, name: str) -> None:
-        """Notes a new file, so that nothing known of an earlier file with its inode number is taken for its own."""
+        """Notes a new file, so that records of an earlier file with its inode number are not applied to it."""
         if inode in self.coverage or inode in self._name_of:
             self.record_forget(inode)
         self.record_name(inode, directory=directory, name=name)
@@ -307,7 +307,7 @@ class SyncLedger:
         return covered.pieces
 
     def _replay_overwritten(self, inode: int, before: KeptBytes) -> None:
-        """Applies as much of a write in place as was durable before it."""
+        """Applies the part of a write in place that was durable before it."""
         covered = self.coverage.get(inode)
         if covered is not None and before.start < covered.intact_length:
             end = min(before.end, covered.intact_length)
@@ -315,7 +315,7 @@ class SyncLedger:
             covered.overwritten.append(change)
 
     def _replay_synchronous_write(self, inode: int, start: int, end: int, position: int) -> None:
-        """Makes one range of a file durable. What was appended before it without a sync may read as zeros."""
+        """Makes one range of a file durable. Bytes that were appended before it without a sync may read as zeros."""
         covered = self.coverage.setdefault(inode, Coverage(intact_length=0))
         covered.overwritten = [
             msgspec.structs.replace(each, start=part_start, end=part_end)
@@ -442,7 +442,7 @@ class SyncLedger:
                 raise StorageError(path=self.folder, reason=f"not a line of a sync ledger: {other}")
 
     def _replay_cut(self, inode: int, piece: KeptBytes) -> None:
-        """Applies as much of a cut as was durable; a process that keeps no coverage notes every cut, and all of it."""
+        """Applies the durable part of a truncation; a process that keeps no coverage notes every truncation in full."""
         covered = self.coverage.get(inode)
         if covered is not None and piece.start < covered.intact_length:
             end = min(piece.end, covered.intact_length)
@@ -451,14 +451,14 @@ class SyncLedger:
     # --- An ordered journal ---------------------------------------------------------------------------------------
 
     def _has_unsynced(self, inode: int, length: int, directory: int, name: str | None) -> bool:
-        """Returns whether a sync had anything to commit. One that had not need not wait for the journal."""
+        """Returns whether a sync had anything to commit. Otherwise it need not wait for the journal."""
         covered = self.coverage.get(inode)
         if covered is None or covered.pieces or covered.intact_length != length:
             return True
         return name is not None and not self.is_name_durable(inode=inode, directory=directory, name=name)
 
     def _commit(self, seen: int) -> None:
-        """Makes durable what the ledger had noted when a sync began."""
+        """Makes durable the changes that the ledger had noted when a sync began."""
         if not self._disk.has_ordered_journal:
             return
         for change in self._name_changes:
@@ -472,7 +472,7 @@ class SyncLedger:
             covered.pieces = [piece for piece in covered.pieces if piece.position >= seen]
 
     def _sweep(self) -> None:
-        """Removes from ``kept`` what a process was killed before it could remove."""
+        """Removes leftovers of a killed process from ``kept``."""
         needed = {f"cut-{kept.number}" for covered in self.coverage.values() for kept in _kept(covered)}
         for name in os.listdir(self.kept_folder):
             if name.startswith("cut-"):

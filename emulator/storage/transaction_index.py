@@ -1,6 +1,7 @@
 """The aborted transactions of one segment, as a file that Kafka's own tools read.
 
-It is made with the first of them. What a loss of power took of it, opening the log makes again from the log's batches.
+The file is created with its first entry. If a power loss removes entries, opening the log restores them from its
+batches.
 
 ``.txnindex`` has an entry for each marker of the segment that aborted a transaction, in the order of the markers::
 
@@ -65,7 +66,7 @@ class TransactionIndexFile:
     """The file of an open segment; none while the segment ends no transaction by aborting it.
 
     Attributes:
-        entries: what it holds, in order.
+        entries: its content, in order.
     """
 
     def __init__(self, filesystem: FileSystem, path: str, *, base_offset: Offset) -> None:
@@ -91,7 +92,7 @@ class TransactionIndexFile:
         self._file.append((encode_index((aborted,)),))
 
     def replace(self, entries: Sequence[CompletedTransaction]) -> None:
-        """Makes the file hold these transactions; writes only where it does not.
+        """Makes the file hold these transactions; writes only if they differ.
 
         Raises:
             StorageError: a write failed.
@@ -105,7 +106,7 @@ class TransactionIndexFile:
             self.append(entry)
 
     def sync(self) -> None:
-        """Makes it durable. May run in another thread while the file is closed, or another one takes its place.
+        """Syncs the file. May run in another thread while the file is closed or replaced.
 
         Raises:
             StorageError: the sync failed.
@@ -115,7 +116,7 @@ class TransactionIndexFile:
             file.sync()
 
     def close(self) -> None:
-        """Closes the file, syncing nothing."""
+        """Closes the file without syncing."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""One batch of records that have a value and nothing else, all of one timestamp: what a producer under load writes.
+"""One batch of records that have only a value, all with one timestamp, as a producer under load writes.
 
 ::
 
@@ -86,11 +86,11 @@ def seal_batch(
 
     Args:
         parts: the bytes of all records, in order.
-        record_count: how many records they are.
+        record_count: number of records.
         timestamp_ms: of each record.
-        producer_id: see there.
-        producer_epoch: see there.
-        base_sequence: see there.
+        producer_id: as there.
+        producer_epoch: as there.
+        base_sequence: as there.
         attributes: of the batch.
     """
     size = HEADER.size + sum(map(len, parts))

@@ -19,7 +19,7 @@ def zig_zag(value: int) -> bytes:
 
 
 def zig_zag_at(content: Buffer, position: int) -> tuple[int, int]:
-    """Returns a number in zig-zag form, and where it ends (``readVarint``).
+    """Returns a number in zig-zag form, and the position after it (``readVarint``).
 
     Raises:
         IndexError: the content ends before.

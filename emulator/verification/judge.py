@@ -1,4 +1,4 @@
-"""Judges one run, in one process: reads its evidence, asks every check, reports what was lost.
+"""Judges one run, in one process: reads its evidence, applies every check, reports lost records.
 
 A Spark task calls ``judge``. It raises no error about a run: a run that cannot be judged is ``unknown``, so that the
 other runs are still judged.
@@ -59,7 +59,7 @@ from laststand.emulator.verification.verdict.requested import ACKS_COMPARISON
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of judging one run; ``number`` is the one in its plan."""
+    """The result of judging one run; ``number`` is its number in the plan."""
 
     number: int
     report: VerdictReport
@@ -100,7 +100,7 @@ def story_of(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | 
 
 
 def join_stories(cluster: ClusterFacts, stories: Sequence[PartitionStory | RunStory]) -> RunStory:
-    """Returns the story of a run by those of its partitions; an error does not change the verdict."""
+    """Returns the story of a run from those of its partitions; an error does not change the verdict."""
     without_story = next((story for story in stories if isinstance(story, RunStory)), None)
     if without_story is not None:
         return without_story
@@ -187,7 +187,7 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
 
 
 def report_unjudged(run: RunDirectory, reasons: tuple[str, ...]) -> VerdictReport:
-    """Returns the report on a run of which nothing can be said, for ``reasons``."""
+    """Returns the report on a run that cannot be judged, for ``reasons``."""
     return _report_of_nothing(run, tuple(Doubt(about=None, sentence=reason) for reason in reasons))
 
 

@@ -34,10 +34,10 @@ class SessionSource(Protocol):
 
 
 class NoSession:
-    """Stands for a session where this process judges (``JudgeName.HERE``)."""
+    """Replaces a session if this process judges (``JudgeName.HERE``)."""
 
     def start(self) -> None:
-        """Starts nothing."""
+        """Does nothing."""
 
     @contextlib.contextmanager
     def tasks_at_work(self) -> Iterator[None]:
@@ -45,4 +45,4 @@ class NoSession:
         yield None
 
     def stop(self) -> None:
-        """Ends nothing."""
+        """Does nothing."""

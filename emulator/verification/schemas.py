@@ -1,7 +1,7 @@
 """The JSON Schemas of ``verdict.json`` and ``story.json``, made from the structs; their texts are beside this file.
 
 Their versions are those of ``VerdictReport`` and ``RunStory``. Fields are added within a version, so a reader has to
-pass over fields that it does not know.
+ignore unknown fields.
 """
 
 from pathlib import Path

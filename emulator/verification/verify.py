@@ -1,10 +1,10 @@
 """Verifies runs: plans what to read, has a Spark task judge each run, and makes sure that each was judged whole.
 
-The driver lists files. A task reads one run and judges it in plain Python (``judge``), in a process that is forked
-from one that has imported the checks (``worker_daemon``). A large run is judged by many tasks (``slices.jobs``), and
-the driver puts together what they found. Small ones share a job, some hundreds at a time, so that the driver never
-holds more than these, and their results are kept if a later job fails. Without a session this process judges one run
-after another.
+The driver lists files. A task reads one run and judges it in plain Python (``judge``), in a process that is forked from
+one that has imported the checks (``worker_daemon``). A large run is judged by many tasks (``slices.jobs``), and the
+driver combines their findings. Small runs share a job, some hundreds at a time, so that the driver never holds more
+than these, and their results are kept if a later job fails. Without a session this process judges one run after
+another.
 """
 
 import contextlib
@@ -50,8 +50,8 @@ def verify_runs(
     Args:
         paths: run directories, visible to Spark's workers; the reports come in the same order.
         spark: the session, or ``None`` to judge one run after another in this process.
-        on_report: called with each report when it is there, in no certain order.
-        runs_per_job: how many small runs share a Spark job.
+        on_report: called with each report as soon as it is ready, in any order.
+        runs_per_job: number of small runs in a Spark job.
 
     Raises:
         ConfigError: one of ``paths`` is no run directory.

@@ -1,8 +1,7 @@
 """Sessions with a ZooKeeper server for a core that asks by effects: kazoo behind asyncio.
 
-kazoo is threaded. All its callbacks run on one of its threads, in the order in which the server's messages came, and
-hand over to the event loop; only the state of the connection is distinguished from another, and whatever it makes
-obsolete is dropped here.
+kazoo is threaded. All its callbacks run on one of its threads, in the order of the server's messages, and pass their
+result to the event loop. Only the state of the connection may overtake another one; an obsolete state is dropped here.
 
 States and edges::
 
@@ -10,9 +9,9 @@ States and edges::
     RECONNECTING --session expired--> CLOSED (``SessionExpired``); REWATCHING --lost--> RECONNECTING
 
 On any disconnection kazoo drops all watches. Each is set again by reading once the server is reached again within the
-session, and what was missed meanwhile is delivered, as Java's client and the server would (``setWatches``). kazoo
-repeats nothing; repeating is the core's. After an expiry it would open a new session by itself, but Kafka resigns
-first: the next one is opened when the core says so.
+session, and missed events are delivered, as Java's client and the server would (``setWatches``). kazoo does not repeat
+requests; the core does. After an expiry kazoo would open a new session by itself, but Kafka resigns first: the next
+session is opened when the core asks for it.
 """
 
 import asyncio
@@ -64,7 +63,7 @@ class _OrderedHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
 
 
 class _Answers:
-    """The answers to one request, as they come in."""
+    """The answers to one request, as they arrive."""
 
     __slots__ = ("missing", "request", "steps")
 
@@ -80,8 +79,8 @@ class ZooKeeperSession:
     Args:
         address: ``host:port`` of the server, which may be a proxy's.
         timeout_ms: of each session.
-        deliver: gets what a driver passes to the core (``core.zookeeper.exchange``), on the event loop, never from
-            within ``execute``.
+        deliver: receives the inputs of the core (``core.zookeeper.exchange``), on the event loop, never from within
+            ``execute``.
     """
 
     def __init__(self, address: str, *, timeout_ms: int, deliver: Callable[[exchange.ZooKeeperInput], None]) -> None:
@@ -103,7 +102,7 @@ class ZooKeeperSession:
         return None if known is None or not known[0] else SessionId(known[0])
 
     def execute(self, effect: exchange.ZooKeeperEffect) -> None:
-        """Does what the core wants; returns at once."""
+        """Executes a request of the core; returns at once."""
         match effect:
             case exchange.OpenSession():
                 self._open()
@@ -116,7 +115,7 @@ class ZooKeeperSession:
                     self._waiting.append(effect)
 
     async def close(self) -> None:
-        """Ends the session, if there is one, and waits for that as long as a server that is there needs for it."""
+        """Ends the session, if there is one, and waits as long as a running server needs for that."""
         self._end()
         for thread in tuple(self._ending):
             await asyncio.to_thread(thread.join, _STOP_TIMEOUT_S)
@@ -138,7 +137,7 @@ class ZooKeeperSession:
         client.start_async()
 
     def _end(self) -> None:
-        """Closes the session in order, in a thread: kazoo waits until the server has said so."""
+        """Closes the session in order, in a thread: kazoo waits for the server's answer."""
         client, self._client = self._client, None
         self._state = _State.CLOSED
         self._waiting.clear()
@@ -190,7 +189,7 @@ class ZooKeeperSession:
                 self._deliver(exchange.ZooKeeperConnectionLost(CAUSE))
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
-        """Hands over from one of kazoo's threads; a loop that is closed has no use for it."""
+        """Passes a result from one of kazoo's threads to the event loop; drops it if the loop is closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(partial(function, *arguments))
 
@@ -224,7 +223,7 @@ class ZooKeeperSession:
     # --- Watches --------------------------------------------------------------------------------------------------
 
     def _note_watch(self, step: operations.Step, answer: operations.StepAnswer) -> None:
-        """Remembers what a watch saw when it was set: the server sets none where a read failed."""
+        """Remembers the state in which a watch was set: the server sets none if a read failed."""
         if not isinstance(step, operations.GetData | operations.Exists | operations.GetChildren) or not step.is_watched:
             return
         match answer:
@@ -252,7 +251,7 @@ class ZooKeeperSession:
             self._deliver(exchange.WatchFired(cause_id=CAUSE, event=event))
 
     def _watch_again(self) -> None:
-        """Reads all that is watched: what is different now would have fired, and fires."""
+        """Reads everything that is watched: if it differs now, the watch fires."""
         left = set(self._watched)
         if not left:
             self._reconnected()
@@ -283,7 +282,7 @@ class ZooKeeperSession:
 def _missed(
     key: tuple[str, bool], before: operations.NodeStat | None, now: operations.NodeStat | None
 ) -> operations.WatchEvent | None:
-    """Returns the event that a watch would have seen, by what it saw when it was set (the server's ``setWatches``)."""
+    """Returns the event that a watch missed, by the state in which it was set (the server's ``setWatches``)."""
     path, is_children = key
     if is_children:
         changed = now is None or before is None or (now.czxid, now.cversion) != (before.czxid, before.cversion)

@@ -1,9 +1,9 @@
-"""End another client's session, as whoever knows its password can: connect to it, and close it.
+"""End another client's session, as a client can that knows its password: connect to it, and close it.
 
 The password follows from the session's id (``SessionTrackerImpl``, ``ZooKeeperServer.generatePasswd``): Java's
-``Random``, seeded with the id and a constant, makes its 16 bytes. The session's owner learns of the end when it next
-hears from the server. The request to close has number 0, as the server's own have: who reads the transaction log sees a
-session that expired.
+``Random``, seeded with the id and a constant, makes its 16 bytes. The session's owner learns of the end at its next
+contact with the server. The request to close has number 0, as the server's own have: in the transaction log the session
+seems expired.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ async def end_session(address: str, session_id: SessionId) -> None:
 async def _is_alive_and_closed(address: str, session_id: SessionId) -> bool:
     """Asks for a session and for its end at once; returns whether it was alive when it was asked for.
 
-    Its owner may take it back between the two: then the server ends this connection, and the session lives.
+    Its owner may reconnect between the two: then the server ends this connection, and the session continues.
     """
     reader, writer = await asyncio.open_connection(*host_and_port(address))
     try:

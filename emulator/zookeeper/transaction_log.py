@@ -1,7 +1,7 @@
 """Reads a ZooKeeper server's transaction log: the last word on committed state, in the order of zxids.
 
-The server syncs a transaction before it answers, and before any watch fires; so who reads the log to its end knows of
-all that anybody was answered. ZooKeeper's ``FileTxnLog``; numbers are big-endian::
+The server syncs a transaction before it answers, and before any watch fires; so a reader of the whole log knows every
+answered write. ZooKeeper's ``FileTxnLog``; numbers are big-endian::
 
     log.<first zxid, hex>   | "ZKLG" | int 2 | long database |  records  | zeros
     record                  | long Adler-32 of the bytes | int length | bytes | "B" |
@@ -58,9 +58,9 @@ class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         zxid: its place among all.
-        wall_ms: when the server accepted it, by the wall clock: before any client learned of it.
-        name: what it is, for one that changes no node.
-        changes: of nodes, in order; empty where sessions began, or something was refused.
+        wall_ms: wall clock time at which the server accepted it, before any client learned of it.
+        name: its kind, for one that changes no node.
+        changes: of nodes, in order; empty if a session began, or a request was refused.
     """
 
     zxid: Zxid
@@ -76,7 +76,7 @@ class Znode(msgspec.Struct, frozen=True):
         data: its content.
         version: 0 at its creation, one more with each write.
         czxid: of the transaction that made it.
-        mzxid: of the last one that wrote it.
+        mzxid: zxid of its last write.
         session_id: of the session with which an ephemeral node ends; ``None`` for a persistent node.
     """
 
@@ -88,7 +88,7 @@ class Znode(msgspec.Struct, frozen=True):
 
 
 class TransactionLogReader:
-    """Reads a server's transactions, each once. A server that is started again goes on in a new file.
+    """Reads a server's transactions, each once. A restarted server continues in a new file.
 
     Args:
         directory: ``dataDir`` of the server; it may not be there yet.
@@ -102,7 +102,7 @@ class TransactionLogReader:
         self.last_zxid = Zxid(0)
 
     def data(self, path: str) -> bytes | None:
-        """Returns a node's data as of the last transaction that was read; ``None`` where there is no node."""
+        """Returns a node's data after the last transaction that was read; ``None`` if there is no node."""
         node = self._nodes.get(path)
         return None if node is None else node.data
 
@@ -141,7 +141,7 @@ class TransactionLogReader:
             self._path, self._position = following, 0
 
     def _next_file(self) -> Path | None:
-        """Returns the file after the one that is read; ``None`` as long as there is none."""
+        """Returns the file after the current one; ``None`` as long as there is none."""
         files = sorted(self._directory.glob("log.*"), key=_first_zxid)
         if self._path is None:
             return files[0] if files else None
@@ -266,7 +266,7 @@ class _Reader:
 
 
 def _record_at(content: bytes, position: int) -> bytes | None:
-    """Returns the record that begins there; ``None`` if it is not whole yet, or there is none."""
+    """Returns the record that begins at a position; ``None`` if it is incomplete, or there is none."""
     if position + _RECORD_HEAD.size > len(content):
         return None
     checksum, length = _RECORD_HEAD.unpack_from(content, position)

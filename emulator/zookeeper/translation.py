@@ -1,4 +1,4 @@
-"""Steps of the core as calls of kazoo, and what kazoo makes of the server's answers as answers of the core."""
+"""Converts steps of the core to calls of kazoo, and kazoo's results to answers of the core."""
 
 from typing import Any, Final, assert_never
 
@@ -64,7 +64,7 @@ def submit(client: Any, step: Step, *, on_node: object, on_children: object) -> 
         client: kazoo's.
         step: what to do.
         on_node: takes events of a node's watch, if the step sets one.
-        on_children: takes those of a watch on children.
+        on_children: called by a watch on children.
     """
     match step:
         case Create(path=path, data=data, kind=kind):
@@ -109,12 +109,12 @@ def _version(version: NodeVersion | None) -> int:
 
 
 def is_lost(result: Any) -> bool:
-    """Returns whether a connection or a session ended before the answer: nobody knows what was done."""
+    """Returns whether a connection or session ended before the answer: then it is unknown what was executed."""
     return isinstance(result.exception, ConnectionLoss | ConnectionClosedError | SessionExpiredError)
 
 
 def stat_of(result: Any) -> NodeStat | None:
-    """Returns the metadata of a node by ``exists`` or ``get_children``; ``None`` if there is none.
+    """Returns a node's metadata from ``exists`` or ``get_children``; ``None`` if there is none.
 
     Raises:
         KazooException: it failed otherwise.

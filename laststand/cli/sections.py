@@ -1,4 +1,4 @@
-"""A group of commands whose help lists them by what they are for, and which imports only the one that is run."""
+"""A group of commands whose help lists them by purpose, and which imports only the command that is run."""
 
 import importlib
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -70,7 +70,7 @@ class SectionedGroup(click.Group):
 
 
 def _as_text(command: click.Command) -> click.Command:
-    """Writes code in the help of a command, and of those below it, between single backticks; docstrings have two."""
+    """Writes code in the help of a command and its subcommands between single backticks; docstrings have two."""
     command.help = None if command.help is None else command.help.replace("``", "`")
     for each in command.commands.values() if isinstance(command, click.Group) else ():
         _as_text(each)

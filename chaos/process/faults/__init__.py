@@ -1,6 +1,7 @@
 """Executors of actions on real processes, one per action, each of which verifies that it took effect.
 
-Every module of this package is imported, and ``executes`` enters its executors in the table: a new one is a new file.
+Every module of this package is imported, and ``executes`` enters its executors in the table, so a new executor needs
+only a new file.
 """
 
 import importlib

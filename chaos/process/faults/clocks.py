@@ -1,4 +1,4 @@
-"""Clocks that run wrong or jump: the node's answer has its own time, before the change and after it.
+"""Clocks with a wrong rate or a jump: the node's answer has its own time before and after the change.
 
 A rate shows by the node's time at both ends of a span of the harness's.
 """
@@ -28,7 +28,7 @@ _NOT_ANSWERING: Final = "a node does not answer"
 
 @executes(actions.ClockRate)
 async def clock_rate(target: ProcessTarget, action: actions.ClockRate[NodeId]) -> actions.Outcome:
-    """Lets clocks run at another rate."""
+    """Changes the rate of clocks."""
     rates = target.cluster.clock_rates
     if all(rates.get(node_id, NORMAL_RATE_PPM) == action.rate_ppm for node_id in action.nodes):
         return actions.no_op("it runs so already")
@@ -54,7 +54,7 @@ async def _rate(target: ProcessTarget, node_id: NodeId, rate_ppm: int) -> float 
 
 @executes(actions.ClockJump)
 async def clock_jump(target: ProcessTarget, action: actions.ClockJump[NodeId]) -> actions.Outcome:
-    """Lets clocks jump ahead."""
+    """Sets clocks forward."""
     reports = [await _change(target, node_id, ClockOrder(jump_ms=action.by_ms)) for node_id in action.nodes]
     jumps = [report.after_ms - report.before_ms for report in reports if report is not None]
     if not jumps:

@@ -1,6 +1,6 @@
 """A container leaves its network, as if its cable were pulled: every connection of the node is silent, both ways.
 
-The harness cannot reach it either, which is how it shows.
+The harness cannot reach it either, which proves the effect.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ async def disconnect(target: ProcessTarget, action: actions.Disconnect[NodeId]) 
 
 @executes(actions.Connect)
 async def connect(target: ProcessTarget, action: actions.Connect[NodeId]) -> actions.Outcome:
-    """Puts the containers of nodes back, with the address that they had."""
+    """Puts the containers of nodes back on the network, at their former address."""
     changed = await _each(action.nodes, target.cluster.connect_node)
     if not changed:
         return actions.no_op("it is on the network")

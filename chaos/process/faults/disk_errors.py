@@ -1,4 +1,4 @@
-"""Disks that fail: a write, an fsync or a read ends with EIO, or there is no room. The process ends by that.
+"""Disks that fail: a write, an fsync or a read ends with EIO, or there is no room. The process ends because of that.
 
 It took effect if the process ended by itself and reported the error. Once that is seen, the disk works again, so
 that the node can be started; a full disk stays full until a step makes room. A node that does not do such an
@@ -40,7 +40,7 @@ async def disk_error(target: ProcessTarget, action: actions.DiskError[NodeId]) -
 
 @executes(actions.DiskFull)
 async def disk_full(target: ProcessTarget, action: actions.DiskFull[NodeId]) -> actions.Outcome:
-    """Lets the disk of each node be full, and waits for its end; or makes room."""
+    """Fills the disk of each node and waits for the end of its process; or makes room."""
     if action.is_repair:
         return (
             actions.effective("there is room again")
@@ -62,7 +62,7 @@ async def is_full(target: ProcessTarget, node_id: NodeId) -> bool:
 
 
 async def start_on_full_disk(target: ProcessTarget, node_id: NodeId) -> str:
-    """Starts a node whose disk is full, and waits until it has ended by that; returns how that was seen.
+    """Starts a node whose disk is full, and waits until it has ended because of that; returns the observation.
 
     Raises:
         StepError: the node ended otherwise, or still runs.

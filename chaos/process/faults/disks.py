@@ -15,7 +15,7 @@ _LOOK_INTERVAL_S: Final = 0.05
 
 
 async def change(target: ProcessTarget, nodes: Sequence[NodeId], wanted: DiskChange) -> bool:
-    """Changes the disk faults that are armed for nodes, and notifies the nodes; returns whether anything changed."""
+    """Changes the armed disk faults of nodes, and notifies the nodes; returns whether anything changed."""
     changed = False
     for node_id in nodes:
         changed |= await asyncio.to_thread(target.cluster.files.perform, ArmDisk(node_id=node_id, change=wanted))
@@ -24,7 +24,7 @@ async def change(target: ProcessTarget, nodes: Sequence[NodeId], wanted: DiskCha
 
 
 async def are_felt(target: ProcessTarget, nodes: Sequence[NodeId]) -> bool:
-    """Waits until each node has recorded that the armed fault acted on it; returns whether all have."""
+    """Waits until each node has recorded an effect of the armed fault; returns whether all have."""
     return all([await _is_felt(target, node_id) for node_id in nodes])
 
 

@@ -1,4 +1,4 @@
-"""Healing: links let everything through again. Connections that were blocked meanwhile are closed, as if reset."""
+"""Healing: links deliver everything again. Connections that were blocked meanwhile are closed, as if reset."""
 
 import asyncio
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""SIGKILL: the process ends at once; what it wrote stays, since the page cache outlives a process."""
+"""SIGKILL: the process ends at once; its written bytes stay, since the page cache outlives a process."""
 
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget

@@ -1,4 +1,4 @@
-"""Shared by all network faults: break links, and verify that they are broken.
+"""Shared by all network faults: breaks links, and verifies that they are broken.
 
 A fault took effect if every link that answered a probe before is silent now, there is at least one such link, and each
 broker that was using one of them reports its peer unreachable. A broker uses its link to the controller (heartbeats)
@@ -71,8 +71,8 @@ async def break_links(
     Args:
         target: the cluster.
         links: to be blocked.
-        change: blocks them, and returns those that it changed.
-        is_silent: whether a link is blocked as it should be; by default, if no byte comes back on a new connection.
+        change: blocks the links, and returns those that it changed.
+        is_silent: whether a link is blocked as intended; by default, if no byte comes back on a new connection.
     """
     wanted = tuple(links)
     passing = await asyncio.gather(*(passes(target, link) for link in wanted))
@@ -105,7 +105,7 @@ async def _not_bitten(
 
 
 async def is_mute(target: ProcessTarget, link: Link) -> bool:
-    """Returns whether a connection through a link is made, and no byte comes back."""
+    """Returns whether a connection through a link can be opened, but no byte comes back."""
     return await proxies(target).probe(link, timeout_s=SILENT_AFTER_S) is ProbeOutcome.SILENT
 
 

@@ -1,6 +1,6 @@
-"""Lost fsyncs: the disk says that bytes are durable, and they are not; shown by the node when it has asked for that.
+"""Lost fsyncs: the disk reports bytes as durable that are not; the node records it when an fsync was ignored.
 
-Nothing comes of it until the node loses power: then what was synced meanwhile is lost, too.
+It has no effect until the node loses power: then the data synced meanwhile is lost, too.
 """
 
 from laststand.chaos.process.faults.disks import are_felt, change

@@ -1,7 +1,8 @@
 """Faults of single messages, at the node that was dialled: it holds, loses, duplicates or delays them.
 
-Its answer proves that it does so from now on; a node that is down does so from its start on, where the fault lasts.
-The node writes an event when it does so to a message; without one, verification reports that the fault had no effect.
+Its answer proves that it does so from now on; a node that is down does so from its start on, if the fault lasts until
+then. The node writes an event when it affects a message; without one, verification reports that the fault had no
+effect.
 """
 
 from laststand.chaos.process.faults.registry import executes
@@ -60,7 +61,7 @@ async def _arm(
 
 @executes(actions.Release)
 async def release(target: ProcessTarget, action: actions.Release[NodeId]) -> actions.Outcome:
-    """Delivers what is held."""
+    """Delivers held messages."""
     report = await target.messages.order(action.channel, Intervention.RELEASE, count=action.count)
     if report is None or not report.is_changed:
         return actions.no_op("none is held")

@@ -13,7 +13,7 @@ from laststand.emulator.plan import actions
 
 @executes(actions.Stop)
 async def stop(target: ProcessTarget, action: actions.Stop[NodeId]) -> actions.Outcome:
-    """Stops nodes in order. One that does not end in time is killed and counts as crashed."""
+    """Stops nodes in order. A node that does not end in time is killed and counts as crashed."""
     stopped = await target.take_down(
         action.nodes, target.cluster.stop_node, fault="stop", recorded_as=events.IncarnationEnd.STOPPED
     )
@@ -25,7 +25,7 @@ async def stop(target: ProcessTarget, action: actions.Stop[NodeId]) -> actions.O
 
 @executes(actions.Start)
 async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions.Outcome:
-    """Starts nodes, of another era, release or protocol if one is named; one whose disk is full ends by that again.
+    """Starts nodes, of another era, release or protocol if one is named; one whose disk is full ends again.
 
     Raises:
         StartError: a node did not become ready.

@@ -1,4 +1,4 @@
-"""Power loss: SIGKILL of all affected nodes at once, then the loss of what they had not synced.
+"""Power loss: SIGKILL of all affected nodes at once, then the loss of their unsynced data.
 
 It took effect if it killed a process. That nothing was unsynced is then a result, not a failure: with
 ``log.flush.interval.messages`` at 1 that is expected.

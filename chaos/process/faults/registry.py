@@ -37,7 +37,7 @@ async def execute(target: ProcessTarget, action: actions.Action) -> actions.Outc
     """Performs an action.
 
     Raises:
-        NotPlayableError: there is no executor for it.
+        NotPlayableError: the action has no executor.
         EmulatorError: the action could not be completed.
     """
     executor = EXECUTORS.get(type(action))

@@ -1,6 +1,6 @@
 """A failed disk: SIGKILL, and an empty disk at the next start, which has room.
 
-The sync ledger, which says what was durable on the old disk, is removed with the log directory.
+The sync ledger, which has what was durable on the old disk, is removed with the log directory.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A reset: every connection of a link is torn down at once, and new ones work.
+"""A reset: every connection of a link is closed at once, and new ones work.
 
 A send on a connection that the proxy has torn down is answered with RST, and so is a connection that is opened before
 the toxic is removed.

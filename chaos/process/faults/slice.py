@@ -1,4 +1,4 @@
-"""A sliced link: bytes travel in small pieces, measured by how long a known number of them takes."""
+"""A sliced link: bytes travel in small pieces, which is measured by the time for a known number of bytes."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A throttled link: bytes pass at a limited rate, measured by how long a known number of them takes."""
+"""A throttled link: bytes pass at a limited rate, measured by the time for a known number of bytes."""
 
 from typing import Final
 

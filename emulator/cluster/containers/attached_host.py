@@ -1,7 +1,7 @@
 """``NodeHost`` of a compose project: containers that somebody else made. They are started again, and never removed.
 
-Nodes draw their incarnation themselves (``laststand.emulator.node.environment``), so the environment of a
-node at its start is the one that its container was made with.
+Nodes choose their incarnation themselves (``laststand.emulator.node.environment``), so that a node always starts with
+the environment that its container was created with.
 """
 
 import asyncio
@@ -124,7 +124,7 @@ class AttachedHost:
             ) from None
 
     async def _await_begun(self, process: ContainerProcess) -> None:
-        """Waits until a node listens that may just have been started: its event file says which process it is."""
+        """Waits until a node that may just have been started listens: its event file then names its process."""
         node_id = NodeId(int(process.name))
         if not process.is_paused:
             await listens(
@@ -135,7 +135,7 @@ class AttachedHost:
             )
 
     async def _open_volumes(self, client: docker.DockerClient) -> VolumeFiles:
-        """Starts the helper container. An interruption does not stop the engine from that, so it is waited for."""
+        """Starts the helper container. An interruption would not stop the engine, so the start is awaited."""
         loop = asyncio.get_running_loop()
         own = self._project.own
         found = {
@@ -183,7 +183,7 @@ class AttachedHost:
         )
 
     async def close(self) -> None:
-        """Leaves every container of the project as it is; copies what nodes stored that have ended."""
+        """Leaves every container of the project as it is; copies the files of nodes that have ended."""
         await self._stack.aclose()
         self._children.clear()
 
@@ -209,7 +209,7 @@ class AttachedHost:
         return LOOPBACK
 
     def kafka_address(self, link: Link[NodeId]) -> str:
-        """Returns what the brokers' environment says."""
+        """Returns the address in the brokers' environment."""
         listeners = kafka_listeners(self._project.variables()).values()
         [advertised] = [each.advertised for each in listeners if each.client_id == link.source]
         return advertised[BrokerId(link.target)]

@@ -1,11 +1,10 @@
 """The compose file of a cluster: ``docker/compose.yaml`` and what ``laststand compose`` prints, from one template.
 
-Every ordered pair of nodes talks through a proxy of its own, as processes do. Proxies have fixed ports: 20000, plus 100
-times the number of who dials (0 the clients, 1 the controller, 2 and up the brokers, 92 and 93 clients of Kafka, 94 and
-up further controllers), plus that of who is dialled.
+Every ordered pair of nodes is connected through a proxy of its own, as processes are. Proxies have fixed ports: 20000,
+plus 100 times the number of the node that dials (0 the clients, 1 the controller, 2 and up the brokers, 92 and 93
+clients of Kafka, 94 and up further controllers), plus the number of the dialled node.
 
-Brokers serve two clients of Kafka: ``network`` is whoever dials from the project's network, ``host`` whoever dials from
-this machine.
+Brokers serve two clients of Kafka: ``network`` dials from the project's network, ``host`` from this machine.
 
 A ZooKeeper server is reached at the controller's address, whose place it takes: in a file for an era with ZooKeeper
 always, else in the profile ``zookeeper``.
@@ -83,7 +82,7 @@ class ComposedNode:
         name: of the service, at which others find it.
         addresses: of all other nodes, through the proxies.
         published: port on this machine's loopback.
-        rack: of a broker; empty for none.
+        rack: of a broker; empty without racks.
     """
 
     node_id: NodeId
@@ -107,7 +106,7 @@ def render(
 
     Args:
         brokers: ids are 0 to ``brokers`` - 1.
-        racks: in how many racks they are in turn, ``a`` and on; 0 for none.
+        racks: number of racks that the brokers are assigned to in turn, named from ``a`` on; 0 for none.
         era: the protocol, unless the environment names another (``LASTSTAND_ERA``).
         controllers: ids are 100 and up; several are a quorum, and have no ZooKeeper server in their place.
         switches: rules that are changed, unless the environment names others (``LASTSTAND_SET``).
@@ -199,7 +198,7 @@ def _addresses(source: NodeId, targets: Iterable[NodeId]) -> str:
 
 
 def _proxies(source: NodeId, node_ids: tuple[NodeId, ...]) -> str:
-    """Returns the proxies of whoever dials, as JSON with a line for each: one variable could not hold those of all."""
+    """Returns the proxies of a dialling node, as JSON with a line for each: one variable could not hold all proxies."""
     port = kafka_port(NODE_PORT, source) if is_kafka_client(source) else NODE_PORT
     lines = [
         json.dumps(

@@ -64,7 +64,7 @@ class ContainerHost:
         return self._children
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
-        """Makes the network, after what a harness of this run that was killed left is removed.
+        """Creates the network, after the leftovers of a killed harness of this run are removed.
 
         Raises:
             EngineError: the engine refused.
@@ -111,7 +111,7 @@ class ContainerHost:
         await self._stack.aclose()
 
     async def _create(self, what: str, call: Callable[[], ResultT]) -> ResultT:
-        """Has the engine make something. An interruption does not stop that, so ``_remove`` waits for it."""
+        """Lets the engine create something. An interruption does not stop the engine, so ``_remove`` waits for it."""
         creation = asyncio.create_task(in_thread(what, call))
         self._creations.add(creation)
         creation.add_done_callback(self._creations.discard)

@@ -41,8 +41,8 @@ class ContainerProcess:
     Args:
         name: the node's id, or ``toxiproxy``.
         container: that runs.
-        log_path: file that gets what it printed, when it ends.
-        afterwards: what becomes of the container then.
+        log_path: file that gets the container's output when it ends.
+        afterwards: what happens to the ended container.
         on_end: called once, in the event loop, when it has ended.
     """
 
@@ -106,11 +106,11 @@ class ContainerProcess:
         return await self.wait()
 
     async def pause(self) -> bool:
-        """Freezes all its threads; returns whether that changed anything."""
+        """Freezes all threads of the container; returns whether that changed anything."""
         return await self._switch(self.container.pause, is_paused=True)
 
     async def resume(self) -> bool:
-        """Lets it run on; returns whether that changed anything."""
+        """Resumes the container; returns whether that changed anything."""
         return await self._switch(self.container.unpause, is_paused=False)
 
     def notify(self, number: signal.Signals = signal.SIGUSR1) -> None:
@@ -206,8 +206,8 @@ def explain_kill(code: int, *, is_reported: bool, memory_limit: int) -> str | No
     Args:
         code: the container's exit code.
         is_reported: whether the engine noticed that memory ran out. On a busy machine with control groups of version 1,
-            the group can be gone before the engine reads the kernel's notice of it.
-        memory_limit: in bytes; 0 is none.
+            the group can be gone before the engine reads the kernel's notice.
+        memory_limit: in bytes; 0 for none.
     """
     if is_reported:
         return _OUT_OF_MEMORY

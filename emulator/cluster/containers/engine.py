@@ -1,7 +1,7 @@
 """The Docker engine: connecting to it, and its errors in the project's terms.
 
-This package is the only one that imports the Docker SDK. Calls of the SDK block, so they run in threads; ``in_thread``
-maps whatever goes wrong in one to an ``EngineError`` of one line.
+Only this package imports the Docker SDK. Calls of the SDK block, so they run in threads; ``in_thread`` converts every
+error of such a call to an ``EngineError`` of one line.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ def connect() -> docker.DockerClient:
 
 
 def _dial(host: str) -> None:
-    """Connects to the engine's socket and hangs up: where nothing listens, the SDK leaves its own open."""
+    """Connects to the engine's socket and hangs up: if nothing listens, the SDK would leave its own socket open."""
     found = urlsplit(host)
     if found.scheme == "unix":
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -85,10 +85,10 @@ def require_image(client: docker.DockerClient, name: str, *, made_by: str) -> No
     Args:
         client: of the engine.
         name: of the image.
-        made_by: the command that makes it.
+        made_by: the command that builds it.
 
     Raises:
-        MissingToolError: it is not.
+        MissingToolError: the image is missing.
         EngineError: the engine went away.
     """
     try:
@@ -121,7 +121,7 @@ def checked(what: str, call: Callable[[], ResultT]) -> ResultT:
 
 
 def reason_of(error: Exception) -> str:
-    """Returns the error in one line, in the engine's words where it answered."""
+    """Returns the error in one line, in the engine's words if it answered."""
     text = error.explanation or str(error) if isinstance(error, APIError) else str(error)
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return _NOBODY

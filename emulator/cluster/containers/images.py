@@ -45,7 +45,7 @@ def require_images() -> Images:
     """Checks that an engine answers and has the images of nodes and proxies.
 
     Raises:
-        MissingToolError: it does not.
+        MissingToolError: no engine answers, or an image is missing.
     """
     images = chosen_images()
     _require((images.node, images.toxiproxy), made_by=_MADE_BY)
@@ -56,7 +56,7 @@ def require_analysis_image() -> None:
     """Checks that an engine answers and has the image of a ZooKeeper server.
 
     Raises:
-        MissingToolError: it does not.
+        MissingToolError: no engine answers, or the image is missing.
     """
     _require((chosen_images().analysis,), made_by=_MADE_BY)
 

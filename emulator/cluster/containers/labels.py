@@ -1,8 +1,7 @@
 """Labels of containers and networks: they name the harness, and so can be found after it was killed.
 
-The harness holds a lock on a file in its run directory for as long as it lives. Whoever can take that lock knows that
-the harness is gone, and may remove what it left. Where the run directory was deleted, the harness's process is looked
-for.
+The harness holds a lock on a file in its run directory while it lives. A process that can take that lock knows that the
+harness is gone, and may remove its leftovers. If the run directory was deleted, the harness's process is looked up.
 """
 
 import fcntl
@@ -48,7 +47,7 @@ class HarnessLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
-        """Lets go of the lock, and removes the file."""
+        """Releases the lock, and removes the file."""
         self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
@@ -57,7 +56,7 @@ def process_name(pid: int) -> str | None:
     """Returns a name that no other process on this machine has had since it was booted.
 
     Args:
-        pid: of a process, in the process namespace of this one.
+        pid: process id, in this process's namespace.
 
     Returns:
         Inode of the namespace, id in it, and start in clock ticks since boot; ``None`` if there is no such process, or
@@ -75,7 +74,7 @@ def process_name(pid: int) -> str | None:
 
 
 def is_abandoned(labels: Mapping[str, str]) -> bool:
-    """Returns whether the harness that made something is gone, as far as can be seen here.
+    """Returns whether the harness that created something is gone, as far as this process can see.
 
     A lock file in a directory that this process does not see says nothing by itself: it may be another container's.
     """
@@ -98,6 +97,6 @@ def is_abandoned(labels: Mapping[str, str]) -> bool:
 
 
 def _is_gone(process: str) -> bool:
-    """Returns whether a process of this namespace has ended; of another namespace nothing can be said."""
+    """Returns whether a process of this namespace has ended; ``False`` for another namespace, which is unknown."""
     namespace, pid, _ = process.split("/") if process else ("", "", "")
     return namespace == str(Path("/proc/self/ns/pid").stat().st_ino) and process_name(int(pid)) != process

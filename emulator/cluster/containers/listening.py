@@ -24,7 +24,7 @@ async def await_listener(
         process: the node's.
         address: ``host:port``.
         is_zookeeper: whether it is a ZooKeeper server.
-        context: of TLS; ``None`` without it.
+        context: of TLS; ``None`` without TLS.
 
     Raises:
         StartError: it ended first, or took too long; it runs no more.

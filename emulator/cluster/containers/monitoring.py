@@ -1,7 +1,7 @@
 """The files that describe a cluster to Prometheus and Grafana: targets, and one dashboard.
 
-The table ``PANELS`` is all that the dashboard shows. Its queries name metrics of ``laststand.emulator.node``; a test
-asks a Prometheus every one of them after a cluster has worked.
+The dashboard shows exactly the table ``PANELS``. Its queries name metrics of ``laststand.emulator.node``; a test runs
+each query on a Prometheus after a cluster has worked.
 """
 
 import json

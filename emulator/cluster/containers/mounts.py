@@ -39,14 +39,14 @@ def run_mount(directory: Path, own: "Container | None") -> "Mount":
 
 
 def node_user() -> tuple[int, int]:
-    """Returns user and group of the nodes: those of this process, but never root."""
+    """Returns user and group of the nodes' processes: those of this process, but never root."""
     if os.getuid() == 0:
         return IMAGE_USER, IMAGE_USER
     return os.getuid(), os.getgid()
 
 
 def change_owner(path: Path, user: tuple[int, int]) -> None:
-    """Makes a directory, and makes a user, if not that of this process, the owner of it and of its content."""
+    """Creates a directory, and makes a user the owner of it and its content, unless this process runs as that user."""
     path.mkdir(parents=True, exist_ok=True)
     if os.getuid() == user[0]:
         return
@@ -57,7 +57,7 @@ def change_owner(path: Path, user: tuple[int, int]) -> None:
 
 
 def let_through(path: Path, user: tuple[int, int]) -> None:
-    """Lets the nodes reach what is theirs in a directory, where they run as another user than this process."""
+    """Lets the nodes reach their files in a directory, if they run as another user than this process."""
     if os.getuid() != user[0]:
         os.chown(path, -1, user[1])
         path.chmod(path.stat().st_mode | stat.S_IXGRP)

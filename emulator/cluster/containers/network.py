@@ -1,8 +1,8 @@
 """The network of one cluster in containers: addresses that a node keeps for as long as the cluster exists.
 
-Static addresses need a subnet that was asked for by name. So the engine first chooses one that is free, by making a
-network, and then gets it asked for. The harness reaches containers at the same addresses as they reach each other: on
-Linux the machine is part of every bridge, and a harness in a container of its own joins the network.
+Static addresses need a subnet that was requested explicitly. So the engine first chooses a free subnet for a network,
+and that subnet is then requested. The harness reaches containers at the same addresses as they reach each other: on
+Linux the machine is part of every bridge, and a harness in a container joins the network.
 """
 
 import ipaddress
@@ -70,7 +70,7 @@ class ClusterNetwork:
         return True
 
     def connect(self, container: Container, member: str) -> bool:
-        """Connects a container again, under the address that it had; returns whether it was disconnected."""
+        """Connects a container again, with its former address; returns whether it was disconnected."""
         if self._is_connected(container):
             return False
         self.network.connect(container, ipv4_address=self.addresses[member])

@@ -1,4 +1,4 @@
-"""A compose project that somebody else started: its containers, and where its files are for this process."""
+"""A compose project that another party started: its containers, and the places of its files for this process."""
 
 import enum
 import io
@@ -44,7 +44,7 @@ class Project:
 
     Args:
         client: of the engine.
-        name: of the project; ``None`` for that of the container in which this process runs.
+        name: of the project; ``None`` for the project of the container in which this process runs.
 
     Attributes:
         name: of the project.
@@ -103,7 +103,7 @@ class Project:
         return True
 
     def connect(self, member: str) -> bool:
-        """Puts it back, under the names that it had; returns whether it was off."""
+        """Connects a container again, with its former names; returns whether it was disconnected."""
         if member not in self._networks:
             return False
         name, aliases = self._networks.pop(member)
@@ -143,7 +143,7 @@ class Project:
             raise ConfigError(key="--compose-project", value=self.name, expected=expected) from None
 
     def copy_authority(self, folder: Path) -> None:
-        """Copies the authority of certificates, which the nodes made beside the token, into a folder of this machine.
+        """Copies the certificate authority, which the nodes created beside the token, into a folder of this machine.
 
         Raises:
             EngineError: the engine refused.
@@ -154,14 +154,14 @@ class Project:
             replace_file(folder / name, content)
 
     def _content(self, path: str) -> bytes:
-        """Returns the content of a file of the first broker's container; nothing if it is the null device."""
+        """Returns the content of a file of the first broker's container; empty for the null device."""
         chunks, _ = checked(f"copy of {path}", lambda: self._first_broker.get_archive(path))
         with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
             entry = archive.extractfile(archive.next() or tarfile.TarInfo())
             return b"" if entry is None else entry.read()
 
     def volume_access(self) -> VolumeAccess:
-        """Returns the way to the volumes: as ``LASTSTAND_VOLUMES`` says, else direct where that is allowed.
+        """Returns the access to the volumes: as ``LASTSTAND_VOLUMES`` says, else direct access if that is allowed.
 
         Raises:
             ConfigError: the variable asks for direct access, which is not permitted; or it has an unknown value.
@@ -241,7 +241,7 @@ class Project:
             link.symlink_to(self._local_path(mount), target_is_directory=True)
 
     def _mounts(self) -> dict[Path, dict[str, str]]:
-        """Returns the nodes' mounts in the run directory, by their places relative to it."""
+        """Returns the nodes' mounts in the run directory, by their path relative to it."""
         run = self.run_directory
         mounts = [mount for name, each in self.members.items() if name.isdigit() for mount in each.attrs["Mounts"]]
         return {

@@ -22,13 +22,13 @@ _BUSY: Final = (403, 409)
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something with our label.
+    """A container or network with Laststand's label.
 
     Attributes:
         kind: ``container`` or ``network``.
         name: the engine's.
         run: the run's id.
-        is_abandoned: whether its harness is gone, as far as can be seen from here.
+        is_abandoned: whether its harness is gone, as far as this process can see.
     """
 
     kind: str
@@ -52,7 +52,7 @@ def find_leftovers() -> tuple[Leftover, ...]:
 
 
 def remove(leftovers: tuple[Leftover, ...]) -> None:
-    """Removes them, in the order of ``find_leftovers``; what is gone already is fine.
+    """Removes leftovers, in the order of ``find_leftovers``; a leftover that is gone already is no error.
 
     Raises:
         MissingToolError: no engine answers.
@@ -69,7 +69,7 @@ def remove(leftovers: tuple[Leftover, ...]) -> None:
 def remove_of_run(directory: Path) -> int:
     """Removes the leftovers of a killed harness; returns the number of containers and networks.
 
-    Nothing is removed of a harness that lives.
+    Nothing is removed while the harness lives.
 
     Args:
         directory: of the run.
@@ -88,7 +88,7 @@ def remove_of_run(directory: Path) -> int:
 
 
 def remove_of(client: docker.DockerClient, lock: Path) -> int:
-    """Removes every container and network of the harness with that lock file; returns how many it was.
+    """Removes every container and network of the harness with that lock file; returns their number.
 
     Raises:
         EngineError: it refused.
@@ -128,7 +128,7 @@ def _find(client: docker.DockerClient, label: str) -> tuple[Leftover, ...]:
 
 
 def _is_abandoned(found: Mapping[str, str], *, own_id: str, running: frozenset[str | None]) -> bool:
-    """Returns whether a harness is gone: with its container, if it had another one than this process."""
+    """Returns whether a harness is gone: with its container, if it ran in another container than this process."""
     harness = found.get(labels.HARNESS, "")
     if harness and harness != own_id:
         return harness not in running

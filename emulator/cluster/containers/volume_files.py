@@ -1,4 +1,4 @@
-"""``NodeFiles`` of a project whose volumes this process does not see: through a helper container that does.
+"""``NodeFiles`` of a project whose volumes this process cannot see: a helper container accesses them.
 
 The container runs ``volume_program`` from the nodes' own image, as their user and without a network. It ends when the
 connection to it does, and carries the labels of everything that a harness makes.
@@ -49,7 +49,7 @@ class VolumeFiles:
         client: of the engine.
         image: of the nodes.
         name: of the helper container.
-        labels: of it.
+        labels: of the helper container.
         mounts: the volumes.
         run: the run's directory.
         run_there: the same in the nodes' containers.
@@ -120,14 +120,14 @@ class VolumeFiles:
         return cast(ResultT, msgspec.msgpack.decode(content, type=result))
 
     def catch_up(self) -> None:
-        """Awaits what was written until now."""
+        """Waits until everything that was written so far is copied."""
         self._ask(lambda number: volume_messages.CatchUp(number=number))
 
     def close(self, ended: tuple[NodeId, ...]) -> None:
-        """Copies the logs of nodes that have ended, and lets go of the volumes.
+        """Copies the logs of nodes that have ended, and ends the access to the volumes.
 
         Raises:
-            StorageError: not everything could be copied.
+            StorageError: something could not be copied.
         """
         try:
             self.catch_up()

@@ -1,8 +1,8 @@
 """Between a harness that does not see the volumes of a project and the program in a container that does.
 
-Orders go to its standard input, answers come from its standard output: each a length of four bytes, big-endian, and so
-many bytes of MessagePack. Every numbered order gets one ``Done`` or ``Failed``; ``Written`` comes at any time, and
-before the answer to the order that asked for it.
+The program gets orders by standard input and answers by standard output: each message is a length of four bytes,
+big-endian, and that many bytes of MessagePack. Every numbered order gets one ``Done`` or ``Failed``; ``Written`` comes
+at any time, and before the answer to the order that asked for it.
 """
 
 import struct
@@ -28,30 +28,30 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 class Begin(_Message, frozen=True, kw_only=True):
-    """The first order: show ``shown_files`` as they are written, from now on until the end of the input.
+    """The first order: send ``shown_files`` as they are written, until the input ends.
 
     Attributes:
-        sizes: of those that the harness has, by name.
+        sizes: sizes of the files that the harness has already, by name.
     """
 
     sizes: Mapping[str, int]
 
 
 class CatchUp(_Message, frozen=True, kw_only=True):
-    """Show what is in these files now."""
+    """Send the present content of these files."""
 
     number: int
 
 
 class DoWork(_Message, frozen=True, kw_only=True):
-    """Do something to the files of a node."""
+    """Do some work on the files of a node."""
 
     number: int
     work: AnyFileWork
 
 
 class CopyLogs(_Message, frozen=True, kw_only=True):
-    """Show all that a node that has ended stored."""
+    """Send all files of a node that has ended."""
 
     number: int
     node_id: NodeId
@@ -114,7 +114,7 @@ def encode(message: Order | Answer) -> bytes:
 
 
 class Splitter:
-    """Splits a stream into messages, whatever pieces it comes in."""
+    """Splits a stream into messages, whatever pieces it arrives in."""
 
     def __init__(self) -> None:
         self._rest = bytearray()

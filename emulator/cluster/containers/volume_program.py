@@ -31,7 +31,7 @@ class VolumeProgram:
     Args:
         run: the run's directory in this container.
         orders: from the harness.
-        answers: to it.
+        answers: the stream for answers to the harness.
     """
 
     def __init__(self, run: Path, orders: BinaryIO, answers: BinaryIO) -> None:

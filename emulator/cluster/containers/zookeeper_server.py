@@ -1,8 +1,7 @@
 """``python -m laststand.emulator.cluster.containers.zookeeper_server [zoo.cfg]``: runs a container's ZooKeeper server.
 
-The image has Java, which ``JAVA_HOME`` names, and ZooKeeper's jars in PySpark. A server that somebody else starts is
-configured by its environment (``laststand.emulator.node.environment``); of one that a harness starts, there is a
-file.
+The image has Java, which ``JAVA_HOME`` names, and ZooKeeper's jars in PySpark. A server in a user's compose project is
+configured by its environment (``laststand.emulator.node.environment``), a server that a harness starts by a file.
 """
 
 import os
@@ -21,7 +20,7 @@ _EXIT_CONFIG: Final = 254
 
 
 def main() -> int:
-    """Starts the server in the place of this process; returns an exit code where it cannot."""
+    """Replaces this process by the server; returns an exit code if that is impossible."""
     try:
         configuration = Path(sys.argv[1]) if len(sys.argv) > 1 else _configured()
         command = find_zookeeper(Path(os.environ["JAVA_HOME"], "bin/java")).command(configuration)

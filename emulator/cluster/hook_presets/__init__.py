@@ -15,11 +15,11 @@ def preset(name: str, nodes: Sequence[str]) -> str:
     """Returns a preset as the text of a ``hooks.yaml``.
 
     Args:
-        name: one of ``PRESETS``.
+        name: name of the preset, from ``PRESETS``.
         nodes: names of brokers 0, 1 and so on, as commands use them.
 
     Raises:
-        ConfigError: a node has a name that YAML would not take as it is.
+        ConfigError: YAML would misread a node's name.
     """
     for each in nodes:
         if not all(character.isalnum() or character in "._-@" for character in each) or not each:

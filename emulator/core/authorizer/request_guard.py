@@ -77,7 +77,7 @@ class Refused(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A request whose sender may be denied it.
+    """A request that may be denied to its sender.
 
     Attributes:
         api: its name.

@@ -91,7 +91,7 @@ class Consumer:
 
     Args:
         name: the consumer's, in the history.
-        phase: which kind it is.
+        phase: the kind of consumer, live or final.
         settings: of the consumer.
         bootstrap: brokers to request metadata from.
         partitions: the partitions to read.

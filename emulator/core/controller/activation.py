@@ -33,7 +33,7 @@ def activation(
 
     Raises:
         ConfigError: ``metadata.version`` of a new cluster does not exist, or is too old for the switch ``elr``.
-        InvariantError: a transaction is open, and the log's version knows of none.
+        InvariantError: a transaction is open, although the log's metadata version has no transactions.
     """
     if image.transaction_start is not None:
         level = image.feature_level(METADATA_VERSION) or metadata_version.level_of(properties.metadata_version)

@@ -43,7 +43,7 @@ class BrokerHandler:
         timers: call ``expire`` with the keys that are due.
 
     Attributes:
-        sessions: who was heard of when; for others to read.
+        sessions: when each broker was last heard from; for other parts to read.
     """
 
     def __init__(self, view: ClusterView, *, cluster_id: str, timers: SessionTimers) -> None:

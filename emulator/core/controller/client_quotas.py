@@ -48,7 +48,7 @@ def quota_problems(entries: Iterable[admin_messages.QuotaAlteration]) -> list[st
 
 
 def alter_quotas(view: ClusterView, entry: admin_messages.QuotaAlteration) -> Iterator[Decision]:
-    """Yields the decisions on an entry that is not refused: what is so already is not written again."""
+    """Yields the decisions on an entry that is not refused; a value that is set already is not written again."""
     present = view.image.client_quotas.of(entry.entity)
     for op in entry.ops:
         if present.get(op.key) != op.value:

@@ -1,9 +1,9 @@
 """From a replayed decision to lines of the event log.
 
-Called right after the replay, when the image shows what the record made of the partition; the events wait until the
-record is durable. Every record leaves an event with its offset: a log of events that skips one is not whole. The
-partitions that a record touched come from the image's own difference, so that a ClearElr, which names none, has one
-event more per partition.
+Called right after the replay, when the image shows the effect of the record on the partition; the events wait until the
+record is durable. Every record leaves an event with its offset: an event log without a record's offset is incomplete.
+The partitions that a record changed come from the image's own difference, so that a ClearElr record, which names no
+partition, has an additional event per partition.
 """
 
 from laststand.emulator.core import records
@@ -48,8 +48,8 @@ def committed_events(
         decision: record and reason.
         offset: of the record.
         delta: what its replay changed.
-        view: the cluster after it.
-        cause_id: of the input that led to it.
+        view: the cluster after the record.
+        cause_id: of the input that led to the record.
 
     Raises:
         InvariantError: the decision has no cause, or one of the wrong kind.

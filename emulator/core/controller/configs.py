@@ -1,11 +1,11 @@
 """Changing dynamic configuration, and what a new min ISR does to eligible leader replicas and reassignments.
 
 With ELR on, ``min.insync.replicas`` cannot be set per broker, the cluster's value cannot be deleted, and a change of it
-may empty ELRs in the same batch. KIP-966 empties those of partitions whose ISR has the new size. Where it has not, the
-high watermark stands still under the new size as under the old one, so every member still holds what is committed.
-Kafka's ``ConfigurationControlManager`` empties all of them, raise and lower alike, also of partitions that are offline
-and have no other candidate (switch ``clear_elr_on_min_isr_change``). A reassignment that waited for min ISR is complete
-if the ISR has the new one.
+may empty ELRs in the same batch. KIP-966 empties the ELRs of partitions whose ISR has at least the new min ISR. In
+other partitions the high watermark stands still under the new value as under the old one, so every ELR member still
+holds all committed records. Kafka's ``ConfigurationControlManager`` empties all ELRs, whether the value rises or falls,
+also of partitions that are offline and have no other candidate (switch ``clear_elr_on_min_isr_change``). A reassignment
+that waited for min ISR completes if the ISR has the new one.
 """
 
 from collections.abc import Iterator, Mapping

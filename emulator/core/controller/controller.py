@@ -157,7 +157,7 @@ class Controller:
         """Returns the effects of an input.
 
         Raises:
-            InvariantError: a request that is not for a controller, or a commit of what was never appended.
+            InvariantError: the request is not for a controller, or the commit is of a batch that was never appended.
             ConfigError: ``Started`` on a log without metadata version, and properties and switches exclude each other.
         """
         turn = ControllerTurn(self._view, cause_id=incoming.cause_id, now_ms=now_ms)

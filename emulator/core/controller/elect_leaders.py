@@ -1,4 +1,4 @@
-"""Elections that somebody asks for, and those that the controller holds from time to time.
+"""Elections on request, and those that the controller holds periodically.
 
 After Kafka's ``ReplicationControlManager``. An UNCLEAN request ignores the topic's own setting, yet is a clean election
 where a clean candidate lives; a PREFERRED one on a leaderless partition may elect another clean candidate. KIP-966
@@ -158,7 +158,7 @@ def sweep_preferred(view: ClusterView) -> list[Decision]:
 
 
 def sweep_unclean(view: ClusterView) -> list[Decision]:
-    """Returns unclean elections of leaderless partitions whose topic allows them, ``SWEEP_LIMIT`` at most."""
+    """Returns unclean elections of leaderless partitions whose topic allows them, at most ``SWEEP_LIMIT``."""
     decisions: list[Decision] = []
     for partition, _ in view.leaderless_partitions():
         if len(decisions) == SWEEP_LIMIT:

@@ -26,7 +26,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
         replicas: the assignment, preferred replica first.
         isr: in-sync replicas after the change.
         elr: eligible leader replicas after the change.
-        leader: who leads now.
+        leader: the current leader.
         acceptable: brokers that may lead: active ones, less the one that the change is about to exclude.
         last_known_leader: ``None`` also where eligible leader replicas are off, the unclean recovery manager is on,
             which takes the choice away, or the topic's strategy is None.

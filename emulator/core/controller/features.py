@@ -65,14 +65,14 @@ def update_features(
 ) -> FeatureOutcome:
     """Decides on UpdateFeatures: all updates, or none and the first problem (Kafka's ``FeatureControlManager``).
 
-    What one feature needs of another may be in the same request, in either order.
+    If one feature requires another, the other may be in the same request, in either order.
 
     Args:
-        image: what is committed.
+        image: the committed state.
         properties: static configuration of the controller's node.
         switches: which features there are.
-        updates: what is asked for.
-        is_left_over_ignored: whether an ELR that a downgrade has left counts for nothing.
+        updates: the requested levels.
+        is_left_over_ignored: whether an ELR that is left over after a downgrade is ignored.
     """
     wanted = {update.feature: update.max_version_level for update in updates}
     if len(wanted) < len(updates):

@@ -1,7 +1,7 @@
-"""Counts over the committed state that people watch: KIP-966's gauges and those of Kafka's controller.
+"""Counts over the committed state for monitoring: KIP-966's gauges and those of Kafka's controller.
 
-Computed when asked for, never kept. A leaderless partition *waits for somebody* if neither a broker that comes back nor
-a recovery that runs would give it a leader by itself.
+Counts are computed when requested. A leaderless partition *waits for somebody* if neither a returning broker nor a
+running recovery would give it a leader by itself.
 """
 
 from collections.abc import Collection
@@ -44,7 +44,7 @@ def controller_health(view: ClusterView, *, under_way: Collection[TopicPartition
 
     Args:
         view: the committed state.
-        under_way: partitions whose replicas are being asked, as their topic or an administrator wants.
+        under_way: partitions whose replicas are being asked for their logs, by the topic's strategy or on request.
     """
     image = view.image
     states = image.partitions

@@ -47,7 +47,7 @@ class BrokerProgress(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         applied_offset: last metadata record that the broker applied, inclusive.
         registration_offset: offset of its registration record.
-        has_leaderships: whether it leads anything.
+        has_leaderships: whether it leads any partition.
         shutdown_offset: last record of the batch that started its controlled shutdown; ``None`` before.
         active_offsets: the same as ``applied_offset`` of every active broker, ``None`` where unknown; who does not
             shut down needs none.

@@ -104,12 +104,12 @@ def check_delta(
     brokers_before: Mapping[BrokerId, BrokerRegistration],
     brokers_after: Mapping[BrokerId, BrokerRegistration],
 ) -> None:
-    """Checks what must hold of every record, whatever the rules: a controller asserts it of its own as it replays them.
+    """Checks the invariants of every record, under any rules; a controller asserts them as it replays its records.
 
     Args:
-        delta: what one record changed.
-        brokers_before: registrations before it.
-        brokers_after: registrations after it.
+        delta: the changes of one record.
+        brokers_before: registrations before the record.
+        brokers_after: registrations after the record.
 
     Raises:
         InvariantError: M9 or M12 does not hold.
@@ -133,7 +133,7 @@ def check_partition(
         partition: its name.
         state: as committed.
         active: brokers that are neither fenced nor shutting down.
-        effective_min_isr: of the topic; ``None`` where ELR is off, and then nothing that depends on it is checked.
+        effective_min_isr: of the topic; ``None`` if ELR is off, and then no condition that depends on it is checked.
 
     Raises:
         InvariantError: M1, M2 or M3 does not hold.

@@ -32,12 +32,12 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         metadata_level: finalized ``metadata.version``, as an index into ``metadata_version.LEVELS``.
         elr_enabled: whether eligible leader replicas are kept and the ISR may be empty.
-        last_known: what a leaderless partition remembers.
+        last_known: the replicas that a leaderless partition remembers.
         elr_within_replicas: whether only replicas are eligible and remembered, also after a reassignment.
         reassignment_needs_all: whether a reassignment completes with every target in the ISR only.
         reassignment_requires_min_isr: whether it completes with min ISR members in the ISR only.
-        clear_elr: what a new min ISR does to the ELR, hence whether one may be left that is none any more.
-        downgrade_ignores_elr: whether an ELR that is left over counts for nothing once the feature is gone.
+        clear_elr: the effect of a new min ISR on the ELR; it also decides whether an ELR may be left over.
+        downgrade_ignores_elr: whether an ELR that is left over is ignored once the feature is gone.
         is_last_known_leader_electable: whether the topic takes a leader unseen that may lack records.
         draw: picks the leader of an unclean election; 0 is the first of the assignment.
     """
@@ -77,7 +77,7 @@ class PartitionChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change worth a record.
 
     Attributes:
-        record: what is written.
+        record: the record to write.
         election: how its leader was chosen; ``NONE`` where the leader stays.
         effective_min_isr: min ISR of the partition with the replicas that it has after the change.
     """

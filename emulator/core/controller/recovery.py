@@ -26,7 +26,7 @@ class RecoveryAction(Enum):
 
 
 class RecoveryDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The action; ``must_hear_from`` are replicas without whose answers a recovery does not choose (Balanced)."""
+    """The action; ``must_hear_from`` are replicas without whose answers a Balanced recovery does not choose."""
 
     action: RecoveryAction
     must_hear_from: tuple[BrokerId, ...] = ()
@@ -80,7 +80,7 @@ def decide_recovery(
 def remembered_candidates(state: PartitionState) -> tuple[BrokerId, ...]:
     """Returns the replicas that may hold records which no other has: the last known ELR, and the last known leader.
 
-    As shipped by Kafka the last known leader is all that is remembered. Who was reassigned away since holds nothing.
+    Kafka as shipped remembers only the last known leader. A replica that was reassigned away since then has no records.
     """
     leader = () if state.last_known_leader is None else (state.last_known_leader,)
     return tuple(sorted((set(state.last_known_elr) | set(leader)) & set(state.replicas)))

@@ -1,4 +1,4 @@
-"""The risk that a topic takes for a leader: KIP-966's strategy, or the older boolean that stands for one.
+"""The unclean elections that a topic allows: KIP-966's strategy, or the older boolean that stands for a strategy.
 
 ``unclean.recovery.strategy`` and ``unclean.leader.election.enable`` exist side by side. Whatever is set nearest to the
 topic decides (topic, controller's node, cluster default, the node's own file), and where both are set in one place the

@@ -190,7 +190,7 @@ class UncleanRecoveries:
         self._ask_again(self._pop_asked(correlation_id).broker_id, now_ms=now_ms)
 
     def _ask_again(self, broker_id: BrokerId, *, now_ms: int) -> None:
-        """Asks a broker once more in a while, which did not answer, or whose answer did not count."""
+        """Asks a broker again after a backoff, because it did not answer, or its answer did not count."""
         self._retry_at_ms[broker_id] = now_ms + self._view.properties.unclean_recovery_retry_backoff_ms
 
     def _pop_asked(self, correlation_id: CorrelationId) -> _Asked:
@@ -335,9 +335,9 @@ class UncleanRecoveries:
     ) -> None:
         """Elects, once KIP-966 allows it.
 
-        Balanced waits for all that it must hear from, however long that takes; beside them, until the timeout, for
-        every other replica (switch ``recovery_waits``), and Aggressive for everyone who may lead. Then whoever has
-        answered is enough, or who answers first.
+        Balanced waits without a deadline for ``must_hear_from``; until its timeout it also waits for every other
+        replica (switch ``recovery_waits``), and Aggressive for every replica that may lead. After the timeout the
+        answers so far are enough, or the first answer if there is none yet.
         """
         task, state = self._tasks[partition], self._view.image.partitions[partition]
         asked = [broker_id for broker_id in state.replicas if broker_id in active]

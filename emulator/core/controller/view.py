@@ -86,7 +86,7 @@ class ClusterView:
         return self.min_isr(partition.topic).effective(self.image.partitions[partition].replicas)
 
     def recovery_strategy(self, topic: str) -> RecoveryStrategy:
-        """Returns the risk that a topic takes for a leader."""
+        """Returns the recovery strategy that a topic's configuration allows."""
         return recovery_strategy(self.image, topic=topic, node_id=self.node_id, static=self.properties)
 
     def is_unclean_election_enabled(self, topic: str) -> bool:
@@ -145,7 +145,7 @@ class ClusterView:
 
         Args:
             partition: must exist.
-            target: what the change aims at.
+            target: the aim of the change.
             reason: what set it off.
             broker_id: the broker that the reason is about.
             unclean: how the one acceptable leader was found, should electing it be unclean; ``None`` where the

@@ -85,7 +85,7 @@ class Field(NamedTuple):
     """One integer of a packed line.
 
     Attributes:
-        name: of the attribute that it is about.
+        name: the attribute that the integer encodes.
         code: width and sign, as in Python's ``struct``.
         offset: from the begin of the line.
     """
@@ -106,7 +106,7 @@ class Layout(NamedTuple):
 
     Attributes:
         fields: by offset.
-        cells: how many it takes, without its elements.
+        cells: number of cells of a line, without its elements.
         elements: name of the attribute that is a tuple of structs, and the layout of these.
     """
 
@@ -194,9 +194,9 @@ LAYOUTS: Final = {kind: layout_of(kind) for kind in KINDS}
 
 
 def split_id(text: str) -> tuple[str, int]:
-    """Returns an id as the text before its last digits, and their number; ``NO_NUMBER`` where it ends with none.
+    """Returns an id as the text before its last digits, and their number; ``NO_NUMBER`` if it does not end with digits.
 
-    Digits with a zero in front, or too many of them, are text, so that the id can be put together again.
+    Digits with a leading zero, or too many digits, are text, so that the id can be put together again.
     """
     word = text.rstrip("0123456789")
     digits = text[len(word) :]

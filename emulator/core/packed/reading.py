@@ -39,7 +39,7 @@ class LineReader:
     """Reads a packed file in blocks of any length.
 
     Attributes:
-        rest: what was not read yet, as the line that it belongs to is not whole.
+        rest: bytes that were not read yet, because their line is incomplete.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class LineReader:
         self._words: list[Any] = []
 
     def lines(self, block: bytes) -> Iterator[bytes]:
-        """Yields the lines that end in a block, without line ends; for cells that form no line, a text that says so."""
+        """Yields the lines that end in a block, without line ends; damaged cells yield a text that says so."""
         content, begin = self.rest + block, 0
         while begin < len(content):
             size = _size(content, begin)

@@ -37,7 +37,7 @@ class LinePacker:
     """Makes the bytes of one file, line by line.
 
     Args:
-        constants: what is the same in all lines, by name.
+        constants: the values that are the same in all lines, by name.
         segment_bytes: after which the next segment begins.
     """
 
@@ -58,7 +58,7 @@ class LinePacker:
             line: an event, or an operation.
             number: its position among the lines of the file.
             time_ns: when it is written.
-            text: makes its JSON, where it cannot be packed.
+            text: returns its JSON, if it cannot be packed.
         """
         packing = _PACKINGS.get(type(line))
         packed = None if packing is None else packing.packed(line, number - self._first, time_ns, self._number_of)

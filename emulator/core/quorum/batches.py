@@ -1,7 +1,7 @@
 """Contents of the metadata log: batches of records, control records, and snapshots of the resulting state (KIP-630).
 
-What the controllers write is opaque here. Control records are the quorum's own; they lie in the same log and take
-offsets like any other record.
+The values that controllers write are opaque here. Control records are the quorum's own; they are in the same log and
+take offsets like any other record.
 """
 
 from typing import NamedTuple, TypeAlias

@@ -21,7 +21,7 @@ class Election(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         leader_epoch: the highest that this node has seen.
         leader_id: of that epoch, if known.
-        voted: for whom this node has voted in that epoch.
+        voted: the candidate that this node has voted for in that epoch.
     """
 
     leader_epoch: LeaderEpoch = LeaderEpoch(0)
@@ -47,7 +47,7 @@ class SyncMetadata(Effect, frozen=True, kw_only=True):
     """Sync the metadata log; completes as ``LogSynced`` with the same fields. One sync may serve several.
 
     Attributes:
-        end_offset: of what is to be durable.
+        end_offset: end of the records that become durable.
         generation: of the log; each truncation raises it, as a sync before a truncation does not cover later records.
     """
 
@@ -100,7 +100,7 @@ class AcceptProposal(Effect, frozen=True, kw_only=True):
 
 
 class RefuseProposal(Effect, frozen=True, kw_only=True):
-    """Nothing was appended: this node does not lead, or not in that epoch any more."""
+    """Nothing was appended: this node does not lead, or no longer leads that epoch."""
 
     proposal_id: int
 

@@ -1,4 +1,4 @@
-"""Events of the quorum, by which an oracle judges it, beside the logs on disk."""
+"""Events of the quorum, by which an oracle judges it, in addition to the logs on disk."""
 
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ class LeaderElected(_Event, frozen=True, kw_only=True):
 
 
 class LeaderClaimed(_Event, frozen=True, kw_only=True):
-    """A leader's state machine heard that it leads, having every committed record below ``applied_end_offset``."""
+    """A leader's state machine was notified that it leads; it has all committed records below that offset."""
 
     applied_end_offset: MetadataOffset
 
@@ -40,11 +40,11 @@ class LeaderLearned(_Event, frozen=True, kw_only=True):
 
 
 class LeaderResigned(_Event, frozen=True, kw_only=True):
-    """A leader gave up its leadership before it heard of another."""
+    """A leader gave up its leadership before it knew another leader."""
 
 
 class LeaderDeposed(_Event, frozen=True, kw_only=True):
-    """A leader heard of a higher epoch, which is ``leader_epoch`` here."""
+    """A leader received a higher epoch, which is ``leader_epoch`` here."""
 
 
 class HighWatermarkAdvanced(_Event, frozen=True, kw_only=True):

@@ -24,8 +24,8 @@ class HighWatermarkFell(IllegalQuorumState):
 def fetch_from_leader(replica: Replica, state: Follower) -> None:
     """Fetches from the leader; if that does not answer, from another server, to learn of a new leader.
 
-    One fetch is under way at a time, to whichever node: two could append the same records twice. It waits until records
-    that were fetched before are durable, because its offset claims that they are.
+    One fetch is under way at a time, to any node: two fetches could append the same records twice. It waits until
+    records that were fetched before are durable, because its offset reports them as durable.
     """
     outbox, now_ms = replica.outbox, replica.now_ms
     if outbox.has_timed_out(state.leader_id, now_ms=now_ms):

@@ -56,7 +56,7 @@ class ResignRequested(NodeInput, frozen=True, kw_only=True):
 
 
 class SnapshotTaken(NodeInput, frozen=True, kw_only=True):
-    """The state machine has written down what it has applied below ``position``."""
+    """The state machine has stored the state that it has applied below ``position``."""
 
     position: LogPosition
     content: bytes

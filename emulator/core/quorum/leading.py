@@ -49,7 +49,7 @@ def _next_offset(replica: Replica, state: Leader) -> MetadataOffset:
 
 
 def append_collected(replica: Replica) -> bool:
-    """Appends collected records if some are due; returns whether it did. A set of voters is in force from here on."""
+    """Appends collected records if they are due; returns whether it did. From then on new voters are in force."""
     state = replica.state
     assert isinstance(state, Leader)
     if not state.collected or min(each.deadline_ms for each in state.collected) > replica.now_ms:

@@ -21,7 +21,7 @@ class VoteRequest(Message, frozen=True, kw_only=True):
     """Asks for a vote (KIP-595), or whether there would be one (KIP-996).
 
     Attributes:
-        cluster_id: not checked where it is absent.
+        cluster_id: not checked if it is absent.
         voter: the addressee.
         candidate: the sender.
         leader_epoch: of the election; of a pre-vote the epoch that the sender is in.
@@ -46,7 +46,7 @@ class QuorumResponse(Message, frozen=True, kw_only=True):
         error: or ``NONE``.
         leader_id: the leader, if the responding node knows it.
         leader_epoch: the epoch of the responding node.
-        is_top_level: the request as a whole was refused; the answer then says nothing of the quorum.
+        is_top_level: the request as a whole was refused; the response then does not describe the quorum.
     """
 
     error: ErrorCode
@@ -91,13 +91,13 @@ class FetchMetadataRequest(Message, frozen=True, kw_only=True):
     """Asks the leader for records after the end of the sender's log, and thereby reports that end.
 
     Attributes:
-        cluster_id: not checked where it is absent.
+        cluster_id: not checked if it is absent.
         replica: the sender.
         leader_epoch: that the sender is in.
         fetch_offset: end of its log.
         last_fetched_epoch: of its log.
-        high_watermark: that it knows (KIP-1166).
-        max_wait_ms: for which the leader may wait for something new.
+        high_watermark: the sender's high watermark (KIP-1166).
+        max_wait_ms: how long the leader may wait for new records.
     """
 
     cluster_id: str | None
@@ -161,7 +161,7 @@ class AddRaftVoterRequest(Message, frozen=True, kw_only=True):
     """Adds a voter (KIP-853).
 
     Attributes:
-        cluster_id: not checked where it is absent.
+        cluster_id: not checked if it is absent.
         voter: its node and directory.
         listener: its address; ``None`` where the request has none for the default listener.
         ack_when_committed: answer once it is committed, else once it is appended.

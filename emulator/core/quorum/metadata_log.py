@@ -44,7 +44,7 @@ class MetadataLog:
 
     Attributes:
         start_offset: of the first batch that is left.
-        end_offset: after the last one.
+        end_offset: the offset after the last record.
         batches: in order.
         snapshots: by position, ascending; those that ``format`` makes (at offset 0) do not count.
     """
@@ -81,7 +81,7 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> LeaderEpoch:
-        """The epoch of the last record, or that a leader has begun after it; 0 where there is none."""
+        """The epoch of the last record, or a later epoch that a leader has begun; 0 if there is none."""
         return self._epochs[-1].leader_epoch if self._epochs else LeaderEpoch(0)
 
     @property

@@ -68,7 +68,7 @@ class QuorumNode:
         now_ms: at its start.
 
     Raises:
-        IllegalQuorumState: what is on the disk does not belong together.
+        IllegalQuorumState: the files on the disk contradict each other.
     """
 
     def __init__(self, settings: QuorumSettings, loaded: inputs.LoadedQuorum, *, now_ms: int) -> None:

@@ -94,7 +94,7 @@ def _fetch_answer(
 def answer_parked(replica: Replica) -> None:
     """Serves every waiting fetch again: there are new records, or a new high watermark.
 
-    As in Kafka, each counts as a fetch at this moment, although its sender may have gone.
+    As in Kafka, each counts as a fetch at this moment, although its sender may be gone.
     """
     parked, replica.parked = replica.parked, []
     for fetch in parked:

@@ -85,20 +85,20 @@ class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
         bootstrap_voters: the static voters, or those that ``format`` wrote: in force until the log has others.
         bootstrap_servers: nodes to ask for the leader; the bootstrap voters where it is empty.
         kraft_version: as formatted; 0 has static voters.
-        can_become_voter: an observer that may be added, and so has to sync what it fetches.
-        auto_join: such an observer asks by itself to be added (KIP-1186).
+        can_become_voter: whether it is an observer that may be added as a voter, and so has to sync what it fetches.
+        auto_join: whether such an observer itself asks to be added (KIP-1186).
         listener: this node's address.
-        versions: of ``kraft.version`` that it supports.
+        versions: supported versions of ``kraft.version``.
         election_timeout_ms: the least time without a leader before an election.
         election_jitter_ms: upper bound (exclusive) of the random time that is added to it.
         fetch_timeout_ms: after which a follower gives its leader up.
         request_timeout_ms: after which a request counts as failed.
         retry_backoff_ms: pause after a failed request.
-        election_backoff_max_ms: the longest that a leader's resignation lets a successor wait.
+        election_backoff_max_ms: the longest time that a successor waits after a leader's resignation.
         stop_timeout_ms: the longest that an orderly stop waits for another leader.
-        is_first: stands for election at once, not after the election timeout, if no leader was ever elected.
+        is_first: whether it becomes a candidate at once, without the election timeout, if no leader was ever elected.
         append_linger_ms: for which records are collected before they are appended.
-        fetch_wait_ms: for which the leader may keep a fetch without anything new.
+        fetch_wait_ms: how long the leader may hold a fetch that has nothing new.
         fetch_batches_max: most batches in one response.
         snapshot_chunk_bytes: most bytes of a snapshot in one response.
     """
@@ -133,7 +133,7 @@ class QuorumSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def begin_quorum_interval_ms(self) -> int:
-        """Time between two rounds of BeginQuorumEpoch; voters that have fetched within it are sent none."""
+        """Time between two rounds of BeginQuorumEpoch; voters that have fetched since the last round get none."""
         return self.fetch_timeout_ms // 2
 
     @property

@@ -22,7 +22,7 @@ from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, 
 
 
 class IllegalQuorumState(InvariantError):
-    """Something that cannot be if every node obeys: two leaders of one epoch, a vote taken back. The process stops."""
+    """A state that no correct node reaches: two leaders of one epoch, or a withdrawn vote. The process stops."""
 
 
 class IllegalCall(InvariantError):
@@ -47,8 +47,8 @@ class Prospective:
     Attributes:
         leader_epoch: of the node; asking for pre-votes does not raise it.
         leader_id: of that epoch, if known.
-        voted: for whom this node has voted in that epoch.
-        high_watermark: that it knows.
+        voted: the candidate that this node has voted for in that epoch.
+        high_watermark: the last known one.
         election_deadline_ms: end of this attempt.
         tally: of pre-votes.
     """
@@ -81,7 +81,7 @@ class Progress:
         end_offset: of its log, synced, if it is a voter.
         last_fetch_ms: of its last valid fetch.
         last_fetch_end_offset: the leader's end at that time.
-        last_caught_up_ms: when it last had everything that the leader had.
+        last_caught_up_ms: when it last had all records of the leader.
     """
 
     end_offset: MetadataOffset | None = None
@@ -97,7 +97,7 @@ class PendingChange:
     Attributes:
         request_id: to be answered.
         cause_id: of the request.
-        deadline_ms: by which it is answered in any case; a record that was appended stays.
+        deadline_ms: deadline of its answer; an appended record stays.
         adding: the voter, until its versions are known.
         correlation_id: of the ApiVersions request for its versions.
         ack_when_committed: answer at the commit, not at the append.
@@ -134,14 +134,14 @@ class Leader:
         leader_epoch: its epoch.
         leader_id: itself.
         epoch_start_offset: end of its log when it was elected; nothing is committed until a majority is past it.
-        high_watermark: unknown until then.
+        high_watermark: ``None`` until then.
         progress: of voters, by replica key.
         observers: of all others that fetch.
         fetched: voters that have fetched since ``check_quorum_deadline_ms`` was set.
         check_quorum_deadline_ms: when it resigns.
         begin_quorum_deadline_ms: when it next announces itself.
         collected: batches to be appended, in order.
-        granted: who voted for it.
+        granted: the voters that voted for it.
         change: of voters, that waits.
         is_resigning: its state machine asked it to resign, or it was removed from the set.
     """

@@ -12,14 +12,14 @@ def majority_of(voters: int) -> int:
 
 
 class VoteTally:
-    """Answers of voters to one candidate; of a voter that answers twice the last one counts (``EpochElection``).
+    """Answers of voters to one candidate; if a voter answers twice, its last answer counts (``EpochElection``).
 
     Args:
         voters: as the set was when the election began.
 
     Attributes:
-        granted: who voted for the candidate.
-        rejected: who refused.
+        granted: the voters that voted for the candidate.
+        rejected: the voters that refused.
     """
 
     def __init__(self, voters: Iterable[NodeId]) -> None:

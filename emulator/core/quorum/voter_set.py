@@ -46,7 +46,7 @@ class Voter(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: its node and directory.
         listener: its address, ``host:port``; empty where the transport finds nodes by id.
-        versions: of ``kraft.version`` that it supports.
+        versions: supported versions of ``kraft.version``.
     """
 
     key: ReplicaKey
@@ -88,7 +88,7 @@ class VoterSet(msgspec.Struct, frozen=True):
         return len(self.voters) == 1 and self.has_voter(key)
 
     def with_added(self, voter: Voter) -> "VoterSet | None":
-        """Returns the set with one more voter; ``None`` if its node is there already, with whatever directory."""
+        """Returns the set with one more voter; ``None`` if the node is a voter already, with any directory."""
         if self.by_node(voter.key.node_id) is not None:
             return None
         return VoterSet.of((*self.voters, voter))

@@ -230,7 +230,7 @@ def announce_end(replica: Replica) -> None:
 
 
 def handle_end_response(replica: Replica, sender_id: NodeId, answer: messages.EndQuorumEpochResponse) -> Handled:
-    """Notes that a voter has heard of the resignation."""
+    """Notes that a voter has received the resignation."""
     handled = handle_answer(replica, answer)
     if handled is Handled.OPEN and answer.error is ErrorCode.NONE:
         if isinstance(replica.state, Resigned):

@@ -1,4 +1,4 @@
-"""Failures of operations of the active controller: their answers, and what they cost.
+"""Failures of operations of the active controller: their answers, and whether the controller resigns.
 
 Kafka's ``EventHandlerExceptionInfo``: an error of the protocol is an ordinary answer; a controller that cannot append
 any longer resigns; and after an unforeseen exception the state may be wrong, so that the controller resigns, too. A

@@ -1,4 +1,4 @@
-"""Offsets of one of several controllers: what is committed, what of that is stable, and where it writes next.
+"""Offsets of one of several controllers: the committed end, the stable end, and the offset of its next write.
 
 A committed record is not stable while the metadata transaction that it lies in is open: the controller does not answer
 yet, and a deposed one goes back to the state before it. Kafka's ``OffsetControlManager``; as there, a transaction is
@@ -15,7 +15,7 @@ class ControllerOffsets:
     """Offsets of one controller, active or not; all of them are ends (exclusive).
 
     Attributes:
-        committed_end: end of what it knows to be committed.
+        committed_end: end of the records that it knows to be committed.
         stable_end: end of what counts; never falls.
         write_end: where the active controller writes next; ``None`` while it is not active.
         transaction_start: where the open metadata transaction began, as far as this controller has read or written.
@@ -61,6 +61,7 @@ class ControllerOffsets:
 
         Raises:
             InvariantError: the batch is not the next one of an active controller, or ends a transaction that is not
+                open.
             open.
         """
         if batch.base_offset != self.write_end:

@@ -10,9 +10,9 @@ committed records, as a process that starts does, so that it begins with new ses
 discarded with what was not committed, and each waiting request is answered NOT_CONTROLLER, which leaves the outcome
 open: its successor may commit those records. Kafka's ``QuorumController``.
 
-Resignation counts at once. Kafka's controller hears of it with the next epoch and answers on until then
-(``KafkaRaftClient``, ``LeaderState``); before each request the quorum's timers are checked, so that a leader that
-is due to resign does not answer as leader.
+A resignation takes effect at once. Kafka's controller learns of it with the next epoch and continues to answer until
+then (``KafkaRaftClient``, ``LeaderState``). Here the quorum's timers are checked before each request, so that a leader
+that has to resign does not answer as leader.
 """
 
 from collections import deque
@@ -58,7 +58,7 @@ _CONTROL = CauseId("quorum")
 
 
 def _offset_of(event: Event) -> int:
-    """Returns the metadata offset of what an event says was committed; 0 for other events."""
+    """Returns the metadata offset of a committed change that an event describes; 0 for other events."""
     return getattr(event, "metadata_offset", 0)
 
 
@@ -81,13 +81,13 @@ class QuorumController:
         values: the form of values in its log.
 
     Raises:
-        IllegalQuorumState: what is on the disk does not belong together.
+        IllegalQuorumState: the files on the disk contradict each other.
 
     Attributes:
         quorum: the node of the quorum; for reading only.
         active: the controller while this node leads; for reading only.
         controller_epoch: of the last claim; 0 before the first.
-        offsets: what is committed, and what of that counts; for reading only.
+        offsets: the committed and the stable offset; for reading only.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class ValueCodec(Protocol):
         """Returns the values of a batch in the log, and of the events that describe it."""
 
     def decode(self, value: bytes) -> StoredRecord:
-        """Returns what a value says."""
+        """Returns the record and the events of a value."""
 
 
 class CommittedBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +53,10 @@ class PlainValues:
         return tuple(map(_ENCODER.encode, stored))
 
     def decode(self, value: bytes) -> StoredRecord:
-        """Returns what a value says.
+        """Returns the record and the events of a value.
 
         Raises:
-            msgspec.DecodeError: the value holds something else.
+            msgspec.DecodeError: the value holds other data.
         """
         return _DECODER.decode(value)
 

@@ -363,7 +363,7 @@ def _read_view(
     Args:
         settings: on which decisions depend, too.
         topics: those that exist are in the view.
-        brokers: names of brokers whose configuration matters beside the default and this broker's own.
+        brokers: names of brokers whose configuration matters, besides the default and this broker's own.
         alive: brokers that count as registered, as an administrator may name replicas on those that are down.
     """
     image = MetadataImage()

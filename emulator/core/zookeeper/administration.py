@@ -26,7 +26,7 @@ def described_cluster(
     """Returns the registered brokers; how much metadata each has applied is not known.
 
     Args:
-        image: what is committed.
+        image: the committed state.
         cluster_id: of the cluster.
         controller: the broker that ``/controller`` names; ``None`` stands for the server.
         server: its id.
@@ -62,7 +62,7 @@ def write_topic(
 ) -> operations.Program[admin_messages.TopicResult]:
     """Makes the nodes of a topic, whose replicas must be named; the controller's watch does the rest.
 
-    Below 2.8 a topic is given no id, whatever the release knows.
+    Below 2.8 a topic gets no id, whatever the release supports.
     """
     partitions = {number: ReplicaAssignment(replicas=replicas) for number, replicas in enumerate(topic.assignments)}
     content = TopicAssignment(topic_id=topic.topic_id if ibp.sends_topic_ids else None, partitions=partitions)
@@ -116,7 +116,7 @@ def config_node(resource: ConfigResource, resource_name: str) -> str:
 def write_config(
     resource: admin_messages.AlterConfigsResource,
 ) -> operations.Program[admin_messages.ConfigResourceResult]:
-    """Changes the node of a resource's configuration, which is made where there is none."""
+    """Changes the node of a resource's configuration, and creates it if it is missing."""
     path = config_node(resource.resource, resource.resource_name)
     (found,) = yield (operations.GetData(path=path),)
     config = decode_config(found.data) if isinstance(found, operations.DataRead) else {}

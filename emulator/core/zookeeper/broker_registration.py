@@ -1,8 +1,8 @@
 """A broker's registration: an ephemeral node, whose czxid is the broker epoch (``KafkaZkClient.registerBroker``).
 
-The node may be there already. Of this session: it is kept, with its epoch. Of the session that this process had before:
-it is deleted and made again, as the server may be slow to expire it (KAFKA-7165). Anybody else's: NODEEXISTS, and the
-process ends; a broker that was killed cannot come back before its old session is gone.
+The node may exist already. A node of this session is kept, with its epoch. A node of the process's previous session is
+deleted and created again, as the server may be slow to expire that session (KAFKA-7165). For any other session the
+error is NODEEXISTS, and the process ends: a killed broker cannot come back before its old session is gone.
 """
 
 from laststand.emulator.core.types import BrokerEpoch, BrokerId
@@ -32,10 +32,10 @@ def register_broker(
 
     Args:
         broker_id: this broker.
-        endpoint: where it listens.
+        endpoint: the address where the broker listens.
         node_version: version of the node's content, by the protocol version.
         session_id: of the session that is to own the node.
-        previous_session_id: of the session that this process had before; ``None`` if it had none.
+        previous_session_id: of the process's previous session; ``None`` if it had none.
         now_ms: goes into the node.
 
     Raises:

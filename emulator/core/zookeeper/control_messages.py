@@ -105,14 +105,14 @@ class MetadataPartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveBroker(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker that is registered, as brokers and clients are informed of it."""
+    """A registered broker, as brokers and clients are informed of it."""
 
     broker_id: BrokerId
     rack: str = ""
 
 
 class UpdateMetadataRequest(ControlRequest, frozen=True, kw_only=True):
-    """The brokers that are registered, all of them, and some partitions."""
+    """All registered brokers, and some partitions."""
 
     live_brokers: tuple[LiveBroker, ...]
     partitions: tuple[MetadataPartition, ...] = ()

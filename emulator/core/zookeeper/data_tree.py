@@ -1,7 +1,7 @@
 """ZooKeeper's tree of nodes: versions, sequential names, all-or-nothing transactions (ZooKeeper's ``DataTree``).
 
-Writes are applied one at a time; each has a zxid, one for all operations of a transaction. The tree knows no sessions
-but by the owner of an ephemeral node, and no watches: it returns what changed.
+Writes are applied one at a time; each has a zxid, one for all operations of a transaction. The tree knows sessions only
+as owners of ephemeral nodes, and no watches: it returns the changes.
 """
 
 from typing import Final, assert_never
@@ -15,7 +15,7 @@ ROOT: Final = "/"
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """A node; ``creations`` counts all children that it ever had, and numbers the sequential ones."""
+    """A node; ``creations`` counts all children that were ever created, and numbers the sequential ones."""
 
     data: bytes
     czxid: Zxid
@@ -46,7 +46,7 @@ class DataTree:
     """All nodes by path.
 
     Attributes:
-        last_zxid: of the last write that did something.
+        last_zxid: of the last write that changed something.
     """
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from laststand.emulator.core.zookeeper import operations
 
 
 class ControllerMovedError(EmulatorError):
-    """Another controller has been elected: this one must stop what it was doing.
+    """Another controller has been elected: this one must stop its current work.
 
     Kafka's ``ControllerMovedException``.
     """
@@ -29,11 +29,11 @@ class ZooKeeperRefusedError(EmulatorError):
 
 
 class MalformedNodeError(EmulatorError):
-    """A node whose content is JSON but not what Kafka writes there.
+    """The content of a node is JSON, but not in Kafka's format.
 
     Attributes:
         what: the node, in words.
-        reason: what is wrong with it.
+        reason: the mistake.
     """
 
     def __init__(self, *, what: str, reason: str) -> None:

@@ -1,11 +1,11 @@
 """Effects and inputs between a node's core and the driver that keeps its ZooKeeper session.
 
-A node asks with ``ZooKeeperRequest`` and hears either ``ZooKeeperAnswered``, with one answer per step, or
-``ZooKeeperConnectionLost``: then it is unknown which steps were executed. Watches are set by the steps that read; an
-event of one arrives before the answer to any later step. After ``ZooKeeperConnectionLost`` the driver sets every watch
-of the session again by reading, and records what changed meanwhile. ``SessionExpired`` is only ever learned from the
-server, so a node may believe itself alive for any length of time; ``OpenSession`` asks for the next session, once the
-core has dropped the old one.
+A node sends ``ZooKeeperRequest`` and gets either ``ZooKeeperAnswered``, with one answer per step, or
+``ZooKeeperConnectionLost``: then it is unknown which steps were executed. Watches are set by the steps that read; a
+watch's event arrives before the answer to any later step. After ``ZooKeeperConnectionLost`` the driver sets every watch
+of the session again by reading, and reports changes that it missed. Only the server reports ``SessionExpired``, so a
+node may believe itself alive for any length of time; ``OpenSession`` asks for the next session, once the core has
+dropped the old one.
 """
 
 from typing import TypeAlias

@@ -1,8 +1,9 @@
 """Translates ZooKeeper's writes into committed metadata and events.
 
 In a ZooKeeper cluster the committed state is the history of nodes, and its order is the zxid: every event about
-metadata has the zxid of its write as ``metadata_offset``. Who decided a write may never hear that it was done; so the
-events come from the writes themselves, in the order of the server, and not from those who asked for them.
+metadata has the zxid of its write as ``metadata_offset``. The process that decided a write may never learn that it was
+executed; so the events come from the writes themselves, in the server's order, not from the processes that requested
+them.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,7 +48,7 @@ class ZooKeeperHistory:
         incarnation_of: returns which process of a broker has a session.
 
     Attributes:
-        image: what the writes so far add up to; ``next_offset`` is the zxid after the last one.
+        image: the result of the writes so far; ``next_offset`` is the zxid after the last one.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """``inter.broker.protocol.version``: what a node of a ZooKeeper cluster sends and writes (Kafka's ``MetadataVersion``).
 
 A rolling upgrade installs the new release first and raises the version later, so a node's release and its protocol
-differ for a while: the release says what a node understands, the protocol what it does. A version is an index into
-``VERSIONS``; ``2.6`` means the last one of that release.
+differ for a while: the release decides what a node understands, the protocol what it sends and does. A version is an
+index into ``VERSIONS``; ``2.6`` means the last version of that release.
 """
 
 from collections.abc import Iterable
@@ -64,13 +64,13 @@ def _levels(version: str) -> list[int]:
 
 
 def parse_ibps(text: str) -> tuple[IbpLevel, tuple[tuple[BrokerId, IbpLevel], ...]]:
-    """Reads a version and those of single brokers: ``3.9,0:2.6,2:2.6`` is 3.9, and 2.6 on brokers 0 and 2.
+    """Reads a version, and versions of single brokers: ``3.9,0:2.6,2:2.6`` is 3.9, and 2.6 on brokers 0 and 2.
 
     Returns:
-        The version of every other broker, and those of the named ones, ascending.
+        The version of the other brokers, and the versions of the named ones, ascending.
 
     Raises:
-        ConfigError: no such version, no such form, or a broker that is named twice.
+        ConfigError: no such version, another form, or a broker that is named twice.
     """
     default, *named = text.split(",")
     levels: dict[BrokerId, IbpLevel] = {}

@@ -1,7 +1,7 @@
 """Requests to ZooKeeper and their answers, as values.
 
-A client sends *steps*: single operations, or transactions that are executed all or not at all. Steps that are sent
-together are pipelined, not atomic together. Each step has one answer, in order; a step whose connection was lost has
+A client sends *steps*: single operations, or transactions, whose operations are executed all or not at all. Steps that
+are sent together are pipelined, not atomic. Each step has one answer, in order; a step whose connection was lost has
 none, and may have been executed.
 """
 
@@ -147,7 +147,7 @@ class DataRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeFound(msgspec.Struct, frozen=True):
-    """There is such a node."""
+    """The node exists."""
 
     stat: NodeStat
 
@@ -177,7 +177,7 @@ class TransactionAnswer(msgspec.Struct, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """ZooKeeper refused an operation, and therefore carried out none of them."""
+        """Whether ZooKeeper refused an operation, and therefore executed none of them."""
         return any(isinstance(answer, OperationFailed) for answer in self.answers)
 
 
@@ -235,7 +235,7 @@ class TreeChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failure(answer: StepAnswer) -> ZooKeeperFailure | None:
-    """Returns why an operation did nothing; of a transaction, the first reason that is its own."""
+    """Returns why an operation failed; of a transaction, the first reason that does not come from another part."""
     if isinstance(answer, OperationFailed):
         return answer.reason
     if isinstance(answer, TransactionAnswer):

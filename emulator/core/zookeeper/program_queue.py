@@ -35,16 +35,16 @@ class ProgramQueue(Generic[operations.ResultT]):
         self._go_on()
 
     def answered(self, correlation_id: CorrelationId, answers: operations.Answers) -> None:
-        """Takes the answers to a request; those to other queues' requests, or to one given up, mean nothing here."""
+        """Takes the answers to a request; answers to another queue's request, or to an abandoned one, are ignored."""
         self._handle_outcome(self._runner.answered(correlation_id, answers))
         self._go_on()
 
     def connection_lost(self) -> None:
-        """Notes that what is under way will not be answered."""
+        """Notes that the request under way will not be answered."""
         self._runner.connection_lost()
 
     def reconnected(self) -> None:
-        """Sends again what was under way."""
+        """Sends the request under way again."""
         again = self._runner.reconnected()
         if again is not None:
             self.requests.append(again)

@@ -1,4 +1,4 @@
-"""Runs programs that wait for ZooKeeper, one at a time, and repeats what a lost connection left open.
+"""Runs programs that wait for ZooKeeper, one at a time, and repeats steps that a lost connection left unanswered.
 
 Kafka's ``KafkaZkClient.retryRequestsUntilConnected``: steps whose connection was lost are sent again as they were once
 the server is reached, although the first try may have been executed. Each program has to handle the refusal that may
@@ -58,7 +58,7 @@ class ProgramRunner(Generic[operations.ResultT]):
         return self._resume(answers)
 
     def connection_lost(self) -> None:
-        """Notes that what is under way will not be answered."""
+        """Notes that the request under way will not be answered."""
         self._awaited = None
 
     def reconnected(self) -> exchange.ZooKeeperRequest | None:

@@ -1,10 +1,10 @@
 """Rules that only a ZooKeeper cluster has, and the eras that are presets of them.
 
-Beside ``switches``: a switch there is read by KRaft nodes, too; a rule here by the ZooKeeper controller and by the
-broker front that listens to it, each in exactly one place. ``docs/eras-zookeeper.md`` gives the source of each value.
-An era is the code of one release at the protocol version of that release; another ``inter.broker.protocol.version``
-makes a rolling upgrade of it. Eras are a chain: each says only where it differs from the next newer one, ``kip-550-zk``
-from Kafka 3.9.
+A switch in ``switches`` is read by KRaft nodes, too; a rule here by the ZooKeeper controller and by the broker that
+takes its requests, each in exactly one place. ``docs/eras-zookeeper.md`` gives the source of each value. An era is the
+code of one release at the protocol version of that release; another ``inter.broker.protocol.version`` makes it a
+rolling upgrade. Eras are a chain: each names only its differences from the next newer one, ``kip-550-zk`` its
+differences from Kafka 3.9.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ class IsrWriteUnknown(Enum):
 
 
 class EqualEpochLeaderAndIsr(Enum):
-    """The broker's reaction to LeaderAndIsr with the leader epoch that it has."""
+    """The broker's reaction to LeaderAndIsr with the leader epoch that it already has."""
 
     IGNORED = "ignored"
     """Refused with STALE_CONTROLLER_EPOCH, whatever else it says (Kafka)."""
@@ -182,7 +182,7 @@ _ALTER_PARTITION_VERSIONS: Final = MappingProxyType(
 
 
 class ZooKeeperEra(msgspec.Struct, frozen=True, kw_only=True):
-    """A release: the replication rules that it shares with KRaft clusters, and those that it does not."""
+    """A release: the replication rules that it shares with KRaft clusters, and its other rules."""
 
     switches: Switches
     rules: ZooKeeperRules

@@ -1,8 +1,8 @@
 """A ZooKeeper server in memory: the tree, sessions with their ephemeral nodes, and watches.
 
-It is what tests and the simulator run against. A session lives until it is closed or the server has heard nothing from
-it for its timeout; its ephemeral nodes vanish then, each by a write of its own. A watch fires once: the event waits for
-the client, which gets it before the answer to anything that it asks for later.
+Tests and the simulator run against it. A session lives until it is closed or the server has received nothing from it
+for its timeout; its ephemeral nodes are then deleted, each by a separate write. A watch fires once: the client gets its
+event before the answer to any later request.
 
 Lost answers and late deliveries are up to the network between the client and the server.
 """
@@ -15,7 +15,7 @@ from laststand.emulator.core.zookeeper.identifiers import SessionId, Zxid
 
 
 class _Session:
-    """One client's session: when the server last heard from it, and events that it has not been sent yet."""
+    """One client's session: when the server last received something from it, and its undelivered events."""
 
     __slots__ = ("children_watches", "events", "last_heard_ms", "node_watches", "timeout_ms")
 
@@ -38,11 +38,11 @@ class ZooKeeperServer:
 
     @property
     def last_zxid(self) -> Zxid:
-        """The zxid of the last write that did something."""
+        """The zxid of the last write that changed something."""
         return self._tree.last_zxid
 
     def data(self, path: str) -> bytes | None:
-        """Returns a node's data, without any session; ``None`` where there is no node."""
+        """Returns a node's data, without any session; ``None`` if there is no such node."""
         node = self._tree.get(path)
         return None if node is None else node.data
 
@@ -52,7 +52,7 @@ class ZooKeeperServer:
         return None if node is None else node.stat
 
     def children(self, path: str) -> tuple[str, ...]:
-        """Returns the names of a node's children, without any session, ascending; none where there is no node."""
+        """Returns the names of a node's children, without any session, ascending; empty if there is no such node."""
         node = self._tree.get(path)
         return () if node is None else tuple(sorted(node.children))
 
@@ -70,13 +70,13 @@ class ZooKeeperServer:
         return session_id in self._sessions
 
     def hear(self, session_id: SessionId, *, now_ms: int) -> None:
-        """Records that a session was heard from: a ping, or any request. An ended session stays ended."""
+        """Records that a session sent a ping or any request. An ended session stays ended."""
         session = self._sessions.get(session_id)
         if session is not None:
             session.last_heard_ms = now_ms
 
     def next_expiry_ms(self) -> int | None:
-        """Returns when the first session expires unless it is heard from; ``None`` without sessions."""
+        """Returns when the first session expires unless it sends something; ``None`` without sessions."""
         due = [session.last_heard_ms + session.timeout_ms for session in self._sessions.values()]
         return min(due, default=None)
 
@@ -102,7 +102,7 @@ class ZooKeeperServer:
     # --- Requests -------------------------------------------------------------------------------------------------
 
     def execute(self, session_id: SessionId, steps: operations.Steps) -> operations.Answers:
-        """Executes a client's steps in order; each fails with SESSION_EXPIRED where the session is gone."""
+        """Executes a client's steps in order; each fails with SESSION_EXPIRED if the session is gone."""
         return tuple(self._execute(session_id, step) for step in steps)
 
     def _execute(self, session_id: SessionId, step: operations.Step) -> operations.StepAnswer:

@@ -1,9 +1,8 @@
 """A process of a ZooKeeper cluster on a network: all its messages to other brokers are ordinary requests.
 
-Control requests, questions to the controller, and what brokers ask of each other all leave as ``SendRequest`` and come
-back as ``ResponseReceived`` or ``RequestFailed``. So links, pauses and crashes mean here what they mean in a KRaft
-cluster. What is for ZooKeeper (``ZooKeeperEffect``) is left to the owner of the session: a driver of real processes,
-or the simulator.
+Control requests, requests to the controller, and requests between brokers all leave as ``SendRequest`` and come back as
+``ResponseReceived`` or ``RequestFailed``. So links, pauses and crashes mean the same as in a KRaft cluster. Requests to
+ZooKeeper (``ZooKeeperEffect``) are left to the owner of the session: a driver of real processes, or the simulator.
 """
 
 from collections.abc import Callable
@@ -75,7 +74,7 @@ class NetworkedProcess:
         """Reacts to an input; returns what is to be done, in order.
 
         Raises:
-            InvariantError: the input belongs to a KRaft cluster, or answers nothing that was asked.
+            InvariantError: the input belongs to a KRaft cluster, or answers no request.
         """
         self._effects = []
         for effect in self.process.step(self._translated(incoming), now_ms=now_ms):

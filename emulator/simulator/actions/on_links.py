@@ -65,7 +65,7 @@ def cut(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
 
 
 def lose_responses(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
-    """Loses the answers that come back on a link."""
+    """Loses the responses that come back on a link."""
     silenced, silence = cluster.network.losing, cluster.links.lose_responses
     return _silence(cluster, link, silenced=silenced, silence=silence, already="it loses responses")
 
@@ -160,7 +160,7 @@ def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
 
 
 def _mend(cluster: SimulatedCluster, links: Iterable[Link[NodeId]]) -> int:
-    """Heals links; returns how many."""
+    """Heals links; returns their number."""
     mended = list(links)
     for link in mended:
         cluster.links.mend(link.source, link.target)

@@ -90,7 +90,7 @@ def pause(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
 
 
 def resume(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Lets a paused process run on: it takes the inputs that waited for it."""
+    """Resumes a paused process: it takes the inputs that waited for it."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -123,7 +123,7 @@ def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: DiskLos
 
 
 def _lose_unsynced(cluster: SimulatedCluster, node: Process, loss: DiskLoss) -> int:
-    """Takes a node's power; returns how many batches it lost."""
+    """Cuts a node's power; returns how many batches it lost."""
     before = _batches(node)
     if isinstance(node, BrokerNode):
         cluster.processes.power_loss(node.broker_id, loss)
@@ -160,7 +160,7 @@ def lose_quorum_state(cluster: SimulatedCluster, node_id: NodeId) -> actions.Out
 
 
 def limit_disk(cluster: SimulatedCluster, node_id: NodeId, room: int | None) -> actions.Outcome:
-    """Limits how many bytes may still be written to a disk, or lifts that limit (``None``)."""
+    """Limits the bytes that may still be written to a disk, or removes that limit (``None``)."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -191,7 +191,7 @@ def arm_crash(cluster: SimulatedCluster, node_id: NodeId, crash: actions.CrashWi
 
 
 def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) -> actions.Outcome:
-    """Lets a node's clock run at another rate."""
+    """Changes the rate of a node's clock."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -229,7 +229,7 @@ def renew_certificate(cluster: SimulatedCluster, node_id: NodeId) -> actions.Out
 
 
 def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> actions.Outcome:
-    """Lets a node's clock jump ahead."""
+    """Sets a node's clock forward."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -260,7 +260,7 @@ def depose_controller(cluster: SimulatedCluster) -> actions.Outcome:
 
 
 def expire(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Lets a broker's session end; its process and its links continue."""
+    """Expires a broker's session; its process and its links continue."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE

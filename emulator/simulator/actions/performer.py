@@ -2,7 +2,7 @@
 
 Therefore a plan stays playable while shrinking removes actions from it. Every action of
 ``laststand.emulator.plan.actions`` has a case here. ``took_effect`` says whether the cluster changed, ``affected``
-whether there was anything to affect: a process that ran, or an open link to a running node.
+whether there was anything to affect: a running process, or an open link to a running node.
 """
 
 from typing import Final, assert_never

@@ -1,4 +1,4 @@
-"""Finds the nodes that an action names, and performs the action on one after the other."""
+"""Finds the nodes that an action names, and performs the action on each in turn."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -14,7 +14,7 @@ UNKNOWN_NODE: Final = actions.no_op("there is no such node")
 
 
 def on_each(nodes: Sequence[NodeId], do: Callable[[NodeId], actions.Outcome]) -> actions.Outcome:
-    """Performs an action on each node; it took effect, or affected anything, if it did so at one of them."""
+    """Performs an action on each node; it took effect, or affected something, if it did so on one of them."""
     outcomes = [do(node_id) for node_id in nodes]
     if len(outcomes) == 1:
         return outcomes[0]

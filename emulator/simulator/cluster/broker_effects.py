@@ -1,7 +1,7 @@
 """Effects of a broker other than messages: on its disk, its metadata stream, retention, and its own end.
 
 A disk takes no virtual time, but the result of loading or recovery is a separate input, after everything else at that
-instant. A process that has ended by then does not receive it.
+instant. A process that has ended by then does not get the input.
 """
 
 from collections.abc import Callable

@@ -40,15 +40,15 @@ class ClientSet:
         batches: makes the producers' batches.
         transaction_version: of the cluster.
         step: hands an input to a client.
-        run_until: lets time pass until a condition holds.
+        run_until: advances time until a condition holds.
 
     Attributes:
-        producers: those of ``produce`` actions, by name.
+        producers: producers of ``produce`` actions, by name.
         transactional: transactional producers, by name.
         producer_acks: each producer's acks, by name.
         consumers: in the order in which they were started.
         members: of groups, the process of each number that started last.
-        member_settings: of members, by group, where they are not the defaults.
+        member_settings: settings of members, by group, if not the defaults.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class ClientSet:
     def add_transactional(
         self, name: str, settings: ProducerSettings, topics: tuple[str, ...]
     ) -> TransactionalProducerNode:
-        """Starts a transactional producer; all of them have one transactional id."""
+        """Starts a transactional producer; all of them share one transactional id."""
         core = TransactionalProducer(
             transactional_id=TRANSACTIONAL,
             name=name,
@@ -179,7 +179,7 @@ class ClientSet:
         return node
 
     def transactional_named(self, name: str) -> TransactionalProducerNode | None:
-        """Returns a transactional producer, and starts it if only others exist; ``None`` if the cluster has none."""
+        """Returns a transactional producer, started if necessary; ``None`` if the cluster has none."""
         if name not in self.transactional and self._transactional_as is not None:
             self.add_transactional(name, *self._transactional_as)
         return self.transactional.get(name)
@@ -231,7 +231,7 @@ class ClientSet:
     # --- Members of groups ------------------------------------------------------------------------------------------
 
     def running_member(self, group_id: str, number: int) -> MemberNode | None:
-        """Returns a member of a group whose process runs."""
+        """Returns a member of a group whose process is running."""
         node = self.members.get((group_id, number))
         return None if node is None or node.core is None or node.process.member.is_over else node
 

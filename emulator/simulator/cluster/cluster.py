@@ -74,12 +74,12 @@ class SimulatedCluster:
     A cluster of another kind is a subclass that creates other nodes.
 
     Args:
-        brokers: how many; each runs after ``processes.start``.
+        brokers: number of brokers; each runs after ``processes.start``.
         switches: the rules; nodes that are started later may have others (``processes.own_rules``).
         properties: of every node.
         observer: of events, of the history and of steps.
         batches: makes the producers' batches; running numbers for CRCs by default.
-        attach: gets the cluster before anything runs.
+        attach: called with the cluster before anything runs.
         combined: whether each controller shares a process with a broker.
 
     Attributes:
@@ -201,7 +201,7 @@ class SimulatedCluster:
         return BrokerNode(broker_id)
 
     def _make_metadata(self) -> tuple[Mapping[NodeId, MetadataNode], Streams]:
-        """Returns the nodes that have the metadata, and how brokers hear of it."""
+        """Returns the nodes that have the metadata, and the way by which brokers receive it."""
         self.controller_node = ControllerNode()
         nodes = {CONTROLLER: self.controller_node}
         streams = MetadataStreams(self.queue, self.network, self.wire, nodes, self._step)
@@ -264,7 +264,7 @@ class SimulatedCluster:
         return (self.metadata_nodes.get(others[0]) or self.nodes[BrokerId(others[0])]) if others else None
 
     def is_awaited(self, node_id: NodeId) -> bool:
-        """Returns whether a node is a standby controller that nobody has started yet."""
+        """Returns whether a node is a standby controller that was never started."""
         return node_id in self.standby_ids and self.metadata_nodes[node_id].incarnation < 0
 
     @property
@@ -284,7 +284,7 @@ class SimulatedCluster:
 
     @property
     def controller(self) -> Controller:
-        """The controller's core; of the process that ran last, where none runs."""
+        """The controller's core; of the last process, if none runs."""
         return self.controller_node.controller
 
     @property
@@ -307,7 +307,7 @@ class SimulatedCluster:
 
     @property
     def image(self) -> MetadataImage:
-        """The committed metadata: what the controller has made durable, the only metadata that counts."""
+        """The committed metadata, which the controller has made durable."""
         return self.metadata_node.durable
 
     @property
@@ -322,7 +322,7 @@ class SimulatedCluster:
         return len(brokers) == len(self.nodes) and not any(broker.fenced for broker in brokers.values())
 
     def is_recovering(self, partition: TopicPartition) -> bool:
-        """Returns whether the replicas of a partition without a leader are being asked what they hold."""
+        """Returns whether the replicas of a leaderless partition are being asked for their logs."""
         return partition in self.controller.recoveries.under_way
 
     def lacks_metadata(self, node: BrokerNode) -> str | None:
@@ -341,29 +341,29 @@ class SimulatedCluster:
         return () if log is None else tuple(log.batches)
 
     def rules_of(self, node_id: NodeId) -> Switches:
-        """Returns the rules of a node's process; of one that is down, those of its next."""
+        """Returns the rules of a node's process; of a node that is down, those of its next process."""
         return self.processes.rules_of(node_id)
 
     @property
     def controllers_rules(self) -> Collection[Switches]:
-        """The rules of all controller processes so far: one may publish what another wrote."""
+        """The rules of all controller processes so far: one may publish records that another wrote."""
         return self.processes.controller_rules.keys()
 
     def promised_by_all(self, check_id: str) -> bool:
-        """Returns whether every process so far made the promise that a check looks for."""
+        """Returns whether every process so far had the rules under which a check's promise is made."""
         return self.processes.promised_by_all(check_id)
 
     def promised_by_node(self, check_id: str, node_id: NodeId | None) -> bool:
-        """Returns whether the processes that keep a check's rule promised it, where ``node_id`` did something."""
+        """Returns whether the processes that a check depends on had its rules, for a finding about ``node_id``."""
         return self.processes.promised_by_node(check_id, node_id)
 
     def quorum_replica(self, node_id: NodeId) -> ReplicaKey | None:
-        """Returns which replica of the quorum a controller is, with the disk that it has now."""
+        """Returns the replica of the quorum that a controller is, with its present disk."""
         return None
 
     @property
     def has_settled_voters(self) -> bool:
-        """One of several controllers leads, and the voter set is committed."""
+        """Whether one of several controllers leads, and the voter set is committed."""
         return False
 
     def voter(self, node_id: NodeId) -> ReplicaKey | None:
@@ -373,7 +373,7 @@ class SimulatedCluster:
     # --- Time -------------------------------------------------------------------------------------------------------
 
     def run(self, duration_ms: int) -> None:
-        """Lets time pass, until it is halted."""
+        """Advances time, until it is halted."""
         end_ms = self.now_ms + duration_ms
         while not self.is_halted:
             callback = self.queue.pop(until_ms=end_ms)
@@ -383,7 +383,7 @@ class SimulatedCluster:
             callback()
 
     def run_until(self, condition: Callable[[], bool], *, within_ms: int = 30_000) -> bool:
-        """Lets time pass until a condition holds, or it is halted; returns whether it holds."""
+        """Advances time until a condition holds, or it is halted; returns whether the condition holds."""
         end_ms = self.now_ms + within_ms
         while not condition():
             if self.is_halted:
@@ -396,7 +396,7 @@ class SimulatedCluster:
         return True
 
     def expire(self, broker_id: BrokerId) -> bool:
-        """Lets a broker's session end while everything else goes on; returns whether it did."""
+        """Expires a broker's session while everything else continues; returns whether it did."""
         heartbeats = Channel(broker_id, self.metadata_node.node_id, "BrokerHeartbeat", Way.REQUEST)
         was_held = heartbeats in self.network.held
         self.links.hold(heartbeats)
@@ -411,19 +411,19 @@ class SimulatedCluster:
         return has_ended
 
     def end_session(self, broker_id: BrokerId) -> bool:
-        """Has ZooKeeper end a broker's session; false where there is none, as in a KRaft cluster."""
+        """Lets ZooKeeper end a broker's session; false without ZooKeeper."""
         return False
 
     def depose_controller(self) -> bool:
-        """Has ``/controller`` deleted in ZooKeeper; false where there is none, as in a KRaft cluster."""
+        """Lets ``/controller`` be deleted in ZooKeeper; false without ZooKeeper."""
         return False
 
     def set_protocol(self, node_id: NodeId, version: str) -> bool:
-        """Sets the ``inter.broker.protocol.version`` of a broker's next processes; false where there is none."""
+        """Sets the ``inter.broker.protocol.version`` of a broker's next processes; false without ZooKeeper."""
         return False
 
     def set_era(self, node_id: NodeId, era: str) -> None:
-        """Sets the rules of a node's processes from the next one on (``node_rules``)."""
+        """Sets the rules of a node's next processes (``node_rules``)."""
         self.processes.own_rules[node_id] = node_rules(era)
 
     def set_draw(self, number: int) -> None:
@@ -479,7 +479,7 @@ class SimulatedCluster:
         self._observer.stepped(node.node_id)
 
     def judge_metadata(self) -> None:
-        """Judges the metadata at the end of a run: of one controller there is nothing to compare."""
+        """Judges the metadata at the end of a run: with one controller there is nothing to compare."""
 
     def _report_step(self, node: MetadataNode, incoming: object, taken: Sequence[effects.Effect]) -> None:
         if self.on_controller_step is not None and node.role is NodeRole.CONTROLLER:

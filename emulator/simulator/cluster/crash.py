@@ -26,7 +26,7 @@ def done_before(crash: actions.CrashWithin[NodeId], effects: Sequence[Effect]) -
     """Returns the effects of a turn that are executed before the crash; ``None`` if the turn does not crash.
 
     A turn with fewer file effects crashes after its last one. If the power goes and ``names`` says so, an unsynced
-    change of a directory's name is undone: then that effect is left out.
+    change of a directory's name is undone: that effect is then left out.
     """
     files: list[Effect] = [effect for effect in effects if isinstance(effect, FileEffect)]
     if all(isinstance(effect, WriteHighWatermarks | WriteLogCheckpoints | RecoverLog) for effect in files):

@@ -88,7 +88,7 @@ class Processes:
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
     def start(self, broker_id: BrokerId) -> None:
-        """Starts a process on the broker's disk, which ends at once where that is full; no effect if one runs."""
+        """Starts a process on the broker's disk, which ends at once if the disk is full; no effect if one runs."""
         node = self._nodes[broker_id]
         if node.core is None and not self.still_stops(node):
             node.boot(self.rules_of(broker_id), self._properties)
@@ -115,7 +115,7 @@ class Processes:
         broker_id: BrokerId,
         loss: DiskLoss,
     ) -> None:
-        """Ends a process at once, if one runs, and loses what is not synced."""
+        """Ends a process at once, if one runs, and loses its unsynced data."""
         node = self._nodes[broker_id]
         self.end(node, events.IncarnationEnd.POWER_LOST)
         before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
@@ -185,7 +185,7 @@ class Processes:
         self._step(node, inputs.ShutdownRequested(cause_id=CauseId("stop")))
 
     def kill_controller(self, node: MetadataNode) -> None:
-        """Kills a controller; what it had appended stays."""
+        """Kills a controller; its appended records stay."""
         self.end(node, events.IncarnationEnd.KILLED)
 
     def power_loss_controller(self, node: MetadataNode) -> None:
@@ -219,13 +219,13 @@ class Processes:
             self._arm(node)
 
     def set_clock_rate(self, node: Node[InputT], rate_ppm: int) -> None:
-        """Lets a node's clock run at another rate."""
+        """Changes the rate of a node's clock."""
         node.clock.set_rate(rate_ppm, now_ms=self._queue.now_ms)
         if node.core is not None and not node.is_paused:
             self._arm(node)
 
     def let_clock_jump(self, node: Node[InputT], by_ms: int) -> None:
-        """Lets a node's clock jump ahead."""
+        """Sets a node's clock forward."""
         node.clock.jump(by_ms, now_ms=self._queue.now_ms)
         if node.core is not None and not node.is_paused:
             self._arm(node)
@@ -235,11 +235,11 @@ class Processes:
         return self.own_rules.get(node_id, self._switches)
 
     def promised_by_all(self, check_id: str) -> bool:
-        """Returns whether every process so far made the promise that a check looks for."""
+        """Returns whether every process so far had the rules under which a check's promise is made."""
         return is_promised_by_all(check_id, self._all_members())
 
     def promised_by_node(self, check_id: str, node_id: NodeId | None) -> bool:
-        """Returns whether the processes that keep a check's rule promised it, where ``node_id`` did something."""
+        """Returns whether the processes that a check depends on had its rules, for a finding about ``node_id``."""
         match PROMISES[check_id].keeper:
             case Keeper.CLUSTER:
                 return False

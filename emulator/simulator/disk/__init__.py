@@ -1,1 +1,1 @@
-"""The disk of a simulated broker: page cache, what is synced, and what a power loss takes."""
+"""The disk of a simulated broker: page cache, synced data, and the losses of a power loss."""

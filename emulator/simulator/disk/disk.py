@@ -1,15 +1,15 @@
 """A broker's disk as the core sees it: batch descriptors with a synced part, checkpoints, the clean-shutdown file.
 
 A log has segment files, rolled by ``segment.bytes``. Appends and truncations reach the page cache; a sync makes the log
-as it is then durable, and a roll has the segments before it synced in the background. Checkpoints, directory names and
+as it then is durable, and a roll has the earlier segments synced in the background. Checkpoints, directory names and
 the clean-shutdown file are durable as soon as they are written, because ``laststand.emulator.storage`` syncs each of
-them. The name of a new segment is not, until the log is synced beyond it, or its directory: that of a roll, and that of
-the segment with which a log starts again (``RestartLog``). So a power loss takes batches away from the end of each
-segment, brings back those of a truncation, leaves a hole before a segment that is there, takes the newest segments, or
-leaves a log that has none. A replaced disk is empty.
+them. The name of a new segment (after a roll, or after ``RestartLog``) is not durable until the log is synced beyond
+it, or its directory is synced. So a power loss may remove batches from the end of each segment, bring back truncated
+ones, leave a hole before an existing segment, remove the newest segments, or leave a log without segments. A replaced
+disk is empty.
 
-On a disk with an ordered journal (``DiskModel``) nothing is brought back: a cut is followed by a checkpoint of recovery
-points, and syncing that commits it, too. A name is lost there only if nothing at all was synced since.
+On a disk with an ordered journal (``DiskModel``) no truncation is undone: a checkpoint of recovery points follows a
+truncation, and its sync commits the truncation, too. A name is lost there only if nothing at all was synced since.
 """
 
 from collections.abc import Iterator
@@ -31,10 +31,10 @@ _LARGEST_SEGMENT: Final = 1 << 30
 
 
 class Journal:
-    """The journal of a disk's file system, and counts of what happened to segments; shared by all logs of the disk.
+    """The journal of a disk's file system, and counts of events of segments; shared by all logs of the disk.
 
     Attributes:
-        commits: commits of the journal so far, by a sync of any file.
+        commits: number of commits of the journal so far, each by a sync of any file.
         marks: how often each thing happened to a segment.
     """
 
@@ -54,10 +54,10 @@ class SegmentFile:
 
     Attributes:
         base_offset: its name.
-        count: batches of the log that are in it.
+        count: number of the log's batches in the segment.
         size: their bytes.
         durable: batches that survive any power loss. Not its first ones after an unsynced truncation.
-        synced: how many of its batches, from the first on, are among ``durable``; a batch appended again is not.
+        synced: number of its batches, from the first on, that are among ``durable``; a batch appended again is not.
         is_named: whether the file's name survives a power loss.
         made_at: commits of the journal when the file was created.
     """
@@ -85,11 +85,11 @@ class StoredLog:
         topic_id: in ``partition.metadata``.
         batches: as a reader sees them now, of all segments.
         segments: in the order of their base offsets; at least one.
-        recovery_point: everything below is synced.
+        recovery_point: everything below this offset is synced.
         log_start_offset: as known to the process.
         log_start_checkpoint: as the next process will read it.
         epochs: the leader epoch checkpoint.
-        flush_messages: synced, within the append, after so many records (``flush.messages``).
+        flush_messages: number of records after which an append syncs (``flush.messages``).
         segment_bytes: a segment is rolled before it grows past this (``segment.bytes``).
         rolled_to: the base offset of the newest segment, if those before it are still to be synced in the background.
     """
@@ -178,7 +178,7 @@ class StoredLog:
         active.size += batch.size
 
     def roll(self, base_offset: Offset) -> SegmentFile:
-        """Begins a segment, whose name is not durable; those before it are to be synced in the background."""
+        """Begins a segment, whose name is not durable; the earlier ones are synced in the background."""
         self._journal.mark("segment:rolled")
         self.rolled_to = base_offset
         self.segments.append(SegmentFile(base_offset, made_at=self._journal.commits, is_named=False))
@@ -200,7 +200,7 @@ class StoredLog:
         self.recovery_point = max(self.recovery_point, end_offset)
 
     def truncate(self, offset: Offset) -> None:
-        """Drops batches that reach ``offset``; the log ends there. Segments that go are gone for good."""
+        """Drops batches that reach ``offset``; the log ends there. Removed segments are gone for good."""
         if offset < self.segment_base:
             self.batches = []
             self.segments = [SegmentFile(offset, made_at=self._journal.commits, is_named=False)]
@@ -301,7 +301,7 @@ class StoredLog:
 def _surviving_batches(
     segment: SegmentFile, batches: list[BatchDescriptor], keep: Keep, exact: ExactLoss, *, model: DiskModel
 ) -> tuple[list[BatchDescriptor], bool]:
-    """Returns the batches of one file that are whole after a power loss, and whether there are bytes behind them."""
+    """Returns the batches of one file that are complete after a power loss, and whether bytes follow them."""
     may_undo = not model.has_ordered_journal and exact.truncation is TruncationFate.UNDONE
     if may_undo and segment.synced < len(segment.durable):
         return list(segment.durable), False
@@ -349,9 +349,9 @@ class Disk:
         self._was_clean = False
 
     def take_room(self, effect: effects.Effect) -> bool:
-        """Takes up the bytes that an effect writes, if it writes any; returns whether there was room for them.
+        """Uses the room for the bytes that an effect writes, if any; returns whether there was enough room.
 
-        A checkpoint replaces the previous one: it needs room to be written, but takes up none.
+        A checkpoint replaces the previous one: it needs room while it is written, but uses none afterwards.
         """
         if self.room is None or not isinstance(effect, _WRITES):
             return True
@@ -392,7 +392,7 @@ class Disk:
         self.logs[effect.partition].truncate(effect.offset)
 
     def restart(self, effect: effects.RestartLog) -> None:
-        """Replaces a log's segments by an empty one. Those that went are gone for good; the new one may go, too."""
+        """Replaces a log's segments by an empty one. The old ones are gone for good; the new one may be lost, too."""
         old = self.logs[effect.partition]
         new = self.logs[effect.partition] = StoredLog(
             old.topic_id, self.journal, base_offset=effect.offset, is_named=False
@@ -506,7 +506,7 @@ class Disk:
         model: DiskModel = DiskModel.POSIX,
         holes_end_logs: bool = True,
     ) -> None:
-        """Loses what is not synced of every log, and recovers it.
+        """Loses the unsynced data of every log, and recovers the logs.
 
         Args:
             keep: shape of the loss.

@@ -1,4 +1,4 @@
-"""Draws what a power loss takes from one broker's disk, where the plan leaves it to chance."""
+"""Draws the losses of a power loss on one broker's disk, if the plan leaves them to chance."""
 
 from random import Random
 

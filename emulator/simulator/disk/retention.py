@@ -1,4 +1,4 @@
-"""Retention on a simulated disk: whole segments go. The decision is that of real logs (``storage.retention``)."""
+"""Retention on a simulated disk: whole segments are deleted, by the decision for real logs (``storage.retention``)."""
 
 from collections.abc import Callable
 from typing import Final

@@ -127,7 +127,7 @@ def _race_produce(view: ClusterView) -> Actions:
 def _race_reassign(view: ClusterView) -> Actions:
     """S37: an ELR member is reassigned away, which deletes its log, and returns empty; then the ISR fails.
 
-    Partition 0 stays where it is: without ``min_isr_per_partition`` its replicas cap min ISR.
+    Partition 0 is not moved: without ``min_isr_per_partition`` its replicas cap min ISR.
     """
     led = view.draw_led_partition()
     if led is None or led.name.partition == 0 or len(led.state.replicas) < 3:

@@ -1,6 +1,6 @@
 """The input of moves: the running cluster as an adversary sees it, and seeded random streams.
 
-What is drawn ends up in the arguments of actions, so a replay draws nothing.
+Drawn values become arguments of actions, so a replay draws nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ class ClusterView:
 
     Args:
         cluster: the cluster.
-        oracle: knows what the guarantee still covers.
+        oracle: it knows what the guarantee still covers.
         partitions: all partitions of the plan.
         budget: whether moves may cause more failures than the guarantee covers.
         fates: possible results of a power loss for truncations that were not synced.
@@ -144,7 +144,7 @@ class ClusterView:
         return actions.PowerLoss(nodes=nodes, loss=self.draw_loss(nodes))
 
     def draw_loss(self, nodes: tuple[NodeId, ...]) -> DiskLoss:
-        """Draws what a loss of power leaves of these nodes' disks."""
+        """Draws the losses of a power loss on these nodes' disks."""
         most = max(
             (
                 unsynced_batches(broker.disk)

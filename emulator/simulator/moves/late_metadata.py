@@ -1,8 +1,8 @@
 """Requests whose metadata some brokers receive late, and as one batch: it is held while the requests are executed.
 
-All requests are drawn before the first is sent, so the later ones are based on metadata that is old by then. Such a
-broker keeps its old roles meanwhile, and then applies the difference, in which it does not see roles and leader epochs
-that came and went.
+All requests are drawn before the first is sent, so the later ones are based on old metadata. A broker whose metadata is
+late keeps its old roles meanwhile, and then applies the whole difference, in which it does not see roles and leader
+epochs of the meantime.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ def _there_and_back(view: ClusterView, led: LedPartition) -> Actions:
 
 
 def _stops_as_leader(view: ClusterView, led: LedPartition) -> Actions:
-    """Lets another member lead until it stops in order, and the leader before leads on."""
+    """Lets another member lead until it stops in order, and the previous leader leads again."""
     successor = _draw_successor(view, led)
     if successor is None:
         return []

@@ -46,7 +46,7 @@ def _linger(view: ClusterView) -> Actions:
 
 
 def _endure(view: ClusterView) -> Actions:
-    """Waits, with the faults in force, for the bound of L10 to L13: what they promise must have happened by then."""
+    """Waits, with the faults in force, for the bound of L10 to L13, by which their promises must be kept."""
     produce = actions.Produce(
         partition=view.workload.choice(view.client_partitions), producer=PRODUCER_LEADER, records=1
     )

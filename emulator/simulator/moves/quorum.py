@@ -70,7 +70,7 @@ def _replace_disk_while_another_lags(view: ClusterView) -> Actions:
 
 
 def _lose_quorum_state(view: ClusterView) -> Actions:
-    """Q01: a voter forgets for whom it has voted, in the middle of elections."""
+    """Q01: a voter loses the record of its vote, in the middle of elections."""
     if not _have_first_disks(view):
         return []
     voter = view.schedule.choice([node for node in view.cluster.metadata_nodes if node != view.controller_id])

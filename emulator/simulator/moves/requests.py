@@ -1,4 +1,4 @@
-"""Requests of an administrator, one per move, at any moment and beside any fault; their arguments are drawn.
+"""Requests of an administrator, one per move, at any moment and during any fault; their arguments are drawn.
 
 Races, in which a request comes at the one dangerous moment, are in ``administrators``; several requests whose metadata
 some brokers receive late, and as one batch, are in ``late_metadata``.

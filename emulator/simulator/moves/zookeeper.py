@@ -1,6 +1,6 @@
 """Moves on what only ZooKeeper clusters have: sessions, the server, control requests, controllers among the brokers.
 
-A move that needs something that the cluster does not have returns no actions.
+A move that needs something that the cluster lacks returns no actions.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def _past_session(view: ClusterView) -> actions.Action:
 
 
 def _cut_off(view: ClusterView) -> Actions:
-    """A broker loses ZooKeeper, and nothing else, perhaps for longer than its session lasts."""
+    """Cuts a broker off from ZooKeeper only, perhaps for longer than its session timeout."""
     link = Link(_draw_broker(view), CONTROLLER)
     cut: actions.Action = view.network.choice((actions.Cut(link=link), actions.LoseResponses(link=link)))
     if view.network.random() < 0.4:

@@ -55,12 +55,12 @@ class Links:
         self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
 
     def half_open(self, source: NodeId, target: NodeId) -> None:
-        """Loses what ``source`` asks of ``target``; what is on its way back arrives."""
+        """Loses the requests of ``source`` to ``target``; bytes in the other direction arrive."""
         self._network.deaf.add(Link(source, target))
         self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
 
     def reset(self, source: NodeId, target: NodeId) -> int:
-        """Resets the connections that ``source`` dials to ``target``; returns how many requests that ended."""
+        """Resets the connections that ``source`` dials to ``target``; returns the number of requests that fail."""
         self._break_stream(source, target, notice_ms=LATENCY_MS)
         return self._wire.reset(source, target)
 
@@ -79,7 +79,7 @@ class Links:
             self._streams.lose(self._nodes[BrokerId(source)], target, notice_ms=notice_ms)
 
     def isolate(self, node_id: NodeId, clients: actions.Clients = actions.Clients.CONNECTED) -> None:
-        """Cuts every link between a node and the other nodes, and perhaps that of the clients to it."""
+        """Cuts every link between a node and the other nodes, and perhaps the clients' link to it."""
         for other in (*self._nodes, *self._metadata_nodes):
             if other != node_id:
                 self.cut(node_id, other)
@@ -99,7 +99,7 @@ class Links:
         self._network.deaf.discard(Link(source, target))
 
     def heal(self) -> None:
-        """Heals all links, resets their latency, and delivers what was held."""
+        """Heals all links, resets their latency, and delivers held messages."""
         self._network.interferences.clear()
         self._network.cuts.clear()
         self._network.losing.clear()
@@ -125,7 +125,7 @@ class Links:
     def release(self, channel: Channel[NodeId], *, count: int | None = None) -> int:
         """Delivers the oldest ``count`` held messages of a channel; without a count all, and holds no longer.
 
-        Returns how many are on their way now.
+        Returns the number of messages that are now on their way.
         """
         if count is None:
             self._network.interferences.pop(channel, None)
@@ -140,7 +140,7 @@ class Links:
         return number
 
     def release_newest(self, channel: Channel[NodeId]) -> int:
-        """Delivers the newest held message of a channel before the others; returns how many are on their way."""
+        """Delivers the newest held message of a channel before the others; returns the number of messages delivered."""
         held = self._network.held.get(channel)
         if not held:
             return 0
@@ -148,7 +148,7 @@ class Links:
         return 1
 
     def lose_held(self, channel: Channel[NodeId]) -> int:
-        """Loses the oldest held message of a channel; returns how many were lost."""
+        """Loses the oldest held message of a channel; returns the number of messages lost."""
         held = self._network.held.get(channel)
         if not held:
             return 0

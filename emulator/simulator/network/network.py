@@ -1,4 +1,4 @@
-"""The network's state: what is cut, what is held back, how long messages take.
+"""The network's state: cut links, held messages, latencies.
 
 The metadata stream is one more API (``STREAM``), and so is the controller's disk, whose completions travel like
 messages (``SYNC``). Messages of a held channel wait in order until they are released or lost, so *held* is delay, and
@@ -37,7 +37,7 @@ class Latency:
 
     Args:
         latency_ms: on average.
-        jitter_ms: how much more or less, drawn for each message; the draws of a link are always the same.
+        jitter_ms: upper bound of the random difference of each message's latency; a link's draws are always the same.
         direction: which messages.
     """
 
@@ -63,8 +63,8 @@ class Interference:
 
     Args:
         fate: lost, duplicated or delayed.
-        left: how many more messages are affected; ``None`` for all until the interference ends.
-        delay_ms: how much later they arrive.
+        left: number of further messages that are affected; ``None`` for all until the interference ends.
+        delay_ms: delay of each message.
     """
 
     __slots__ = ("delay_ms", "fate", "left")
@@ -90,15 +90,15 @@ class Network:
     """The faults of the network at this moment.
 
     Attributes:
-        cuts: links whose bytes stop, both ways.
-        losing: links whose returning bytes stop.
-        deaf: links whose bytes stop on their way there.
+        cuts: links that lose all bytes, in both directions.
+        losing: links that lose bytes from the target.
+        deaf: links that lose bytes to the target.
         expired: nodes whose client certificates have expired: connections that they dial are refused.
         held: messages that wait, by channel.
         latencies: of links that were slowed.
-        interferences: what else is done to single messages, by channel.
-        intercepted: how many messages a fault has touched, by channel.
-        on_intercept: called with each of them and its fate.
+        interferences: other faults of single messages, by channel.
+        intercepted: number of messages that faults have affected, by channel.
+        on_intercept: called with each affected message and its fate.
     """
 
     def __init__(self) -> None:
@@ -114,12 +114,12 @@ class Network:
 
     @property
     def is_whole(self) -> bool:
-        """No link is broken, no message is held back, and nothing interferes with messages."""
+        """Whether no link is broken, no message is held, and nothing interferes with messages."""
         return not (self.broken or self.held or self.interferences)
 
     @property
     def broken(self) -> set[Link[NodeId]]:
-        """Links with which anything is wrong."""
+        """Links that have any fault."""
         return self.cuts | self.losing | self.deaf | self.latencies.keys()
 
     def is_blocked(self, link: Link[NodeId]) -> bool:
@@ -136,7 +136,7 @@ class Network:
         self.on_intercept(channel, fate)
 
     def interfere(self, channel: Channel[NodeId], interference: Interference) -> None:
-        """Counts a message that an interference affects; an interference with a count may end by that."""
+        """Counts a message that an interference affects; an interference with a count may thereby end."""
         self.intercept(channel, interference.fate)
         if interference.left is not None:
             interference.left -= 1

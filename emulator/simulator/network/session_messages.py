@@ -1,8 +1,8 @@
 """Messages between a process and ZooKeeper on the simulated network.
 
-One connection at a time belongs to a session. Its requests are numbered: the server executes them in order, and closes
-a connection on which one is missing, as TCP does. Events of watches are numbered over the whole session, and sent until
-the client says that it has them, so that none is lost with a connection.
+A session has one connection at a time. Its requests are numbered: the server executes them in order, and closes a
+connection on which one is missing, as TCP does. Events of watches are numbered over the whole session, and sent until
+the client acknowledges them, so that none is lost with a connection.
 """
 
 from typing import NamedTuple
@@ -43,7 +43,7 @@ class ExecuteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def operations_of(request: object) -> tuple[str, ...]:
-    """Returns the operations of a request by their names in ``ZOOKEEPER_OPERATIONS``; nothing for other requests."""
+    """Returns the operations of a request by their names in ``ZOOKEEPER_OPERATIONS``; empty for other requests."""
     if not isinstance(request, ExecuteRequest):
         return ()
     return tuple("Multi" if isinstance(step, operations.Transaction) else type(step).__name__ for step in request.steps)
@@ -70,7 +70,7 @@ class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         session_id: of the session.
-        answers: to the steps; empty where none were asked.
+        answers: to the steps; empty if there were none.
         first_event: number of the first of ``events``.
         events: of watches, which count as seen before ``answers`` are.
     """
@@ -86,7 +86,7 @@ class SessionGone(msgspec.Struct, frozen=True):
 
 
 class ConnectionRefused(msgspec.Struct, frozen=True):
-    """The connection is no longer the session's, or a request on it is missing; nothing was executed."""
+    """The connection no longer belongs to the session, or a request on it is missing; nothing was executed."""
 
 
 SessionAnswer = SessionResponse | SessionGone | ConnectionRefused

@@ -45,7 +45,7 @@ class StreamSource(Protocol):
 
     Attributes:
         node_id: its name.
-        log: batches; the first ``published`` of them may be read.
+        log: the batches, of which readers get the first ``published``.
         published: number of batches that may be read.
     """
 
@@ -55,7 +55,7 @@ class StreamSource(Protocol):
 
     @property
     def served_epoch(self) -> LeaderEpoch | None:
-        """The controller epoch in which the node serves streams now; ``None`` where it serves none."""
+        """The controller epoch in which the node serves streams at present; ``None`` if it serves none."""
         ...
 
     @property
@@ -64,7 +64,7 @@ class StreamSource(Protocol):
         ...
 
     def may_read_metadata(self, requester: Requester) -> bool:
-        """Returns whether a principal may open a stream, or read on in it."""
+        """Returns whether a principal may open a stream, or continue to read from it."""
         ...
 
 
@@ -147,7 +147,7 @@ class MetadataStreams:
             self._send(subscription, _CAUSE)
 
     def publish(self, source: StreamSource, cause_id: CauseId) -> None:
-        """Makes one more batch of a controller's log readable, and sends it on every stream that it serves."""
+        """Lets readers get one more batch of a controller's log, and sends it on every stream of that controller."""
         source.published += 1
         for node_id in sorted(self._subscriptions):
             if self._subscriptions[node_id].source is source:

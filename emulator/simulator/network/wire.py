@@ -49,13 +49,13 @@ class NodeAsker(Generic[InputT]):
         self._step = step
 
     def conclude(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> None:
-        """Delivers the outcome to the node, unless another process of it runs by now."""
+        """Delivers the outcome to the node, unless a later process of the node runs."""
         if self._node.incarnation == self._incarnation and self._node.core is not None:
             self._step(self._node, self._node.to_input(outcome))
 
 
 class _Asked:
-    """A request that was not answered yet; ``channel`` is the one that its answer will take."""
+    """An unanswered request; ``channel`` is the one that its answer will take."""
 
     __slots__ = ("asker", "channel", "effect", "sent_ms")
 
@@ -97,7 +97,7 @@ class Wire:
     Args:
         queue: virtual time.
         network: its faults.
-        receive: delivers a request to a node; false if no process runs there.
+        receive: delivers a request to a node; returns false if no process runs there.
         silence_ms: after which a request to a silent node fails.
 
     Attributes:
@@ -161,7 +161,7 @@ class Wire:
         return channels
 
     def _named(self, channel: Channel[NodeId], request: messages.Request) -> Channel[NodeId]:
-        """Returns the channel that faults apply to: of a ZooKeeper operation in the request if that one is faulted."""
+        """Returns the channel that faults apply to: a faulted ZooKeeper operation in the request, if there is one."""
         network = self._network
         if network.held or network.interferences:
             for operation in session_messages.operations_of(request):
@@ -269,7 +269,7 @@ class Wire:
             )
 
     def fall_silent(self, node_id: NodeId) -> None:
-        """A process is paused: requests that wait for it, and those sent from now on, fail after a while.
+        """Notes that a process is paused: requests to it, waiting and later ones, fail after a while.
 
         Responses in flight still arrive.
         """
@@ -293,7 +293,7 @@ class Wire:
         self._queue.after(self._silence_ms, notice)
 
     def reset(self, source: NodeId, destination: NodeId) -> int:
-        """Ends all requests of a connection: their senders are notified, their responses are lost. Returns how many."""
+        """Ends all requests of a connection: their senders are notified, responses are lost. Returns their number."""
         request_ids = [
             request_id
             for request_id, asked in self._asked.items()
@@ -304,7 +304,7 @@ class Wire:
         return len(request_ids)
 
     def lose_process(self, node_id: NodeId) -> None:
-        """A process ended: what others asked of it fails, and its own requests are dropped."""
+        """Notes that a process ended: requests to it fail, and its own requests are dropped."""
         self.end_silence(node_id)
         for request_id in [request_id for request_id, parked in self.parked.items() if parked.node_id == node_id]:
             del self.parked[request_id]
@@ -317,7 +317,7 @@ class Wire:
 
 @cache
 def requester_of(node_id: NodeId) -> Requester:
-    """Returns a node as the sender of requests; nothing proves who it is in virtual time."""
+    """Returns a node as the sender of requests; in virtual time nodes need not authenticate."""
     return Requester(node_principal(node_id))
 
 

@@ -66,7 +66,7 @@ class BatchRegistry:
     def polled(self, batch: BatchDescriptor, *, position: Offset) -> PolledBatch | None:
         """Returns which records of a batch a consumer at ``position`` receives; ``None`` if it has none from there on.
 
-        What no client sent, such as the end of a transaction, has no producer.
+        A batch that no client sent, such as a transaction marker, has no producer.
         """
         if batch.last_offset < position:
             return None
@@ -99,6 +99,6 @@ class BatchRegistry:
 
 
 def batch_size(record_count: int) -> int:
-    """Returns the length in bytes of a batch of so many simulated records: what limits and segments go by."""
+    """Returns the length in bytes of a batch with a number of simulated records, for limits and segments."""
     longer = sum(max(0, record_count - position) for position in _LONGER_FROM)
     return _BATCH_OVERHEAD + _RECORD_BYTES * record_count + longer

@@ -1,4 +1,4 @@
-"""Simulated processes: a core with a clock of its own, and what survives the process beside it."""
+"""Simulated processes: a core with its own clock, and the state that survives a process."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
@@ -102,11 +102,11 @@ class Node(Generic[InputT]):
 
     @property
     def more_properties(self) -> Mapping[str, str]:
-        """The node's own properties beside those of every node, by Kafka's names."""
+        """The node's own properties in addition to those of every node, by Kafka's names."""
         return {}
 
     def end(self) -> None:
-        """The process is gone."""
+        """Notes that the process ended."""
         self.core = None
         self.is_paused = False
         self.inbox = []
@@ -137,7 +137,7 @@ class HostingBroker(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """The metadata that it has received."""
+        """The metadata that the broker has received."""
         ...
 
     @property
@@ -150,7 +150,7 @@ class HostingBroker(Protocol):
         ...
 
     def committed_positions(self, name: TopicPartition) -> Mapping[tuple[str, TopicPartition], Offset] | None:
-        """Returns the committed positions of a partition's groups; ``None`` where it coordinates none."""
+        """Returns the committed positions of a partition's groups; ``None`` if the broker does not coordinate them."""
         ...
 
     def topic_properties(self, topic: str) -> TopicProperties:
@@ -166,10 +166,10 @@ class BrokerNode(Node[inputs.BrokerInput]):
         controller_ids: the controllers of its cluster.
 
     Attributes:
-        incarnation_id: what the process that runs or ran last registers with; ``None`` before the first.
+        incarnation_id: id with which the running or last process registers; ``None`` before the first.
         disk: survives the process.
         broker: the core, while it runs.
-        marks: what the oracle last saw of each hosted partition.
+        marks: state of each hosted partition that the oracle saw last.
     """
 
     def __init__(self, broker_id: BrokerId, controller_ids: tuple[NodeId, ...] = (CONTROLLER,)) -> None:
@@ -210,7 +210,7 @@ class BrokerNode(Node[inputs.BrokerInput]):
         return outcome
 
     def end(self) -> None:
-        """The process is gone, the disk is not."""
+        """Notes that the process ended; the disk stays."""
         super().end()
         self.broker = None
 
@@ -230,7 +230,7 @@ class MetadataNode(Node[inputs.ControllerInput]):
 
     @property
     def committed_end_offset(self) -> MetadataOffset:
-        """The end (exclusive) of what is committed."""
+        """The end (exclusive) of the committed metadata."""
         raise NotImplementedError
 
     @property
@@ -243,7 +243,7 @@ class MetadataNode(Node[inputs.ControllerInput]):
         raise NotImplementedError
 
     def refuses_to_start(self, switches: Switches) -> bool:
-        """Returns whether a process would end at once because of what is missing on its disk."""
+        """Returns whether a process would end at once because its disk lacks a file."""
         return False
 
     def lose_election(self) -> bool:
@@ -265,7 +265,7 @@ class MetadataNode(Node[inputs.ControllerInput]):
         raise NotImplementedError
 
     def lose_unsynced(self) -> None:
-        """Leaves what a power loss leaves."""
+        """Loses the unsynced data."""
         raise NotImplementedError
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> inputs.ControllerInput:
@@ -279,8 +279,8 @@ class ControllerNode(MetadataNode):
     Attributes:
         log: appended batches, synced or not.
         events: of each batch.
-        synced: how many of them are durable.
-        published: how many of them brokers may read; their events are in the event log.
+        synced: number of durable batches.
+        published: number of batches that brokers may read; their events are in the event log.
         durable: the image of the durable batches; the controller's own image may be ahead of it.
         draw: the number that the controller draws; an action sets it, because playing a plan draws nothing.
     """
@@ -307,7 +307,7 @@ class ControllerNode(MetadataNode):
         return None if self.core is None else LeaderEpoch(0)
 
     def may_read_metadata(self, requester: Requester) -> bool:
-        """Returns whether somebody may open a metadata stream, or read on in it."""
+        """Returns whether a principal may open a metadata stream, or continue to read from it."""
         return self.controller.may_read_metadata(requester)
 
     @property
@@ -327,13 +327,13 @@ class ControllerNode(MetadataNode):
         return unreported
 
     def append(self, effect: effects.AppendMetadata) -> int:
-        """Appends to the page cache; returns how many batches there are now."""
+        """Appends to the page cache; returns the present number of batches."""
         self.log.append(effect.batch)
         self.events.append(effect.events)
         return len(self.log)
 
     def lose_unsynced(self) -> None:
-        """Leaves what a power loss leaves."""
+        """Loses the unsynced data."""
         del self.log[self.synced :]
         del self.events[self.synced :]
 
@@ -373,7 +373,7 @@ class TransactionalProducerNode(Node[TransactionalProducerInput]):
         self.fetches = Fetches(batches, is_committed_only=True)
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> TransactionalProducerInput:
-        """Returns a fetch's answer with the records that it holds."""
+        """Returns a fetch's answer with its records."""
         return self.fetches.to_input(outcome)
 
 
@@ -388,7 +388,7 @@ class MemberNode(Node[MemberInput]):
         self.fetches = Fetches(batches, is_committed_only=True)
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> MemberInput:
-        """Returns a fetch's answer with the records that it holds."""
+        """Returns a fetch's answer with its records."""
         return self.fetches.to_input(outcome)
 
 
@@ -405,7 +405,7 @@ class ConsumerNode(Node[ConsumerInput]):
         self.fetches = Fetches(batches, is_committed_only=is_committed_only)
 
     def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> ConsumerInput:
-        """Returns a fetch's answer with the records that it holds."""
+        """Returns a fetch's answer with its records."""
         return self.fetches.to_input(outcome)
 
 
@@ -425,7 +425,7 @@ class Fetches:
     def to_input(
         self, outcome: inputs.ResponseReceived | inputs.RequestFailed
     ) -> inputs.ResponseReceived | inputs.RequestFailed | RecordsReceived:
-        """Returns a fetch response with the records in it, any other outcome unchanged."""
+        """Returns a fetch response with its records, any other outcome unchanged."""
         asked = self._asked.pop(outcome.correlation_id, None)
         if asked is None or not isinstance(outcome, inputs.ResponseReceived):
             return outcome

@@ -35,7 +35,7 @@ class Observer(Protocol):
 
 
 class NullObserver:
-    """An observer that ignores everything; a base for those that need one method."""
+    """An observer that ignores everything; a base class for observers with few methods."""
 
     def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         """Does nothing."""

@@ -21,7 +21,7 @@ class AlarmLog:
         truths: by partition, for their guarantees.
         steps: returns the cluster's step.
         on_alarm: is called with each alarm.
-        promised_by: returns whether a check is promised where a node did something, whatever other nodes promise.
+        promised_by: returns whether a check is promised for an action of a node, whatever other nodes promise.
 
     Attributes:
         alarms: in order.
@@ -66,7 +66,7 @@ class AlarmLog:
         Args:
             check_id: of ``PROMISES``.
             partition: the partition concerned, if there is one.
-            sentence: what is wrong.
+            sentence: the problem, in words.
             since: the moment from which an outcome was promised.
             until: the moment up to which the guarantee had to hold; now, if ``None``.
             ledger: guarantee ledger of the topic concerned; ``None`` for the partition's present topic.

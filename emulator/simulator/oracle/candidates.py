@@ -7,7 +7,7 @@ from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
 
 def candidates(cluster: SimulatedCluster, state: PartitionState) -> tuple[BrokerId, ...]:
-    """Returns ISR and ELR; an ELR that a downgrade of its feature has left counts only where the rules let it.
+    """Returns ISR and ELR; an ELR that is left over after a downgrade counts only if the rules say so.
 
     Only replicas are elected. A leader that writes its ISR itself may add one whose addition was just cancelled, and
     one that was reassigned away may still be in the ELR (S37).

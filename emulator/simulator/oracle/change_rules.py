@@ -26,7 +26,7 @@ def change_problems(
 
     Args:
         before: the state that was changed.
-        event: the state that it became.
+        event: the new state.
         has_recovery_state: whether partitions can be in state RECOVERING.
         completes_at_min_isr: whether reassignments complete with min ISR members only.
     """

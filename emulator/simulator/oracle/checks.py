@@ -46,7 +46,7 @@ class Checks:
         alarm_log: all alarms.
         copies: which nodes held which batch.
         losses: acknowledged batches that are lost.
-        tally: counts of what happened.
+        tally: counts of events.
         conjunctions: counts of coinciding events.
     """
 

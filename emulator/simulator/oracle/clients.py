@@ -1,9 +1,9 @@
-"""Checks of clients: no records that nobody sent, no duplicates, no reordering, no lost records.
+"""Checks of clients: every record was sent, none is duplicated, reordered or lost.
 
-D10: what is stored or read was sent. D11: a send that certainly failed is in no log. D12, D13: sequence numbers are
-once below the high watermark, and in order. D14: what was invoked after an acknowledgement lies behind it. D16: only
-committed records are read. C1: a consumer's offsets have no holes. C2: a reader of everything gets all that was
-acknowledged. C3, on consumers: no consumer is sent back to an earlier end of the log.
+D10: every stored or read record was sent. D11: a send that certainly failed is in no log. D12, D13: below the high
+watermark sequence numbers occur once, and in order. D14: a send that was invoked after an acknowledgement has a higher
+offset. D16: only committed records are read. C1: a consumer's offsets have no gaps. C2: a reader of the whole partition
+gets every acknowledged record. C3, on consumers: no consumer is sent back to an earlier end of the log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class ClientChecks:
         self._observed: dict[TopicPartition, set[tuple[Offset, Offset, int]]] = {}  # first and last offset, CRC
 
     def forget(self, name: TopicPartition) -> None:
-        """A partition is gone; one of the same name starts from nothing."""
+        """Notes that a partition was deleted; a later one of the same name starts without records."""
         for by_name in (self._acked_end, self._failed, self._attempted, self._observed):
             by_name.pop(name, None)
         for operation_id in [each for each, (partition, _) in self._floor.items() if partition == name]:
@@ -176,7 +176,7 @@ class ClientChecks:
     def went_astray(self, client: str, record: PollRecorded) -> None:
         """A consumer fetched from the former topic of this name.
 
-        Its next position comes from that topic, unless the fetch returned nothing and did not move it.
+        Its next position comes from that topic, unless the fetch returned nothing and did not move the position.
         """
         key = (client, record.partition)
         if record.batches or record.position != self._position.get(key):

@@ -1,7 +1,7 @@
 """The risk that the cluster was allowed: min ISR and unclean elections, by the committed configuration.
 
-A second implementation of Kafka's order (topic, broker, cluster, the nodes' own file), on purpose: the guarantee must
-not depend on what the core makes of it.
+This implements Kafka's order (topic, broker, cluster, the nodes' own file) a second time, on purpose: the guarantee
+must not depend on the core's implementation.
 """
 
 from typing import Final
@@ -61,7 +61,7 @@ class Configuration:
         return self.recovery_strategy(topic) is RecoveryStrategy.AGGRESSIVE
 
     def recovery_strategy(self, topic: str) -> RecoveryStrategy:
-        """Returns the risk that a topic takes for a leader; the older property stands for Aggressive or Balanced."""
+        """Returns the recovery strategy of a topic; the older property stands for Aggressive or Balanced."""
         for place in _places(topic, CONTROLLER):
             strategy = self._values.get((*place, _STRATEGY))
             if strategy is not None:

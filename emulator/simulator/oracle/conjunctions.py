@@ -1,9 +1,9 @@
 """Conjunctions: coinciding events that protocol rules often overlook, counted in pairs.
 
-Two tables. A broker that applies several changes of a partition as one difference does not see what lay in between:
-the pair is a reason of one of the changes, or a kind of record that came with them, and what was *hidden*. A request
-that arrives late, or is lost, was sent under epochs that may be others by then: the pair is its API and fate, and which
-epoch changed meanwhile. In the default era nobody sends OffsetForLeaderEpoch: fetches report what diverges.
+There are two tables. A broker that applies several changes of a partition as one difference does not see the states in
+between: the pair is the reason of one of the changes, or a kind of record that came with them, and the *hidden* change.
+A request that arrives late, or is lost, was sent under epochs that may have changed since: the pair is its API and
+fate, and the changed epoch. In the default era no broker sends OffsetForLeaderEpoch: fetch responses report divergence.
 
 A pair that never occurs in a sweep is a gap of the profiles; ``MUST_OCCUR`` has those without which a sweep of the
 default era proves nothing.
@@ -166,7 +166,7 @@ class Conjunctions:
         self._committed_ms[event.metadata_offset] = now_ms
 
     def deleted(self, event: events.TopicDeleted) -> None:
-        """A topic is gone."""
+        """Notes that a topic was deleted."""
         for name, states in self._states.items():
             if name.topic == event.topic and states[-1].offset < event.metadata_offset:
                 states.append(_State(event.metadata_offset, None))

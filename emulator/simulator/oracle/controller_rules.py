@@ -1,8 +1,7 @@
-"""Rules of the controller, restated: what it may commit, by the events of what it did commit.
+"""Rules of the controller, restated: the changes that it may commit, judged by the events of its commits.
 
-M1-M3 and M17 are the core's own named predicates, applied to what the step touched. Events are in the order of the log,
-so what was committed before an event is what the events before it said, whichever process of the controller reports
-them.
+M1-M3 and M17 are the core's own named predicates, applied to the partitions of the step. Events are in the order of the
+log, so the state before an event follows from the events before it, whichever controller process reports them.
 """
 
 from collections.abc import Callable
@@ -123,7 +122,7 @@ class ControllerRules:
             self._alarm_log.report("M20", name, sentence, leaves_evidence=problem.leaves_evidence)
 
     def recovery_started(self, event: events.UncleanRecoveryStarted) -> None:
-        """The controller began to ask replicas what they hold."""
+        """Notes that the controller began to ask replicas for their logs."""
         self.recovery.started(event, now_ms=self._controller_ms)
 
     @property
@@ -132,7 +131,7 @@ class ControllerRules:
         return self._cluster.metadata_node.clock.local_ms(self._cluster.now_ms)
 
     def deleted(self, topic: str) -> None:
-        """A topic is gone."""
+        """Notes that a topic was deleted."""
         for name in [name for name in self._last if name.topic == topic]:
             del self._last[name]
             self._unclean.pop(name, None)
@@ -243,7 +242,7 @@ class ControllerRules:
         self._unfenced.add(event.broker_id)
 
     def ended(self, event: events.IncarnationEnded) -> None:
-        """A process ended: records when the controller last heard from it."""
+        """Notes that a process ended, and when the controller last heard from it."""
         if event.ended_node == self._cluster.metadata_node.node_id:
             self.recovery.ended()
         broker_id = BrokerId(event.ended_node)

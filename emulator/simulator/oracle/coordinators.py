@@ -74,7 +74,7 @@ class CoordinatorChecks:
         return partition is None or offset < partition.log.high_watermark
 
     def deleted(self, topic: str) -> None:
-        """A topic is gone: its partitions get no markers any more."""
+        """Notes that a topic was deleted: its partitions get no more markers."""
         self._deleted_topics.add(topic)
 
     def marker_appended(self, name: TopicPartition, event: events.BatchAppended) -> None:
@@ -83,7 +83,7 @@ class CoordinatorChecks:
             self._appended[str(name), event.producer_id, event.producer_epoch] += 1
 
     def begun(self, node_id: NodeId, name: TopicPartition, event: events.TransitionBegun) -> None:
-        """A transition begins: R1, R10, and R2 where it completes a transaction."""
+        """Notes that a transition begins: R1, R10, and R2 if it completes a transaction."""
         term, key = self._term(node_id, name, event.leader_epoch), event.transactional_id
         where = f"{key} at coordinator {node_id} of {name} in epoch {event.leader_epoch}"
         before = term.under_way.get(key)

@@ -54,7 +54,7 @@ class Copies:
                 holders.without_it.add(event.lost_node)
 
     def forget(self, name: TopicPartition) -> None:
-        """A partition is gone; one of the same name starts from nothing."""
+        """Notes that a partition was deleted; a later one of the same name starts without records."""
         self._holders.pop(name, None)
 
     def outlived_power_losses(self, name: TopicPartition, promise: PromisedBatch) -> bool:

@@ -1,7 +1,7 @@
-"""Decides which records may be gone: those below the offset that an administrator asked for, or by retention.
+"""Decides which records may be gone: those below a requested offset, or by retention.
 
-An administrator names a partition, not a topic's id: of a topic that is created again meanwhile, the records of the new
-one go.
+An administrator names a partition, not a topic id: if the topic is created again meanwhile, the request deletes records
+of the new one.
 """
 
 from laststand.emulator.core.types import CauseId, Offset, TopicPartition
@@ -36,5 +36,5 @@ class Deletions:
         return min(new, committed if cause_id == RETENTION else self.asked_below(name, committed=committed))
 
     def asked_below(self, name: TopicPartition, *, committed: Offset) -> Offset:
-        """Returns the offset below which records may be gone by a request alone; ``committed`` as above."""
+        """Returns the offset below which records may be gone because of a request alone; ``committed`` as above."""
         return committed if name in self._all_committed else min(committed, self._below.get(name, Offset(0)))

@@ -1,8 +1,8 @@
 """Checks that replicas hold the records promised to clients: D1-D6, and C3 on the log end a settled leader reports.
 
-A *serving* leader is the controller's, in the controller's epoch: it owes what was promised, also where it was
-restarted and leads again before the controller knows of that. A *settled* leader is moreover the process that the
-controller knows. No other replica owes anything to the outside.
+A *serving* leader is the controller's leader, in the controller's epoch: it must have the promised records, also if it
+was restarted and leads again before the controller knows. A *settled* leader is also the process that the controller
+knows. Other replicas have no duty to clients.
 """
 
 from laststand.emulator.core import events, messages
@@ -51,7 +51,7 @@ class DurabilityChecks:
         return tuple(sorted(self._weak))
 
     def forget(self, name: TopicPartition) -> None:
-        """A partition is gone."""
+        """Notes that a partition was deleted."""
         self._weak = {key for key in self._weak if key[0] != name}
 
     # --- Who leads --------------------------------------------------------------------------------------------------
@@ -82,9 +82,9 @@ class DurabilityChecks:
     # --- Checks -----------------------------------------------------------------------------------------------------
 
     def log_start_raised(self, node_id: NodeId, name: TopicPartition, event: events.LogStartOffsetRaised) -> None:
-        """D9: only committed records are deleted; other deletions than those asked for excuse nothing (D1, D5).
+        """D9: only committed records are deleted; other deletions than requested ones excuse nothing (D1, D5).
 
-        A follower's deletion allows nothing by itself: its leader must have deleted the same records.
+        A follower's deletion excuses nothing by itself: its leader must have deleted the same records.
         """
         truth = self._truths[name]
         committed = truth.committed_end_offset
@@ -103,7 +103,7 @@ class DurabilityChecks:
             truth.delete(allowed, stored.batches, since=event.old, leader_epoch=partition.leader_epoch)
 
     def acked(self, name: TopicPartition, promise: PromisedBatch) -> None:
-        """D1 on what was acknowledged just now."""
+        """D1 on a batch that was just acknowledged."""
         self._truths[name].acknowledge(promise)
         node = self.serving_leader(name)
         if node is None:
@@ -161,9 +161,9 @@ class DurabilityChecks:
     def check_late_leader(self, name: TopicPartition, node: BrokerNode, event: events.BecameLeader) -> None:
         """D1, D2, D5 on a leader that learns of its election after the controller has committed a later epoch.
 
-        It owes what leaders of earlier epochs promised, and its own former process in this epoch, but nothing that its
-        successors promised meanwhile. A log that is long enough may hold other batches than a consumer received, or
-        none where it was truncated within a batch (S49).
+        It must have the records that leaders of earlier epochs acknowledged, and its own previous process in this
+        epoch, but not those that its successors acknowledged meanwhile. A log that is long enough may hold other
+        batches than those a consumer received, or none if it was truncated within a batch (S49).
         """
         truth = self._truths.get(name)
         until = None if truth is None else truth.ledger.took_over_at(event.leader_epoch, node.incarnation)
@@ -234,7 +234,7 @@ class DurabilityChecks:
         return None if state is None else self._truths[name].ledger.took_over_at(state.leader_epoch, node.incarnation)
 
     def check_candidates(self, name: TopicPartition) -> None:
-        """D3: a running candidate under its current broker epoch holds everything committed."""
+        """D3: a running candidate under its current broker epoch has every committed record."""
         state = self._cluster.state(name)
         truth = self._truths.get(name)
         if state is None or truth is None or not truth.high_watermark:
@@ -313,7 +313,7 @@ class DurabilityChecks:
             seen.append((node, partition, batches))
 
     def check_somewhere(self, name: TopicPartition) -> None:
-        """D4: what was acknowledged is on one replica at least, and not below its log start, where nobody can read."""
+        """D4: an acknowledged record is on one replica at least, and not below its log start, where reads fail."""
         truth, state = self._truths[name], self._cluster.state(name)
         if state is None:
             return

@@ -1,7 +1,7 @@
-"""Passes each event to the checks that it concerns, and remembers the partitions that the step touched.
+"""Passes each event to the checks that it concerns, and collects the partitions of the step.
 
-Events about a topic that was deleted concern no promise any more, but for what brokers do to its logs that have not
-heard of it (D15): one of the same name makes its own.
+Events about a deleted topic concern no promise any more, except the changes of its logs by brokers that do not know of
+the deletion (D15): a topic of the same name makes its own promises.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -28,7 +28,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
         kind: of the promise.
         partition: the partition concerned, if there is one.
         guarantee: whether the promise had to hold.
-        sentence: what is wrong.
+        sentence: the problem, in words.
         step: of the cluster, when it fired.
         leaves_evidence: whether the run directory shows the problem, too.
         is_exempt: whether an unclean election was held since, and the promise exempts that.
@@ -54,6 +54,6 @@ def is_finding(alarm: Alarm, is_promised: Callable[[str], bool]) -> bool:
 
     Args:
         alarm: the alarm.
-        is_promised: whether the cluster promises what a check looks for.
+        is_promised: returns whether the cluster makes the check's promise.
     """
     return alarm.guarantee is Guarantee.HOLDS and (alarm.is_promised or is_promised(alarm.check_id))

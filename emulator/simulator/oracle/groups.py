@@ -28,7 +28,7 @@ class _GroupPartition(NamedTuple):
 class _Positions:
     """The positions that a group has committed in a partition: last, ever, and those that may yet take effect.
 
-    A coordinator knows a topic by its name, so a commit may hold for a later topic than the one that was read.
+    A coordinator knows a topic by its name, so a commit may apply to a later topic than the one that was read.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _Positions:
         self.taken.add(offset)
 
     def expected(self, topic_id: TopicId | None) -> Offset | None:
-        """Returns the last one, if it was committed in this topic."""
+        """Returns the last position, if it was committed in this topic."""
         is_of_topic = self.last_read is not None and self.last_read.topic_id == topic_id
         return self.last if is_of_topic else None
 
@@ -98,7 +98,7 @@ class GroupChecks:
         self._report("X9", name, sentence)
 
     def _written_behind(self, record: GroupReadRecorded, undone: Set[CauseId]) -> int:
-        """Counts the records between a group's first position and its present one that it never received."""
+        """Counts the records between a group's first and present position that the group never received."""
         key = _GroupPartition(record.group_id, record.partition, record.topic_id)
         start = deleted_below(self._truths, "X9", record.partition)
         first = self._first.setdefault(key, record.position)
@@ -124,7 +124,7 @@ class GroupChecks:
             yield from offsets
 
     def committed(self, record: GroupCommitRecorded, *, is_in_transaction: bool) -> None:
-        """A position has its outcome, or will share that of its transaction."""
+        """Notes that a position has its outcome, or will share that of its transaction."""
         positions = self._positions.setdefault((record.group_id, record.partition), _Positions())
         if record.type is OperationType.OK and not is_in_transaction:
             positions.take(record.offset, self._reads.get(record.operation_id))
@@ -132,7 +132,7 @@ class GroupChecks:
             positions.open[record.operation_id] = record.offset
 
     def transacted(self, record: TransactionRecorded) -> None:
-        """A transaction is over: what it read has been read for good, or not at all."""
+        """Notes that a transaction is over: its records were read for good, or not at all."""
         read = self._reads.get(record.operation_id)
         if read is None or record.type in (OperationType.INVOKE, OperationType.INFO):
             return

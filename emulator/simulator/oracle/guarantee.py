@@ -39,7 +39,7 @@ class _Span(NamedTuple):
 
 
 class ProvenShutdowns:
-    """Processes that could leave proof when they were stopped: those that had heard of their registration."""
+    """Processes that could leave proof when they were stopped: those that knew their registration."""
 
     def __init__(self) -> None:
         self._heard: set[tuple[NodeId, int]] = set()
@@ -47,7 +47,7 @@ class ProvenShutdowns:
         self._stopped: dict[IncarnationId, events.IncarnationEnded] = {}
 
     def heard(self, node_id: NodeId, incarnation: int) -> None:
-        """A process knows its broker epoch."""
+        """Notes that a process knows its broker epoch."""
         self._heard.add((node_id, incarnation))
 
     def registered(self, event: events.BrokerRegistered) -> events.IncarnationEnded | None:
@@ -67,10 +67,10 @@ class ProvenShutdowns:
 
 
 class GuaranteeLedger:
-    """One partition's replicas that are outstanding, and how many the configuration allows.
+    """A partition's outstanding replicas, and the number that the configuration allows.
 
     Attributes:
-        allowed: how many replicas may be outstanding.
+        allowed: number of replicas that may be outstanding.
         replicas: the assignment, replicas that are being added or removed included.
         elected_at: moment of each leader epoch's election.
     """
@@ -115,7 +115,7 @@ class GuaranteeLedger:
         self._review(moment)
 
     def registered(self, event: events.BrokerRegistered) -> None:
-        """A broker registered; it counts if it is a later process than the one that ended."""
+        """Notes that a broker registered; it counts if it is a later process than the one that ended."""
         ended = self._ended.get(event.broker_id)
         if ended is not None and event.incarnation_id not in _up_to(event.broker_id, ended):
             self._registered.add(event.broker_id)
@@ -219,7 +219,7 @@ class GuaranteeLedger:
         return self._unelected_at.get((leader_epoch, incarnation), self.elected_at.get(leader_epoch))
 
     def deposed_at(self, leader_epoch: LeaderEpoch) -> int:
-        """Returns when the leader of an epoch was deposed; later than everything, if it was not.
+        """Returns when the leader of an epoch was deposed; a later time than all others, if it was not.
 
         Until it learns of its deposition it may commit and acknowledge records that its successor lacks.
         """

@@ -1,4 +1,4 @@
-"""Rules of brokers, restated: what a leader may do with the high watermark and the ISR, and when it may serve.
+"""Rules of brokers, restated: a leader's changes of high watermark and ISR, and when it may serve.
 
 H3, H5, M7, M9, D8, D9 on one replica are the core's own named predicates, applied to the partitions that the step
 touched. The others need an observer that sees several events, or controller and brokers at once.
@@ -64,7 +64,7 @@ class LeaderRules:
     # --- Events -----------------------------------------------------------------------------------------------------
 
     def opened(self, node_id: NodeId, name: TopicPartition) -> None:
-        """A log is new to a process, which leads nothing yet."""
+        """Notes that a process has opened a log, which it does not lead yet."""
         self._cluster.nodes[BrokerId(node_id)].marks.pop(name, None)
         self._stand_down(node_id, name)
 
@@ -132,11 +132,11 @@ class LeaderRules:
     def _bounds(
         self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
     ) -> tuple[BrokerId, ...]:
-        """Returns the members whose log ends a high watermark may not pass."""
+        """Returns the members whose log ends the high watermark may not pass."""
         return event.maximal_isr
 
     def proposed(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionProposed) -> None:
-        """A leader asks for another ISR: H5, one at a time."""
+        """Notes that a leader asks for another ISR: H5, one at a time."""
         version = (event.leader_epoch, event.partition_epoch)
         if self._proposed.get((node_id, name)) == version:
             sentence = f"{name}: proposed while the same version's proposal is out: {event.describe()}"

@@ -1,9 +1,8 @@
 """Checks that a healed cluster recovers within a bound: L1-L9.
 
-Each property is checked again and again until it holds. Where a property cannot come to hold for a reason
-that the protocol allows, the reason is an *excuse*, which is counted and never silent. The one excuse that exists: a
-partition without any candidate (ISR and ELR are empty, or it never had a leader to begin with), whose replicas are
-not being asked what they hold.
+Each property is checked repeatedly until it holds. If a property cannot hold for a reason that the protocol allows, the
+reason is an *excuse*, which is counted and never silent. There is one excuse: a partition without any candidate (ISR
+and ELR are empty, or it never had a leader), whose replicas are not being asked for their logs.
 """
 
 from collections.abc import Iterator

@@ -26,7 +26,7 @@ _ON_PURPOSE = ("recovered",)
 
 
 class _KnownLog:
-    """One log: its batches as (base offset, last offset, leader epoch, CRC), and where it ends."""
+    """One log: its batches as (base offset, last offset, leader epoch, CRC), and its end."""
 
     __slots__ = ("batches", "log_end_offset", "topic_id")
 
@@ -104,7 +104,7 @@ class LogChecks:
         self._logs[node_id, name] = _KnownLog(event.topic_id)
 
     def started(self, node_id: NodeId) -> None:
-        """A process begins, with the logs that it finds on its disk; the grace period of its strays begins again."""
+        """Notes that a process begins, with the logs on its disk; the grace period of its strays begins again."""
         for name in self._cluster.nodes[BrokerId(node_id)].disk.logs:
             found = self._on_disk(node_id, name)
             if found is not None:
@@ -119,7 +119,7 @@ class LogChecks:
             self._strays[node_id, name, event.topic_id] = self._cluster.now_ms
 
     def stray_deleted(self, node_id: NodeId, name: TopicPartition, event: events.StrayDeleted) -> None:
-        """The files of a stray are gone: L7."""
+        """Notes that the files of a stray are gone: L7."""
         since_ms = self._strays.pop((node_id, name, event.topic_id), None)
         delay_ms = self._cluster.properties.stray_delete_delay_ms
         if since_ms is not None and self._cluster.now_ms < since_ms + delay_ms:

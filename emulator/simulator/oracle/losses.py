@@ -1,8 +1,8 @@
 """Finds the records acknowledged with acks=all that a whole run has lost, as verification counts them.
 
-A record is lost if a later leader took over with a log that ends before it, if the last leader does not have it, or,
-where nobody leads, if no replica does. A later leader is one that was elected after the acknowledgement, or the process
-of a broker that was restarted since and leads again in its own epoch. What was deleted on purpose is not lost.
+A record is lost if a later leader took over with a log that ends before it, if the last leader lacks it, or, without a
+leader, if every replica lacks it. A later leader is one that was elected after the acknowledgement, or the process of a
+broker that was restarted since and leads again in its own epoch. Deliberately deleted records are not lost.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBa
 
 
 class LostBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that was acknowledged and is lost, and whether the guarantee held for it."""
+    """A batch that was acknowledged and is lost, and whether the guarantee covered it."""
 
     partition: TopicPartition
     base_offset: Offset
@@ -71,7 +71,7 @@ class LossLedger:
         *,
         unread: Collection[TopicPartition],
     ) -> Iterator[LostBatch]:
-        """Yields the batches that are lost so far; no leader of the partitions in ``unread`` could be read."""
+        """Yields the batches that are lost so far; the partitions in ``unread`` have no leader that could be read."""
         for name, truth in truths.items():
             state = states.get(name)
             if state is None:

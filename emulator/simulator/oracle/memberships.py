@@ -59,7 +59,7 @@ class MembershipChecks:
             self._possible.setdefault(place, set()).add(record.offset)
 
     def read(self, client: str, record: GroupReadRecorded) -> None:
-        """A member was given records: X9 on where it begins after an assignment."""
+        """Notes that a member received records: X9 on the start position after an assignment."""
         self._topic_ids[record.operation_id] = record.topic_id
         place = _Place(record.group_id, record.partition, record.topic_id)
         expected = self._when_assigned.get(client, {}).pop(place, None)
@@ -67,7 +67,7 @@ class MembershipChecks:
             self._behind.append((client, record, expected))
 
     def stepped(self, client: str, record: GroupMemberRecorded, *, now_ms: int) -> None:
-        """A member has reached a step: R7 where it is assigned something."""
+        """Notes that a member has reached a step: R7 if it is an assignment."""
         current = self._current.pop(client, None)
         if current is not None:
             ended = current._replace(until_ms=now_ms - record.overdue_ms)

@@ -1,8 +1,8 @@
 """Checks of the metadata log, its writers, and the images and roles that brokers derive from it.
 
-M13: a broker's image is the fold of the log's prefix that it has, also where many records came at once, and the
-partitions that it hosts have the roles that the image gives them. M14: one controller writes at a time. M16: how
-reassignments end. L7, second half: no log is deleted where it is assigned.
+M13: a broker's image is the fold of the log's prefix that it has, also if many records came at once, and its hosted
+partitions have the roles that the image gives them. M14: one controller writes at a time. M16: how reassignments end.
+L7, second half: no log is deleted from a broker to which it is assigned.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ class MetadataChecks:
         self.follow()
 
     def forgotten(self) -> None:
-        """Controllers have forgotten what they had committed, which another check reports.
+        """Notes that controllers have lost committed metadata, which another check reports.
 
         The run directory then has two records for each of these offsets, so it does not show the order of changes.
         """
@@ -59,7 +59,7 @@ class MetadataChecks:
         return self.reference.has_committed(name, leader_epoch, isr)
 
     def written(self, incarnation: int, offset: MetadataOffset) -> None:
-        """A controller recorded a record that it committed: M14."""
+        """M14: a controller recorded a record that it committed."""
         if incarnation < self._writer or offset < self._last_offset:
             sentence = f"controller {incarnation} committed {offset} after controller {self._writer} had"
             self._alarm_log.report("M14", None, f"{sentence} committed {self._last_offset}")
@@ -95,7 +95,7 @@ class MetadataChecks:
                 self._alarm_log.report("M13", None, f"{sentence}; the log says {brokers}")
 
     def check_role(self, node: BrokerNode, name: TopicPartition, partition: Partition | None) -> None:
-        """M13 on one partition of a broker, by the broker's own image, once it acts on all of that."""
+        """M13 on one partition of a broker, by the broker's own image, once it acts on the whole image."""
         assert node.broker is not None
         if node.broker.image.has_changes:
             return

@@ -1,9 +1,8 @@
 """The oracle: watches a simulated cluster and raises an alarm when it breaks a promise.
 
-It sees what an omniscient observer sees: every event, every response, every disk, the durable metadata. Its own state
-is in ``truth``, ``guarantee``, ``reference`` and ``logs``; it does not rely on what a replica reports. This module
-decides when to check: the partitions that a step touched at its end, everything every ``FULL_SCAN_STEPS`` steps and at
-the end.
+It sees everything: every event, every response, every disk, the durable metadata. Its own state is in ``truth``,
+``guarantee``, ``reference`` and ``logs``; it does not rely on reports of a replica. This module decides when to check:
+a step's partitions at its end, everything every ``FULL_SCAN_STEPS`` steps and at the end.
 """
 
 import traceback
@@ -55,7 +54,7 @@ class Oracle:
         checks: all checks, and the state that they share.
         alarm_log: all alarms.
         truths: by partition.
-        tally: counts of what happened.
+        tally: counts of events.
     """
 
     def __init__(self, checks: Checks | None = None) -> None:

@@ -1,6 +1,6 @@
 """Checks of progress in time although faults are in force: L10-L13.
 
-The harness knows what it has broken. A node is *in touch* with another if it runs, its clock is right, and the
+The harness knows which faults are in force. A node is *in touch* with another if it runs, its clock is right, and the
 links between the two are neither cut nor slow nor held. A property is checked after each action and periodically, for
 the nodes that stay in touch for longer than a bound. The bound is the time that all preceding steps can take, by the
 schedule's configured times, and half as much again. The end of a process, a topic or a leader's epoch restarts the
@@ -121,7 +121,7 @@ class _Session(NamedTuple):
 
 
 class _CutOff(NamedTuple):
-    """A replica that cannot get what its leader has."""
+    """A replica that cannot fetch its leader's records."""
 
     name: TopicPartition
     leader_epoch: LeaderEpoch
@@ -138,12 +138,12 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 class _Watch(msgspec.Struct):
-    """A leader's log, and who has been in touch with it, since a moment.
+    """A leader's log, and the replicas in touch with it, since a moment.
 
     Attributes:
         term: the topic, the leader, its process and its epoch.
         since_ms: virtual time.
-        end_offset: where the log ended then.
+        end_offset: end of the log at that moment.
         is_waiting: whether the high watermark was below ``end_offset``.
         members: in touch ever since, the leader included.
     """
@@ -162,7 +162,7 @@ class Promptness:
         alarm_log: where alarms go.
         truths: by partition, for their guarantees.
         durability: knows which leaders are settled.
-        mark: is called each time that one of L10 to L13 was tested.
+        mark: called each time that one of L10 to L13 is tested.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class Promptness:
         self._watches: dict[TopicPartition, _Watch] = {}
 
     def attach(self, cluster: SimulatedCluster, configuration: Configuration) -> None:
-        """Says which cluster is watched, and what it is configured to do."""
+        """Sets the cluster to watch, and its configuration."""
         self._cluster = cluster
         self._queue = cluster.queue
         self._configuration = configuration
@@ -213,7 +213,7 @@ class Promptness:
     # --- Who is in touch --------------------------------------------------------------------------------------------
 
     def _reaches(self, source: NodeId, target: NodeId) -> bool:
-        """Returns whether a link carries everything, at once, both ways."""
+        """Returns whether a link delivers everything, at once, in both directions."""
         network, link = self._cluster.network, Link(source, target)
         return not network.is_blocked(link) and link not in network.latencies and not self._is_held(link)
 

@@ -107,8 +107,8 @@ class RecoveryRule:
         Args:
             event: the election.
             before: the partition's state before the election; ``None`` if it is not known.
-            electorate: the brokers then.
-            configured: the topic's strategy then.
+            electorate: the brokers at the election.
+            configured: the topic's strategy at the election.
             patience: how long the controller waits for missing answers.
             now_ms: when it was reported, by the controller's clock.
         """

@@ -51,7 +51,7 @@ class MetadataReference:
         on_transition: is called with every change of a partition, in order.
 
     Attributes:
-        end_offset: how far it is folded.
+        end_offset: end of the folded records.
     """
 
     def __init__(self, on_transition: Transition) -> None:

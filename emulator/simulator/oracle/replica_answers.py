@@ -111,8 +111,8 @@ class ReplicaAnswers:
 
         Args:
             event: the election.
-            leader_epoch: of the partition before it.
-            registered: the brokers' epochs then.
+            leader_epoch: the partition's leader epoch before the election.
+            registered: the brokers' epochs at the election.
         """
         valid = {
             broker_id: delivered

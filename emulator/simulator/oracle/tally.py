@@ -73,7 +73,7 @@ class Tally:
                 pass
 
     def superseded(self, broker_id: BrokerId, broker: HostingBroker | None) -> None:
-        """A registration ended. A broker that leads by it, but hosts no partition yet, waits for its own one (S36)."""
+        """Notes that a registration ended. A broker that leads by it, but hosts nothing, waits for another (S36)."""
         if broker is not None and not broker.partitions and _leads(broker.image, broker_id):
             self.mark("roles:held_back")
 

@@ -99,7 +99,7 @@ class TransactionLogChecks:
     """Checks of one run.
 
     Attributes:
-        is_asked: whether the run had a transaction so far; before that nothing is checked.
+        is_asked: whether the run had a transaction so far; before that the checks are skipped.
     """
 
     def __init__(self, alarm_log: AlarmLog) -> None:

@@ -63,7 +63,7 @@ class TransactionChecks:
         self._groups = GroupChecks(self._report, truths)
 
     def forget(self, name: TopicPartition) -> None:
-        """A partition is gone; one of the same name starts from nothing."""
+        """Notes that a partition was deleted; a later one of the same name starts without records."""
         self._groups.forget(name)
         for operation_id in [each for each, send in self._sends.items() if send.partition == name]:
             del self._sends[operation_id]
@@ -125,7 +125,7 @@ class TransactionChecks:
     # --- When all is over -----------------------------------------------------------------------------------------
 
     def check(self, logs: Mapping[TopicPartition, Sequence[BatchDescriptor]]) -> None:
-        """X1-X6, X10, R3, R5 by the logs of the last leaders; a partition without one is left out."""
+        """X1-X6, X10, R3, R5 by the logs of the last leaders; a partition without a leader is left out."""
         for name, log in logs.items():
             self._check_epochs(name, log)
         stored = {name: _ends(log) for name, log in logs.items()}

@@ -62,7 +62,7 @@ class _Deletion(NamedTuple):
     held: tuple[BatchDescriptor, ...]
 
     def is_of(self, promise: "PromisedBatch", offset: Offset) -> bool:
-        """Returns whether a batch's record was deleted: another record at that offset says that it was not."""
+        """Returns whether a batch's record was deleted; if another record is at its offset, it was not."""
         there = [batch for batch in self.held if batch.base_offset <= offset <= batch.last_offset]
         own = (promise.last_offset, promise.crc)
         return self.since <= offset < self.below and all((batch.last_offset, batch.crc) == own for batch in there)

@@ -1,8 +1,8 @@
 """Checks of the oracle that differ where ZooKeeper has the metadata.
 
 Rules about records, logs, leaders and clients are the same. Rules about commits differ: a decision is a write of a
-state node, in the order of zxids, by the elected controller, or by the leader itself. So the rules of the KRaft
-controller and the bounds in time that follow from its heartbeats are replaced by those of section "Invariants" in
+state node, in the order of zxids, by the elected controller or by the leader itself. So the rules of the KRaft
+controller, and the time bounds that follow from its heartbeats, are replaced by those of section "Invariants" in
 ``docs/eras-zookeeper.md``.
 """
 
@@ -84,7 +84,7 @@ class ZooKeeperReference(MetadataReference):
     """All ISRs that state nodes ever contained.
 
     Attributes:
-        last_isrs: the last one of each leader epoch.
+        last_isrs: the last ISR of each leader epoch.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class ZooKeeperMetadata(MetadataChecks):
         self._last_elected = ControllerEpoch(0)
 
     def controller_started(self) -> None:
-        """The server started: it has lost nothing."""
+        """Notes that the server started; it has lost nothing."""
 
     def follow(self) -> None:
         """There is no log to follow."""
@@ -186,7 +186,7 @@ class ZooKeeperMetadata(MetadataChecks):
 
 
 class ZooKeeperLeaders(LeaderRules):
-    """Rules of leaders: Z3, and no H4, as nobody is eligible beside the ISR."""
+    """Rules of leaders: Z3, and no H4, because these clusters have no ELR."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class ZooKeeperLeaders(LeaderRules):
         self._proposals = proposals
 
     def became_leader(self, node_id: NodeId, name: TopicPartition, event: events.BecameLeader) -> None:
-        """A term begins, or goes on: Z8."""
+        """Notes that a term begins, or continues: Z8."""
         super().became_leader(node_id, name, event)
         self._roles.took_role(self._cluster.nodes[BrokerId(node_id)], name, event)
 
@@ -259,7 +259,7 @@ class ZooKeeperLeaders(LeaderRules):
 
 
 class ZooKeeperDurability(DurabilityChecks):
-    """Checks of candidates' logs, except those of a topic on its way out, whose logs go before its nodes."""
+    """Checks of candidates' logs, except those of a topic being deleted, whose logs are removed before its nodes."""
 
     def check_candidates(self, name: TopicPartition) -> None:
         """D3, unless the topic is being deleted."""
@@ -331,7 +331,7 @@ class ZooKeeperWrites(ControllerRules):
     def _check_versions(
         self, name: TopicPartition, before: events.PartitionChanged, event: events.PartitionChanged
     ) -> None:
-        """Z7; a write of the topic's node leaves the state as it is."""
+        """Z7; a write of the topic's node leaves the state unchanged."""
         if _state(event) == _state(before):
             return
         rise = (event.partition_epoch - before.partition_epoch, event.leader_epoch - before.leader_epoch)
@@ -361,7 +361,7 @@ class ZooKeeperWrites(ControllerRules):
             self._alarm_log.report("M14", name, sentence)
 
     def deleted(self, topic: str) -> None:
-        """A topic is gone."""
+        """Notes that a topic was deleted."""
         super().deleted(topic)
         self._controller_epochs = {
             name: epoch for name, epoch in self._controller_epochs.items() if name.topic != topic

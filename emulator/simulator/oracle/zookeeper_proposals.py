@@ -1,4 +1,4 @@
-"""Z9: which ISRs of leaders are written, by what each release checks of AlterIsr and AlterPartition.
+"""Z9: the leaders' ISRs that may be written, by each release's checks of AlterIsr and AlterPartition.
 
 A write of a state node that keeps the leader epoch is an ISR change that the leader proposed: its own write, or the
 controller's at its request. The controller's knowledge of brokers is read from the process that wrote, which has waited

@@ -1,4 +1,4 @@
-"""Z8: the LeaderAndIsr from which a broker takes a role, by the requests that it received and its responses.
+"""Z8: the LeaderAndIsr from which a broker takes a role, by its received requests and its responses.
 
 The highest controller epoch that a process knows is computed here, not read from the process: the highest one in the
 requests that it accepted.

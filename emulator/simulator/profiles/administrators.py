@@ -1,4 +1,4 @@
-"""Profiles with an administrator, who asks for changes beside faults."""
+"""Profiles with an administrator who sends requests during faults."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Profiles of faults: each kind of fault by itself, and with what goes with it."""
+"""Profiles of faults: each kind of fault by itself, and with related faults."""
 
 from typing import Final
 

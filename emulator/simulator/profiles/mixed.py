@@ -1,4 +1,4 @@
-"""Profiles for clusters whose nodes follow several eras; drawn only where they are named."""
+"""Profiles for clusters whose nodes follow several eras; used only if they are named."""
 
 from typing import Final
 

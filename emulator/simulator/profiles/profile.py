@@ -36,16 +36,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: as given to ``--profile``.
         weights: relative frequency of moves; a move that is not named does not occur.
-        moves: how many of them, at most.
+        moves: maximal number of moves.
         brokers: to choose from.
-        controllers: how many.
+        controllers: number of controllers.
         combined: whether each controller shares a process with a broker.
         min_isr: to choose from, at most the replication factor.
         partitions: at most.
         budget: whether moves may cause more failures than the guarantee covers.
         fates: possible fates of unsynced truncations in a power loss.
         properties: of every node, by Kafka's name.
-        internal_topics: topics of coordinators: that of transactions brings a transactional producer with it.
+        internal_topics: topics of coordinators; the topic of transactions brings a transactional producer with it.
         spreads: names of ``spreads.SPREADS``, from which schedules draw further properties.
     """
 

@@ -1,4 +1,4 @@
-"""Profiles for clusters with several controllers; drawn only where they are named."""
+"""Profiles for clusters with several controllers; used only if they are named."""
 
 from typing import Final
 

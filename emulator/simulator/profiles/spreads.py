@@ -1,4 +1,4 @@
-"""Times and limits that schedules draw, so that no rule hides behind the order of two of them.
+"""Times and limits that schedules draw, so that no rule depends on the order of two of them unnoticed.
 
 With one fixed set of times, a leader would always remove a slow member from the ISR before it is fenced, or never. A
 spread has a range for each property, and the ranges overlap: of any two times, each is the shorter one in some
@@ -28,7 +28,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of every node that are drawn together.
 
     Attributes:
-        ranges: by Kafka's name, the least and the largest value, whose logarithms are equally likely.
+        ranges: by Kafka's name, the lowest and the highest value; the logarithm is distributed evenly.
         share: fraction of a profile's schedules that draw from the spread; the others keep the defaults.
     """
 
@@ -106,7 +106,7 @@ SPREADS: Final[Mapping[str, Spread]] = MappingProxyType(
 
 
 def draw_properties(spreads: tuple[str, ...], random: Random) -> dict[str, str]:
-    """Returns the properties that a schedule draws; none of a spread that it does not draw from."""
+    """Returns the properties that a schedule draws; none if the schedule does not draw from this spread."""
     drawn: dict[str, str] = {}
     for name in spreads:
         drawn |= {key: str(value) for key, value in SPREADS[name].draw(random).items()}

@@ -1,4 +1,4 @@
-"""Profiles of transactions: they are drawn only where they are named."""
+"""Profiles of transactions, used only if they are named."""
 
 from typing import Final
 

@@ -23,7 +23,7 @@ class Watched(Protocol):
 
     @property
     def leads(self) -> bool:
-        """The controller believes that it leads."""
+        """Whether the controller believes that it leads."""
         ...
 
     @property

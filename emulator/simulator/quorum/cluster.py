@@ -49,7 +49,7 @@ class QuorumObserver(Protocol):
         ...
 
     def stopped(self, member: QuorumMember, error: InvariantError) -> None:
-        """A process stopped, or refused to start, because of a state or an error that it found."""
+        """Notes that a process stopped, or refused to start, because of a state or an error that it found."""
         ...
 
 
@@ -57,8 +57,8 @@ class QuorumCluster:
     """Nodes 100, 101 and so on.
 
     Args:
-        voters: how many nodes are formatted as voters.
-        spares: how many more are formatted to be added.
+        voters: number of nodes that are formatted as voters.
+        spares: number of further nodes, formatted to be added.
         rules: of all nodes.
         seed: of election timeouts.
         observer: of the run.
@@ -117,14 +117,14 @@ class QuorumCluster:
     # --- Time -------------------------------------------------------------------------------------------------------
 
     def run(self, duration_ms: int) -> None:
-        """Lets time pass."""
+        """Advances time."""
         end_ms = self.queue.now_ms + duration_ms
         while (callback := self.queue.pop(until_ms=end_ms)) is not None:
             callback()
         self.queue.now_ms = end_ms
 
     def run_until(self, condition: Callable[[], bool], *, within_ms: int) -> bool:
-        """Lets time pass until a condition holds; returns whether it does."""
+        """Advances time until a condition holds; returns whether it does."""
         end_ms = self.queue.now_ms + within_ms
         while not condition():
             callback = self.queue.pop(until_ms=end_ms)
@@ -137,7 +137,7 @@ class QuorumCluster:
     # --- Processes and disks ----------------------------------------------------------------------------------------
 
     def start(self, node_id: NodeId) -> None:
-        """Starts a process; no effect if one runs, or if the last one refused what is on its disk."""
+        """Starts a process; no effect if one runs, or if the last one refused the content of the disk."""
         member = self.members[node_id]
         if member.core is not None or node_id in self.refused:
             return
@@ -161,7 +161,7 @@ class QuorumCluster:
         self._wire.lose_process(node_id)
 
     def lose_power(self, node_id: NodeId, *, kept: int = 0) -> None:
-        """Ends a process at once, and loses what is not synced but for some batches."""
+        """Ends a process at once, and loses its unsynced data except for some batches."""
         self.kill(node_id)
         self.members[node_id].disk.lose_power(kept=kept)
 
@@ -228,11 +228,11 @@ class QuorumCluster:
             self._step(member, inputs.SnapshotTaken(cause_id=_CAUSE, position=position, content=member.applied_sum))
 
     def add_voter(self, key: ReplicaKey) -> None:
-        """Asks the newest leader to add a voter; nobody waits for the answer."""
+        """Asks the newest leader to add a voter, without waiting for the answer."""
         self._ask_leader(messages.AddRaftVoterRequest(voter=key, listener=""))
 
     def remove_voter(self, key: ReplicaKey) -> None:
-        """Asks the newest leader to remove a voter; nobody waits for the answer."""
+        """Asks the newest leader to remove a voter, without waiting for the answer."""
         self._ask_leader(messages.RemoveRaftVoterRequest(voter=key))
 
     def _ask_leader(self, request: messages.QuorumRequest) -> None:

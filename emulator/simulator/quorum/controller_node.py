@@ -32,10 +32,10 @@ class QuorumControllerNode(MetadataNode):
     Attributes:
         disk: survives the process.
         process: the core, while it runs.
-        controller: the last one that was active here; ``None`` before the first.
+        controller: the last controller that was active here; ``None`` before the first.
         log: batches that the process has published.
         published: number of published batches.
-        served_epoch: the controller epoch in which it serves metadata streams; ``None`` where it does not.
+        served_epoch: the controller epoch in which it serves metadata streams; ``None`` if it does not.
         draw: as of ``ControllerNode``.
         applied_sum: sum over all batches that the process has published.
     """
@@ -59,7 +59,7 @@ class QuorumControllerNode(MetadataNode):
 
     @property
     def committed_end_offset(self) -> MetadataOffset:
-        """The end of what the process knows to be committed."""
+        """The end of the records that the process knows to be committed."""
         return self.durable.next_offset
 
     @property
@@ -74,7 +74,7 @@ class QuorumControllerNode(MetadataNode):
 
     @property
     def leads(self) -> bool:
-        """The node believes that it leads the quorum."""
+        """Whether the node believes that it leads the quorum."""
         return self.process is not None and isinstance(self.process.quorum.replica.state, Leader)
 
     @property
@@ -84,7 +84,7 @@ class QuorumControllerNode(MetadataNode):
         return self.process.quorum.replica.leader_epoch
 
     def may_read_metadata(self, requester: Requester) -> bool:
-        """Returns whether a principal may open a metadata stream, or read on in it."""
+        """Returns whether a principal may open a metadata stream, or continue to read from it."""
         return self.controller is not None and self.controller.may_read_metadata(requester)
 
     def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
@@ -115,7 +115,7 @@ class QuorumControllerNode(MetadataNode):
         return self._disks == 1
 
     def replace_disk(self) -> None:
-        """Gives the node an empty disk, which ``format`` gives an id of its own."""
+        """Gives the node an empty disk, with a new directory id."""
         self._disks += 1
         self.disk = MetadataDisk(DirectoryId(f"disk-{self.node_id}-{self._disks}"))
         self._settings = replace(self._settings, key=ReplicaKey(self.node_id, self.disk.directory_id))
@@ -136,11 +136,11 @@ class QuorumControllerNode(MetadataNode):
         return self.disk.election is not None or not self.disk.batches
 
     def lose_unsynced(self) -> None:
-        """Leaves what a power loss leaves."""
+        """Loses the unsynced data."""
         self.disk.lose_power(kept=0)
 
     def end(self) -> None:
-        """The process is gone, the disk is not."""
+        """Notes that the process ended; the disk stays."""
         super().end()
         self.process = None
         self.served_epoch = None

@@ -36,7 +36,7 @@ class ControllersCluster(SimulatedCluster):
     """Several controllers, brokers 0..N-1, and clients.
 
     Args:
-        controllers: how many.
+        controllers: number of controllers.
         standby_controllers: number of further controllers, down and no voters until they are started and added.
         cluster: the other arguments, as of ``SimulatedCluster``.
 
@@ -160,7 +160,7 @@ class ControllersCluster(SimulatedCluster):
 
     @property
     def is_metadata_sound(self) -> bool:
-        """Every controller runs soundly, one of them is active, and no fault is in force between them."""
+        """Whether every controller runs soundly, one of them is active, and no fault is in force between them."""
         nodes = self.controllers
         links = [Link(source, target) for source in nodes for target in nodes if source != target]
         network = self.network

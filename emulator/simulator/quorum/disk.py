@@ -1,6 +1,6 @@
 """The disk of one voter: its metadata log, with its synced part; its snapshots; its ``quorum-state``.
 
-A cut is synced at once, and so is everything below it. A snapshot is stored whole or not at all.
+A truncation is synced at once, together with everything below it. A snapshot is stored completely or not at all.
 """
 
 from laststand.emulator.core.errors import InvariantError
@@ -16,7 +16,7 @@ class MetadataDisk:
     Attributes:
         directory_id: drawn when it was formatted.
         batches: of the log, as a process reads them.
-        synced: how many of them survive a loss of power.
+        synced: number of batches that survive a power loss.
         snapshots: by position, ascending.
         election: ``quorum-state`` as a process reads it; ``None`` if it is missing.
         cuts: number of truncations; a sync that began before the latest one proves nothing about the present log.

@@ -59,14 +59,14 @@ class QuorumMember(Node[QuorumInput]):
         self.load_snapshot()
 
     def end(self) -> None:
-        """The process is gone."""
+        """Notes that the process ended."""
         super().end()
         self.quorum = None
         self.crash_after = None
 
     @property
     def leads(self) -> bool:
-        """The member believes that it leads."""
+        """Whether the member believes that it leads."""
         return self.quorum is not None and isinstance(self.quorum.replica.state, Leader)
 
     @property
@@ -78,7 +78,7 @@ class QuorumMember(Node[QuorumInput]):
     # --- State machine ----------------------------------------------------------------------------------------------
 
     def load_snapshot(self) -> None:
-        """Begins again from the snapshot on the disk, or from nothing."""
+        """Starts again from the snapshot on the disk, or from an empty state."""
         snapshot = self.disk.latest_snapshot
         if snapshot is None:
             self.applied_end_offset, self.applied_sum = MetadataOffset(0), _EMPTY

@@ -129,7 +129,7 @@ class JudgedMember(Protocol):
 
     @property
     def leads(self) -> bool:
-        """The node believes that it leads."""
+        """Whether the node believes that it leads."""
         ...
 
 
@@ -140,7 +140,7 @@ class QuorumOracle:
         members: all nodes; set by the code that creates the cluster.
         formatted: the voters before any record names them.
         first_disks: first disks of all voters; empty if replaced disks do not matter.
-        asked: the checks that are made; all of them, unless a rule is known to be missing.
+        asked: the checks to make; all of them, unless a rule is known to be missing.
         findings: the findings so far.
         lost_state: nodes that lost their ``quorum-state``: they are right to refuse to start.
         committed_end_offset: the highest high watermark of a leader.
@@ -176,7 +176,7 @@ class QuorumOracle:
 
     @property
     def lost_a_majority(self) -> bool:
-        """A majority of the voters had lost their disks at one time, so committed records may be gone."""
+        """Whether a majority of the voters had lost their disks at one time, so that committed records may be gone."""
         self._note_disks()
         return self._has_lost_a_majority
 
@@ -300,7 +300,7 @@ class QuorumOracle:
     # --- State machines and processes -------------------------------------------------------------------------------
 
     def applied(self, member: JudgedMember) -> None:
-        """Judges what a state machine has applied, by its sum."""
+        """Judges the records that a state machine has applied, by their sum."""
         expected = self._sums.setdefault(member.applied_end_offset, member.applied_sum)
         if expected != member.applied_sum:
             text = f"{member.node_id} differs from another below {member.applied_end_offset}"
@@ -340,7 +340,7 @@ class QuorumOracle:
 
 
 def voters_in(disk: MetadataDisk) -> tuple[ReplicaKey, ...] | None:
-    """Returns the last set of voters that a log names; ``None`` where it names none."""
+    """Returns the last set of voters that a log names; ``None`` if it names none."""
     for batch in reversed(disk.batches):
         for record in reversed(batch.control):
             if isinstance(record, KRaftVoters):

@@ -49,9 +49,9 @@ class QuorumSchedule:
     """One schedule.
 
     Args:
-        seed: everything follows from it, and from the rules.
+        seed: the schedule follows from it, and from the rules.
         rules: of all nodes.
-        asked: the checks that are made; all of them if none is named.
+        asked: the checks to make; all of them if none is named.
     """
 
     def __init__(self, seed: int, rules: QuorumRules, *, asked: AbstractSet[QuorumCheck] = frozenset()) -> None:

@@ -74,7 +74,7 @@ class BatchBytes:
     """Makes batches of real bytes and keeps them by CRC.
 
     Args:
-        record_sizes: bytes of a record's value, by producer, where they differ from the simulator's default.
+        record_sizes: bytes of a record's value, by producer, if not the simulator's default.
     """
 
     def __init__(self, record_sizes: Mapping[str, int]) -> None:
@@ -117,14 +117,14 @@ def write_evidence(
 
     Args:
         directory: the run's.
-        cluster: whose disks are written.
+        cluster: the cluster whose disks are written.
         journal: of all events and the history.
         content: bytes of all batches.
         acks: of each producer by its name.
         problem: why the plan did not reach its end; ``None`` if it did.
 
     Raises:
-        OSError: something cannot be written, or exists.
+        OSError: a file cannot be written, or exists.
     """
     (directory / "events").mkdir(parents=True, exist_ok=True)
     _write_history(journal, directory, acks)

@@ -81,9 +81,9 @@ def judge(
     Args:
         alarms: all alarms of the run.
         lost: all lost batches.
-        is_promised: whether the cluster promised what a check looks for.
+        is_promised: returns whether the cluster makes a check's promise.
         unread: partitions that could not be read at the end.
-        acks: batches acknowledged, with acks=all or acks=1; a run without any proves nothing.
+        acks: number of batches acknowledged, with acks=all or acks=1; a run without any proves nothing.
     """
     differing = {alarm.partition for alarm in alarms if alarm.check_id == _STILL_DIFFERENT}
     violated = {

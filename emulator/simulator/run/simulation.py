@@ -119,7 +119,7 @@ class Simulation:
         batches: makes the producers' batches; running numbers for CRCs by default.
 
     Attributes:
-        skipped: positions of the actions that ``play_plan`` reached and that were impossible then.
+        skipped: positions of the actions that ``play_plan`` reached at a time when they were impossible.
     """
 
     def __init__(self, plan: Plan, *, journal: Journal | None = None, batches: BatchRegistry | None = None) -> None:
@@ -151,7 +151,7 @@ class Simulation:
         )
 
     def begin(self) -> None:
-        """Starts everything and waits until it serves.
+        """Starts everything and waits until the cluster serves.
 
         Raises:
             ConfigError: the controller refuses a topic.
@@ -183,7 +183,7 @@ class Simulation:
         cluster.run(20)
 
     def _readers(self) -> list[ConsumerSettings]:
-        """Returns the settings of every live consumer: one, or one in each rack where consumers read from followers."""
+        """Returns the settings of every live consumer: one, or one in each rack if consumers read from followers."""
         properties = self.plan.node_properties()
         if properties.replica_selector_class != RACK_AWARE:
             return [CONSUMER]
@@ -387,7 +387,7 @@ class Simulation:
         self._lost_when_read = self.oracle.lost(unread=self._unread)
 
     def stop(self) -> None:
-        """Stops every node in order; one that cannot leave in time is killed."""
+        """Stops every node in order; a node that does not stop in time is killed."""
         self._guarded(self._stop)
 
     def _stop(self) -> None:

@@ -1,4 +1,4 @@
-"""From a seed to a schedule: draws a cluster, a profile and moves, and plays them as they are drawn.
+"""From a seed to a schedule: draws a cluster, a profile and moves, and plays the moves as they are drawn.
 
 A seed and the same options always lead to the same actions, which are kept: the result is a plan that needs no seed.
 """
@@ -56,7 +56,7 @@ class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
         cluster: brokers, topics and properties; drawn as the profile says, if ``None``.
         profiles: names to choose from; if empty, all profiles that apply to the era.
         stop_at: the condition that ends a schedule early.
-        are_plans_kept: whether a sweep also brings back the plans of schedules that found nothing.
+        are_plans_kept: whether a sweep also returns the plans of schedules without findings.
     """
 
     era: str = DEFAULT_ERA
@@ -152,7 +152,7 @@ def _play_moves(
 
 
 def _play_through(simulation: Simulation, action: Action, stop_at: StopAt) -> tuple[list[Action], bool]:
-    """Plays an action, past findings that do not end the schedule; returns what was played, and whether to go on."""
+    """Plays an action, past findings that do not end the schedule; returns the actions, and whether to continue."""
     played: list[Action] = []
     left: Action | None = action
     while left is not None:

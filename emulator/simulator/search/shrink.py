@@ -1,9 +1,9 @@
-"""Shrinking: from a plan that leads to a finding to a shorter one that still does.
+"""Shrinking: shortens a plan that leads to a finding, as long as it still does.
 
 It removes all actions of a kind at once, applies delta debugging to the rest, then tries simpler arguments, fewer
 partitions and brokers, and repeats until nothing helps or the trials are used up; the best plan so far is kept. A plan
-*still does* if it leads to a finding of the same kind: any outcome check if the finding was one, else the same check. A
-trial stops at the first such finding, and later actions are removed.
+*still does* if it leads to a finding of the same kind: any outcome check if the finding was an outcome check, else the
+same check. A trial stops at the first such finding, and later actions are removed.
 """
 
 import time
@@ -76,7 +76,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replay(plan: Plan, goal: Goal) -> tuple[Plan, Alarm] | None:
-    """Plays a plan; returns it cut off at the first finding that meets the goal, or ``None`` if there is none."""
+    """Plays a plan; returns the plan up to the first finding that meets the goal, or ``None`` if there is none."""
     simulation = Simulation(plan)
     simulation.begin()
     played: list[actions.Action] = []
@@ -113,7 +113,7 @@ class Search:
         Args:
             plan: a plan that meets the goal.
             find: tries a plan; returns the part that is needed for the goal, or ``None`` if the plan does not meet it.
-            trials_max: how many may be tried.
+            trials_max: maximal number of plans to try.
             can_be_tried: returns whether a plan can be played; other plans are skipped and count as no trial.
         """
         self.plan = plan
@@ -147,7 +147,7 @@ def shrink(
     Args:
         plan: to begin with.
         goal: the finding that the plan must still lead to.
-        trials_max: how many plans may be tried after the first.
+        trials_max: maximal number of plans to try after the first.
         is_allowed: a further condition for a plan; called only for plans that lead to the goal.
 
     Raises:
@@ -190,7 +190,7 @@ def _kind(action: actions.Action) -> str:
 
 
 def drop_actions(search: Search) -> None:
-    """Removes runs of actions, half of them first and single ones last."""
+    """Removes sequences of actions, half of all actions first and single ones last."""
     size = max(1, len(search.plan.actions) // 2)
     while True:
         start = 0

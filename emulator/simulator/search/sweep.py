@@ -117,7 +117,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
         found: number of schedules with findings.
         too_little: medians below ``PROGRESS_MIN``, marks of ``COVERAGE`` and ``RARE_COVERAGE`` never hit and pairs of
             ``MUST_OCCUR`` never met, where they are asked for.
-        gaps: conjunctions that never occurred, where the sweep is long enough for them.
+        gaps: conjunctions that never occurred, if the sweep is long enough to expect them.
         is_interrupted: whether a KeyboardInterrupt ended it.
     """
 
@@ -217,7 +217,7 @@ def _ranked(counts: Counter[int], rank: int) -> int:
 
 
 def explore_batch(seeds: Sequence[int], options: SweepOptions) -> Batch:
-    """Plays seeds, in this process; plans without findings come back without actions unless the options keep them."""
+    """Plays seeds in this process; plans without findings are returned without actions unless the options keep them."""
     with _collection_between_schedules() as collect:
         schedules: list[Schedule] = []
         for seed in seeds:

@@ -41,13 +41,13 @@ class NoStreams:
         raise InvariantError(f"broker {node.broker_id} asks for {effect}")
 
     def lose(self, node: BrokerNode, source: NodeId, *, notice_ms: int) -> None:
-        """Does nothing: there are no streams."""
+        """Does nothing: there are no metadata streams."""
 
     def lose_all(self, source: NodeId) -> None:
-        """Does nothing: there are no streams."""
+        """Does nothing: there are no metadata streams."""
 
     def forget(self, node: BrokerNode) -> None:
-        """Does nothing: there are no streams."""
+        """Does nothing: there are no metadata streams."""
 
 
 def _unobserved(node: BrokerNode, received: inputs.RequestReceived) -> None:
@@ -119,7 +119,7 @@ class ZooKeeperCluster(SimulatedCluster):
 
     @property
     def is_up(self) -> bool:
-        """All brokers are registered, and one of them is the controller and knows them all."""
+        """Whether all brokers are registered, and one of them is the controller and knows them all."""
         controller = self.elected_controller
         if controller is None or len(self.image.brokers) < len(self.nodes):
             return False
@@ -137,7 +137,7 @@ class ZooKeeperCluster(SimulatedCluster):
         return self._store.server.stat(paths.delete_topic_node(topic)) is not None
 
     def is_recovering(self, partition: TopicPartition) -> bool:
-        """Returns whether replicas are being asked what they hold: no ZooKeeper controller does that."""
+        """Returns whether replicas are being asked for their logs: no ZooKeeper controller does that."""
         return False
 
     def lacks_metadata(self, node: BrokerNode) -> str | None:
@@ -154,7 +154,7 @@ class ZooKeeperCluster(SimulatedCluster):
     # --- What can be done -----------------------------------------------------------------------------------------
 
     def expire(self, broker_id: BrokerId) -> bool:
-        """Lets a broker's session end: the server does it at once."""
+        """Expires a broker's session: the server does it at once."""
         return self.end_session(broker_id)
 
     def end_session(self, broker_id: BrokerId) -> bool:
@@ -179,7 +179,7 @@ class ZooKeeperCluster(SimulatedCluster):
         return True
 
     def depose_controller(self) -> bool:
-        """Has ``/controller`` deleted; everybody who watches it is informed, its former owner among them."""
+        """Deletes ``/controller``; every watching process is notified, also its former owner."""
         service = self.zookeeper_node.service
         if service is None or self.elected_controller is None:
             return False
@@ -188,7 +188,7 @@ class ZooKeeperCluster(SimulatedCluster):
         return True
 
     def set_draw(self, number: int) -> None:
-        """Nothing is drawn here: an unclean leader is the first that is online."""
+        """Does nothing: an unclean leader is the first replica that is online."""
 
     # --- Steps ----------------------------------------------------------------------------------------------------
 

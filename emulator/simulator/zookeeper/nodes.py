@@ -24,7 +24,7 @@ class ZooKeeperBrokerNode(BrokerNode):
 
     Attributes:
         process_core: the core, while it runs.
-        ibp: the protocol version of its processes from the next one on; ``None`` for that of the rules.
+        ibp: the protocol version of its next processes; ``None`` for that of the rules.
     """
 
     def __init__(self, broker_id: BrokerId, store: ZooKeeperStore) -> None:
@@ -75,13 +75,13 @@ class ZooKeeperBrokerNode(BrokerNode):
         return self._store.decided_at(name, partition.leader_epoch, partition.partition_epoch)
 
     def end(self) -> None:
-        """The process is gone, the disk is not."""
+        """Notes that the process ended; the disk stays."""
         super().end()
         self.process_core = None
 
 
 class ZooKeeperNode(MetadataNode):
-    """The ZooKeeper server: all that it knows stays."""
+    """The ZooKeeper server; all its state stays."""
 
     role = NodeRole.ZOOKEEPER
 
@@ -93,7 +93,7 @@ class ZooKeeperNode(MetadataNode):
 
     @property
     def committed_end_offset(self) -> MetadataOffset:
-        """The zxid after the last one."""
+        """The zxid after that of the last write."""
         return MetadataOffset(self.store.server.last_zxid + 1)
 
     @property
@@ -111,7 +111,7 @@ class ZooKeeperNode(MetadataNode):
         """Loses nothing: the server answers only after it has synced."""
 
     def end(self) -> None:
-        """The process ended, and its connections with it."""
+        """Notes that the process ended, and its connections with it."""
         super().end()
         self.service = None
         self.store.disconnect_all()

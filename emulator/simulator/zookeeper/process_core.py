@@ -27,7 +27,7 @@ class ZooKeeperProcessCore:
     Args:
         config: of the broker.
         rules: of the cluster.
-        ibp: the protocol that it speaks.
+        ibp: its protocol version.
         session_timeout_ms: of its ZooKeeper sessions.
 
     Attributes:

@@ -35,7 +35,7 @@ _POLLS_PER_TIMEOUT = 3
 
 
 class _Client:
-    """The server's state of a session beside its nodes and watches."""
+    """The server's state of a session besides its nodes and watches."""
 
     __slots__ = ("connection", "executed", "first_event", "polls", "timeout_ms", "unseen")
 
@@ -52,7 +52,7 @@ class ZooKeeperStore:
     """The state that survives the server's process: its tree, its sessions, and the history of both.
 
     Args:
-        history: folds what is written.
+        history: folds the writes.
         rules: of the cluster.
         ibp: of the brokers.
     """
@@ -140,7 +140,7 @@ class ZooKeeperService:
         return self._effects
 
     def end_session(self, session_id: SessionId, *, cause_id: CauseId) -> list[effects.Effect]:
-        """Ends a session from outside, as another client that knows its password can; its owner is not informed."""
+        """Ends a session as another client that knows its password can; its owner is not notified."""
         self._effects = []
         self._store.server.end_session(session_id)
         self._forget(session_id)

@@ -1,4 +1,4 @@
-"""A process's end of its ZooKeeper session: what a ZooKeeper client library does, as a state machine.
+"""A process's end of its ZooKeeper session: the work of a ZooKeeper client library, as a state machine.
 
 States and edges::
 
@@ -42,7 +42,7 @@ class SessionClient:
 
     Attributes:
         outgoing: requests to send; the sender empties the list.
-        heard: inputs to deliver to the process, in order; the caller that delivers them removes them.
+        heard: inputs for the process, in order; the caller that delivers them removes them.
         session_id: id of the present or the last session.
     """
 
@@ -141,7 +141,7 @@ class SessionClient:
         return session_messages.Connection(self.session_id, self._connections)
 
     def _is_current(self, sent: session_messages.SessionRequest) -> bool:
-        """Returns whether the connection that a request was sent on is the one that counts."""
+        """Returns whether a request was sent on the current connection."""
         if isinstance(sent, session_messages.OpenSessionRequest):
             return self._state is _State.CONNECTING
         return not isinstance(sent, session_messages.CloseSessionRequest) and sent.connection == self._connection

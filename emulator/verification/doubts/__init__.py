@@ -1,1 +1,1 @@
-"""Reasons why a run proves nothing: files that are missing or altered, accounts that disagree."""
+"""Reasons why a run proves nothing: files that are missing or altered, and accounts that disagree."""

@@ -1,7 +1,7 @@
 """Compares independent accounts of a run, so that one of them cannot be altered alone.
 
-What a broker did shows in the history, in what the controller committed, and in its own files; what the harness did
-shows in what the nodes say of themselves. Each sentence here is about two of these that contradict each other.
+A broker's actions show in the history, in the controller's commits, and in its own files; the harness's actions show in
+the nodes' reports. Each sentence here is about two of these that contradict each other.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -153,7 +153,7 @@ def unknown_to_history(facts: PartitionFacts) -> Iterator[str]:
 
 
 def unseen_records(facts: PartitionFacts) -> int:
-    """Returns the number of records that a broker acknowledged and whose client did not see the acknowledgement."""
+    """Returns the number of acknowledged records whose client did not see the acknowledgement."""
     sends = _AnsweredSends(facts)
     unseen = np.flatnonzero(sends.are_known & ~sends.are_of(OperationType.OK))
     _, first = np.unique(sends.numbers[unseen], return_index=True)
@@ -222,7 +222,7 @@ class _Broken(msgspec.Struct, kw_only=True):
         return healed.mends(self.fault)
 
     def is_over_by(self, end: IncarnationEnded) -> bool:
-        """Returns whether the fault ended with the process that it was about; faults of links outlast processes."""
+        """Returns whether the fault ended with the process that it affected; faults of links outlast processes."""
         return self.fault.fault in _OF_PROCESSES and end.ended_node in self.fault.nodes
 
 

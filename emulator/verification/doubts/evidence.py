@@ -1,10 +1,10 @@
-"""Checks that the evidence is whole; everything else makes a verdict ``unknown``.
+"""Checks that the evidence is complete; anything missing makes a verdict ``unknown``.
 
-A check can only say what the logs say. If a file is missing, has a gap, holds a line that is no event, or if the run
-did not go as planned, then silence proves nothing. Each reason is a sentence; where it concerns one kind of evidence
-the sentence names it, so that checks that need that kind become ``unknown``, too, instead of raising a false alarm.
+A check can judge only what the logs contain. If a file is missing, has a gap, has an invalid line, or if the run did
+not go as planned, then silence proves nothing. Each reason is a sentence; if it concerns one kind of evidence the
+sentence names it, so that checks that need that kind become ``unknown``, too, instead of raising a false alarm.
 
-One incomplete line is normal: the last line of a process that was killed while it wrote. Any other one is a doubt.
+One incomplete line is normal: the last line of a process that was killed while it wrote. Any other is a doubt.
 """
 
 from collections import Counter

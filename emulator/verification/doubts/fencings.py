@@ -34,7 +34,7 @@ class _Fault(msgspec.Struct, kw_only=True):
 
 
 def unexplained_fencings(timeline: Timeline) -> Iterator[Doubt]:
-    """Yields a doubt for each fencing by session expiry that nothing explains."""
+    """Yields a doubt for each fencing by session expiry without an explanation."""
     faults = _faults(timeline)
     ends = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(events.IncarnationEnded)}
     incarnations = {

@@ -1,4 +1,4 @@
-"""Checks that files of evidence are unaltered: their seals, and what the harness found in them.
+"""Checks that files of evidence are unaltered: their seals, and the harness's digests of them.
 
 A file whose writer closed it ends with a seal, the digest of all its lines. The harness writes down the digest of every
 other file once its writer has ended, whether in order or not. Its own last file is sealed, and no other file records

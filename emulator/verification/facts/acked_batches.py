@@ -18,7 +18,7 @@ from laststand.emulator.verification.tables.matching import keys_of
 
 
 def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
-    """Returns every acknowledged batch with an offset, but for those of deleted topics.
+    """Returns every acknowledged batch with an offset, except those of deleted topics.
 
     For a Kafka client, a broker records that it wrote the answer to the client's socket. An answer that a fault may
     have dropped on its way to the client does not count as an acknowledgement.
@@ -31,8 +31,8 @@ def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
 
     For leaders that do not record their appends, the append epoch is taken from a copy in a final log, or from the
     client; neither is later than the true epoch. With acks=all the acknowledging epoch is then the last one in which
-    that broker became leader with the batch in its log: it may have appended the batch in an epoch that was over
-    without its knowledge, and answers only once the batch is replicated.
+    that broker became leader with the batch in its log: it may have appended the batch in an epoch that had ended
+    without its knowledge, and it answers only once the batch is replicated.
 
     If client and leader name different topic ids, the id of the topic created later counts: the client may still
     believe in a deleted topic while the leader answers for its successor, and the other way round (S41).
@@ -94,7 +94,7 @@ def _may_be_unseen(facts: PartitionEvidence, sent: Table[SentBatch]) -> Mask:
 def _answered_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
     """Returns by batch its topic, and leader epoch and incarnation of the last answer that acknowledged it.
 
-    The topic is the one that answers name, or else the one that the client named.
+    The topic is the one that responses name, or else the one that the client named.
     """
     topics, epochs = facts.topics(sent), np.full(len(sent), NONE)
     incarnations = np.full(len(sent), LAST_INCARNATION)

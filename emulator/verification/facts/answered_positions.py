@@ -1,7 +1,7 @@
-"""Positions of consumer groups: what a coordinator gives after it had answered a commit.
+"""Positions of consumer groups that a coordinator returns after it had answered a commit.
 
 Times of all lines are those of one machine. A commit that was answered before a client asked is in force, unless
-another one may have replaced it: any commit that had not been answered yet when this one was begun.
+another commit may have replaced it: any commit that had not been answered yet when this one began.
 """
 
 import sys
@@ -24,7 +24,7 @@ class PositionAfterCommit(NamedTuple):
     """A position that a client was given after a commit had been answered.
 
     Attributes:
-        commit: the last one that had been answered when the client asked.
+        commit: the last commit that had been answered when the client asked.
         given: the answer.
         lowest: the lowest offset that may be in force.
     """

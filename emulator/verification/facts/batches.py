@@ -1,4 +1,4 @@
-"""Batches as clients know them: acknowledged, lost, received; and the leaders that decide about them."""
+"""Batches as clients know them: acknowledged, lost, received; and the leaders by which they are judged."""
 
 from typing import Final, NamedTuple
 
@@ -10,7 +10,7 @@ from laststand.emulator.verification.facts.losses import LossClass
 
 
 class SettledLeader(msgspec.Struct, frozen=True, kw_only=True):
-    """The leader whose log decides what a partition holds at the end."""
+    """The leader whose log decides which records a partition has at the end."""
 
     leader: int
     leader_epoch: int
@@ -32,9 +32,9 @@ class LeaderTerm(NamedTuple):
 
     Attributes:
         leader_epoch: in which it led; a broker that restarts may lead again in the epoch of its former process.
-        incarnation: of the node; terms of one epoch follow each other by it.
-        unelected_at: where the process was started after the election, the end of the metadata (exclusive) by which it
-            became leader; ``None`` where this very process was elected.
+        incarnation: of the node; it orders the terms of one epoch.
+        unelected_at: if the process was started after the election, the end of the metadata (exclusive) by which it
+            became leader; ``None`` if this process itself was elected.
     """
 
     leader_epoch: int
@@ -58,7 +58,7 @@ class AckedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """An acknowledged batch.
 
     Attributes:
-        topic_id: ``None`` where nothing names it.
+        topic_id: ``None`` if no evidence names it.
         node: the broker that acknowledged it.
         leader_epoch: epoch in which that broker appended it, by its log.
         acked_epoch: epoch in which it was acknowledged; later than ``leader_epoch`` where the producer retried.
@@ -84,10 +84,10 @@ class LostBatch(msgspec.Struct, frozen=True, kw_only=True):
     """An acknowledged batch (any acks) that is not where it must be.
 
     Attributes:
-        holders: nodes whose final logs have it.
+        holders: nodes whose final logs have the batch.
         lacking: the term of the first leader without it.
         settled: the leader whose log decides, if one does.
-        exempted_by: why D1 does not ask for it, if it does not.
+        exempted_by: the exemption of D1 that applies, if any.
     """
 
     batch: AckedBatch

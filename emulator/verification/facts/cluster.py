@@ -1,6 +1,6 @@
 """Facts about the cluster as a whole: processes, registrations, features, metadata that each node applied.
 
-This part of a run is small however long the run is, and every partition is judged beside it.
+These facts of a run are small however long the run is, and are available for each partition.
 """
 
 import math
@@ -57,7 +57,7 @@ class Silence(NamedTuple):
 
 
 class FaultPeriod(NamedTuple):
-    """A fault, and the first event after it by which it is over; ``None`` if it lasts until the end of the run."""
+    """A fault, and the first event that ended it; ``None`` if it lasts until the end of the run."""
 
     injected: CollectedEvent[events.FaultInjected]
     healed: CollectedEvent[events.FaultHealed] | None
@@ -83,7 +83,7 @@ class ClusterFacts:
     """The facts of one run that belong to no single partition.
 
     Attributes:
-        events: but for those of one partition alone.
+        events: except those of a single partition.
         event_files: name of each process's event file.
         node_directories: nodes that left a directory.
         is_history_whole: whether every line of the clients' histories was read.
@@ -104,7 +104,7 @@ class ClusterFacts:
         self.metadata_logs: dict[int, MetadataLog] = {}
 
     def place(self, collected: CollectedEvent[events.Event]) -> EventPlace:
-        """Returns where an event stands in the event log."""
+        """Returns the place of an event in the event log."""
         return EventPlace(
             file=f"events/{self.event_files[collected.node, collected.incarnation]}", sequence=collected.sequence
         )
@@ -395,7 +395,7 @@ class ClusterFacts:
         }
 
     def known_when_sent(self, collected: CollectedEvent[events.Event]) -> int:
-        """The metadata (exclusive) that a process had applied at an event, at least that of its predecessor's end."""
+        """The end (exclusive) of the metadata that a process had applied at an event; at least its predecessor's."""
         before = (
             at
             for (node, incarnation), at in self._ended_at.items()

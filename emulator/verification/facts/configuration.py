@@ -1,7 +1,7 @@
 """The risk that the cluster was allowed: min ISR and unclean elections, as configured at any metadata offset.
 
-An implementation of Kafka's order (topic, broker, cluster, the nodes' own file) that shares nothing with the core: the
-guarantee must not depend on what the judged cluster makes of its configuration.
+This implements Kafka's order (topic, broker, cluster, the nodes' own file) without code of the core: the guarantee must
+not depend on the judged cluster's view of its configuration.
 """
 
 from bisect import bisect_left

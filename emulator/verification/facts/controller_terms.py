@@ -24,7 +24,7 @@ class ControllerTerm(NamedTuple):
         controller_epoch: which it was given.
         session_id: of the broker.
         begun: its election.
-        ended: when its node went; ``None`` where it did not.
+        ended: when its node was deleted; ``None`` if it was not.
     """
 
     broker: int | None
@@ -64,7 +64,7 @@ class ControllerTerms:
         self.terms = tuple(self._terms([each for each in written if each.event.path == CONTROLLER_NODE]))
 
     def writer(self, metadata_offset: int, path: str) -> Writer | None:
-        """Returns the writer of a node in a transaction; ``None`` where it is unrecorded."""
+        """Returns the writer of a node in a transaction; ``None`` if it is unrecorded."""
         session_id = self._writers.get((metadata_offset, path))
         broker = None if session_id is None else self._brokers.get(session_id)
         if broker is None:

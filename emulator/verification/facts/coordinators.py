@@ -79,7 +79,7 @@ class OwnHighWatermarks:
         self._marks.setdefault(process, []).append((collected.sequence, high_watermark))
 
     def before(self, collected: CollectedEvent[events.PartitionEvent]) -> int | None:
-        """Returns the high watermark before a line; ``None`` where the process recorded none."""
+        """Returns the high watermark before a line; ``None`` if the process recorded none."""
         marks = self._marks.get((collected.node, collected.incarnation), [])
         count = bisect_left(marks, (collected.sequence,))
         return marks[count - 1][1] if count else None

@@ -35,7 +35,7 @@ class GroupRead(NamedTuple):
     Attributes:
         operation: its line.
         expected: the position that the group had committed last; ``None`` if none.
-        earlier: all that it had committed before.
+        earlier: all positions that it had committed before.
         possible: positions of commits with an unknown outcome.
         has_committed: whether the group had tried to commit a position before, with any outcome.
         is_in_another_topic: whether its last commit was in another topic of the same name.

@@ -61,13 +61,13 @@ def classify_settled(
 
     Args:
         state: the controller's last word on the partition.
-        leader: whose final log decides.
+        leader: the leader whose final log decides.
         holders: nodes whose final logs have the batch.
         was_lacking: whether a leader without the batch was elected after it had been acknowledged.
         is_missed: whether the final consumer read the partition and did not get it.
 
     Returns:
-        ``None`` where nothing is lost.
+        ``None`` if the batch is not lost.
     """
     if leader in holders:
         if was_lacking:
@@ -81,7 +81,7 @@ def classify_settled(
 
 
 def classify_unsettled(*, state: events.PartitionChanged, holders: Set[int], was_lacking: bool) -> LossClass | None:
-    """Judges a batch of a partition that no leader serves in the end, and whose replicas' logs are all there."""
+    """Judges a batch of a partition that no leader serves at the end, if all its replicas' logs were read."""
     if not holders:
         return LossClass.GONE_EVERYWHERE
     candidates = {*state.isr, *state.elr}

@@ -17,7 +17,7 @@ _Copy = tuple[str | None, int, int | None, int]
 
 
 def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator[LostBatch]:
-    """Yields acknowledged batches (any acks) that are not where they must be, or that D1 exempts from that.
+    """Yields acknowledged batches (any acks) that are not where they must be, including those that D1 exempts.
 
     If a replica's directory is missing and there is no settled leader, no batch counts as lost: the evidence is
     incomplete.

@@ -30,7 +30,7 @@ class Ownership(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The member; a static one by its instance id, which outlives its processes."""
+        """The member; a static member by its instance id, which outlives its processes."""
         return self.assigned.instance_id or self.assigned.member_id
 
     def meets(self, other: "Ownership") -> bool:
@@ -55,8 +55,8 @@ class Memberships:
 
     Attributes:
         lines: about their steps, in the order of their histories.
-        reads: what they read, likewise.
-        commits: the positions that they were to commit, likewise.
+        reads: the records that members read, in the same order.
+        commits: the positions that members were to commit, in the same order.
     """
 
     def __init__(self) -> None:

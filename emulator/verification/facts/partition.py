@@ -26,12 +26,12 @@ class PartitionFacts(PartitionEvidence):
 
     @cached_property
     def acked(self) -> Table[AckedBatch]:
-        """Every acknowledged batch with an offset, but for those of deleted topics."""
+        """Every acknowledged batch with an offset, except those of deleted topics."""
         return acked_batches(self)
 
     @cached_property
     def missing(self) -> tuple[LostBatch, ...]:
-        """Acknowledged batches that are not where they must be, or would have to be but for an exemption of D1."""
+        """Acknowledged batches that are not where they must be, including those that D1 exempts."""
         return tuple(lost_batches(self, self.acked))
 
     @cached_property

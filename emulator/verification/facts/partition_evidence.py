@@ -1,7 +1,7 @@
 """Evidence about one partition: its changes, its leaders, its replicas, and its deletions.
 
 A partition is a topic's name and a number, as clients know it. A topic that is deleted and created again has another
-topic id: facts of the two are distinguished by it.
+topic id, which distinguishes the facts of both.
 
 A batch is identified by topic id, base offset and CRC. Nothing here orders events of different nodes by time: the
 controller's records are ordered by metadata offset, leaders by epoch, one node's events by its sequence.
@@ -46,9 +46,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         new: the state after it.
-        old: the state before it; ``None`` where the partition was created.
+        old: the state before it; ``None`` if the partition was created.
         reported_by: the controller process that reported it; a controller before it may have written the record.
-        has_elr: whether the cluster had eligible leader replicas then.
+        has_elr: whether the cluster had eligible leader replicas at that time.
         has_recovery_state: whether the metadata version knew partitions that are RECOVERING.
     """
 
@@ -98,7 +98,7 @@ class PartitionEvidence:
         events: about the partition.
         sent, received, polls, final_reads: the clients' history, in its order.
         final_batches, final_logs: what its replicas' final logs hold.
-        topic_numbers: by which columns name topic ids.
+        topic_numbers: numbers of topic ids in columns.
     """
 
     def __init__(self, cluster: ClusterFacts, topic: str, partition: int) -> None:
@@ -120,7 +120,7 @@ class PartitionEvidence:
         return f"{self.topic}-{self.partition}"
 
     def add_rows(self, rows: PartitionRows) -> None:
-        """Adds the partition's events and history rows; the facts of the cluster are complete by then."""
+        """Adds the partition's events and history rows, after the facts of the cluster are complete."""
         rows = rows.knowing_ids(self.cluster.late_topic_ids)
         self.events.append_rows(rows.events)
         self.sent, self.received = rows.sent, rows.received
@@ -146,7 +146,7 @@ class PartitionEvidence:
             self.final_batches = self.final_batches.joined([batches_read(log, own)])
 
     def replace_late_ids(self) -> None:
-        """Replaces placeholders by the topic ids that became known late; the cluster's facts are complete by then."""
+        """Replaces placeholders by the topic ids that became known late, after the cluster's facts are complete."""
         ids = self.cluster.late_topic_ids
         if not ids:
             return
@@ -192,14 +192,14 @@ class PartitionEvidence:
 
     @cached_property
     def last_topic_id(self) -> str | None:
-        """The id of the last topic of that name; ``None`` where nothing names one."""
+        """The id of the last topic of that name; ``None`` if no evidence names one."""
         if self.cluster.is_seen_by_clients_alone:
             return next((log.topic_id for log in reversed(self.final_logs)), None)
         return max(self.states, default=None)
 
     @cached_property
     def settled(self) -> Mapping[str, SettledLeader]:
-        """The settled leader by topic id: the last elected one that acted on it.
+        """The settled leader by topic id: the last elected one that acted on its election.
 
         It counts only if its process stopped in order. If another leader was elected after it (as brokers stop one by
         one), it counts only if the final consumer read the partition to its end. Where the only evidence is from
@@ -388,8 +388,8 @@ class PartitionEvidence:
     def read_up_to(self) -> int | None:
         """The offset at which the final read ended, if records beyond it need not be lost; ``None`` if they are.
 
-        It ends at the leader's high watermark. In a cluster that never settled, that of a new leader may be below what
-        was acknowledged before its term (KIP-207).
+        The read ends at the leader's high watermark. In a cluster that never settled, a new leader's high watermark may
+        be below records that were acknowledged before its term (KIP-207).
         """
         if any(self.cluster.events.of(events.ClusterSettled)):
             return None
@@ -419,7 +419,7 @@ class PartitionEvidence:
 
     @cached_property
     def _deletions(self) -> Mapping[str, list[_Deletion]]:
-        """The deletions of leaders, by topic id; those of followers, too, where retention may delete records."""
+        """The deletions of leaders, by topic id; those of followers, too, if retention may delete records."""
         role_events: list[CollectedEvent[events.BecameLeader | events.BecameFollower]] = [
             *self.events.of(events.BecameLeader),
             *self.events.of(events.BecameFollower),
@@ -451,10 +451,10 @@ class PartitionEvidence:
         deleted.
 
         Args:
-            topic_id: of the partition's topic then.
+            topic_id: of the batch's topic.
             last_offset: of the batch.
-            crc: of the batch; ``None`` where that is not known.
-            leader_epoch: in which it was appended; ``None`` where that is not known.
+            crc: of the batch; ``None`` if it is unknown.
+            leader_epoch: in which it was appended; ``None`` if it is unknown.
         """
         if self.cluster.is_seen_by_clients_alone:
             return any(log.topic_id == topic_id and last_offset < log.log_start_offset for log in self.final_logs)

@@ -1,4 +1,4 @@
-"""Facts about a quorum of controllers: by what they report, and by their logs on disk."""
+"""Facts about a quorum of controllers, from their events and their logs on disk."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -69,8 +69,8 @@ class Forgotten(NamedTuple):
 
     Attributes:
         elected: its election.
-        begin: first offset that it lacked.
-        end: end of what was committed, exclusive.
+        begin: first missing offset.
+        end: end of the committed metadata, exclusive.
         committed_in: epoch in which that was committed.
     """
 
@@ -81,7 +81,7 @@ class Forgotten(NamedTuple):
 
 
 class Quorum:
-    """The quorum of a run; one of a single controller has no events.
+    """The quorum of a run; a single controller records no such events.
 
     Args:
         table: the events of the cluster.
@@ -184,7 +184,7 @@ class Quorum:
     def known_end(self, node: int) -> int:
         """Returns up to where a controller's last process knew that its log is committed (exclusive).
 
-        What it had fetched and not synced is gone where it lost power, and everything where its disk was replaced.
+        Fetched and unsynced records are gone after a power loss, and all records after a replaced disk.
         """
         heard = [each for each in self._table.of(events.MetadataCommittedUpTo) if each.node == node]
         last = max((each.incarnation for each in heard), default=0)
@@ -218,7 +218,7 @@ class Quorum:
         )
 
     def commits_of_leaders(self) -> list[events.MetadataCommittedUpTo]:
-        """Returns the high watermarks of leaders, as they reported them; those of Kafka's were observed."""
+        """Returns the high watermarks of leaders, from their reports; those of Kafka's leaders were observed."""
         return [each.event for each in self._table.of(events.MetadataCommittedUpTo) if each.event.is_leader]
 
     def committed_records(self) -> Iterator[CollectedEvent[events.Event]]:

@@ -28,7 +28,7 @@ class RunFacts:
         self._collected: list[CollectedEvent[events.Event]] = []
 
     def partition(self, topic: str, partition: int) -> PartitionFacts:
-        """Returns the facts of a partition, which are new if nothing named it yet."""
+        """Returns the facts of a partition, new ones for a partition that was not named before."""
         facts = self._partitions.get((topic, partition))
         if facts is None:
             facts = self._partitions[topic, partition] = PartitionFacts(self.cluster, topic, partition)

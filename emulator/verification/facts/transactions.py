@@ -2,7 +2,7 @@
 
 A transaction is described by its producer's history: the batches that it sent, and the outcome that it received. In a
 log each batch of a transaction is decided by the next marker of its producer. Coordinators' events do not count here.
-Small: a run with transactions is read by one process.
+The data is small: a run with transactions is read by one process.
 """
 
 from collections import Counter
@@ -61,12 +61,12 @@ class SentTransaction(NamedTuple):
 
     @property
     def is_committed(self) -> bool:
-        """Whether its producer got the answer that it is committed."""
+        """Whether the producer got the answer that the transaction is committed."""
         return self.operation.type is OperationType.OK and self.operation.result == "commit"
 
     @property
     def is_aborted(self) -> bool:
-        """Whether its producer got the answer that it is aborted, or failed to commit it."""
+        """Whether the producer got the answer that it is aborted, or failed to commit it."""
         is_answered = self.operation.type is OperationType.OK and self.operation.result == "abort"
         return is_answered or self.operation.type is OperationType.FAIL
 
@@ -116,7 +116,7 @@ class TransactionFacts:
         operations: by id, the last line of each.
         sessions: of transactional producers, in the order of their histories.
         reads: what readers of committed records were given, in the order of their histories.
-        group_reads: what was read for groups, likewise.
+        group_reads: the records that were read for groups, in the same order.
         group_commits: the positions that groups were to commit, likewise.
         stored: batches of transactions in settled logs, by partition and CRC; none of a partition without such a log.
         markers: counts of transaction markers; empty unless coordinators recorded their steps.
@@ -202,7 +202,7 @@ class TransactionFacts:
 
 
 def stored_batches(batches: Iterable[FinalBatch]) -> dict[int, StoredBatch]:
-    """Returns the batches of transactions in a log by CRC, with the end that each has there."""
+    """Returns the batches of transactions in a log by CRC, with their end in that log."""
     found: dict[int, StoredBatch] = {}
     undecided: dict[int, list[int]] = {}
     for batch in batches:

@@ -31,8 +31,8 @@ class ConsecutiveLines(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         first: number of the first line; ``first_type`` its type.
-        last_type: of the last one but for seals, if there is one.
-        is_sealed: whether the last one is a seal.
+        last_type: of the last line that is no seal, if there is one.
+        is_sealed: whether the last line is a seal.
     """
 
     first: int
@@ -58,9 +58,9 @@ class PartCensus(msgspec.Struct, kw_only=True):
     """The lines of one incarnation in a file.
 
     Attributes:
-        first: number of the first line; ``last`` that of the last one.
+        first: number of the first line; ``last`` is that of the last line.
         is_gapless: whether they are numbered from 0 in steps of one.
-        first_type: of the first event; ``last_type`` of the last one but for the seal.
+        first_type: of the first event; ``last_type`` of the last one that is no seal.
         is_sealed: whether the last line is the seal.
     """
 
@@ -99,8 +99,8 @@ class FileCensus(msgspec.Struct, kw_only=True):
 
     Attributes:
         file_name: its name.
-        lines: all lines but a torn last one.
-        corrupt: how many of them are no JSON objects with an envelope; ``samples`` has the first of them.
+        lines: all lines except a torn last one.
+        corrupt: number of lines that are no JSON objects with an envelope; ``samples`` has the first of them.
         unknown_types: event types outside the vocabulary.
         incomplete: types of events with missing or impossible fields.
         torn: text after the last line end that is no event; a killed process may leave some.
@@ -153,7 +153,7 @@ class FileCensus(msgspec.Struct, kw_only=True):
 
 
 def is_consecutive(numbers: Sequence[int]) -> bool:
-    """Returns whether each number is the one after that before it."""
+    """Returns whether each number follows directly on the previous one."""
     return not numbers or numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
@@ -179,7 +179,7 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
 
     Attributes:
         seals: by file, its last line if that is its seal.
-        lines: of all of them; ``corrupt`` are no operations.
+        lines: number of all lines; ``corrupt`` of those that are no operations.
         last: number of the last line.
         is_gapless: whether each is numbered from 0 in steps of one.
         invoked: sends that were begun, where and when; ``completed``: those with an outcome.

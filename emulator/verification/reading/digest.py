@@ -108,7 +108,7 @@ def _content_end(file: BinaryIO) -> int:
 
 
 class LinesDigest:
-    """Takes a file block by block; blocks end with lines, but for the last one.
+    """Takes a file block by block; blocks end at line ends, except the last one.
 
     Args:
         is_packed_file: whether lines are packed.
@@ -123,7 +123,7 @@ class LinesDigest:
         self._held = b""
 
     def add(self, block: bytes) -> None:
-        """Takes the next block. Only the last one may be torn, or end with a seal, so it is held back."""
+        """Takes the next block. Only the last block may be torn, or end with a seal, so it is held back."""
         self._add_content(self._held)
         self._held = block
 

@@ -26,7 +26,7 @@ class DecodedEvents(NamedTuple):
     """A block of lines of events.
 
     Attributes:
-        rare: lines that are of no frequent kind; ``contents`` their JSON, ``events`` what they record.
+        rare: lines of no frequent kind; ``contents`` has their JSON, ``events`` their events.
     """
 
     lines: list[Line]
@@ -39,7 +39,7 @@ def decode_events(block: bytes) -> DecodedEvents:
     """Decodes a block of lines of events.
 
     Raises:
-        msgspec.DecodeError: a line is not what it should be, or a value is not one line.
+        msgspec.DecodeError: a line is invalid, or a value is not one line.
         UnicodeDecodeError: a line is no text.
     """
     lines = decode_block(LINES, block)
@@ -55,7 +55,7 @@ def decode_block(decoder: "msgspec.json.Decoder[_Line]", block: bytes) -> list[_
     """Decodes a block of lines at once, which costs half of line by line.
 
     Raises:
-        msgspec.DecodeError: a line is not what it should be, or a value is not one line.
+        msgspec.DecodeError: a line is invalid, or a value is not one line.
         UnicodeDecodeError: a line is no text.
     """
     if not block:

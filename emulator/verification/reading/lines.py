@@ -3,8 +3,8 @@
 Lines that are no events, or break the numbering, are counted in the ``FileCensus`` and ``HistoryCensus`` that
 ``doubts.evidence`` judges.
 
-A controller that starts again may write down once more what it had committed before: the first line about a metadata
-offset counts, and one that contradicts it is noted.
+A controller that starts again may record its committed changes a second time: the first line about a metadata offset
+counts, and one that contradicts it is noted.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -86,7 +86,7 @@ class LineReader:
         self._read_blocks(name, blocks, self._read_packed if is_packed(name) else self._read_lines)
 
     def read_event_lines(self, name: str, lines: bytes) -> None:
-        """Reads lines of JSON that come from an event file of that name, packed or not."""
+        """Reads JSON lines of an event file with that name, packed or not."""
         self._read_blocks(name, [lines], self._read_lines)
 
     def _read_blocks(self, name: str, blocks: Iterable[bytes], read: Callable[[bytes, FileCensus], None]) -> None:

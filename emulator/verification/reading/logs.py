@@ -6,11 +6,11 @@ A log is ``<topic>-<partition>/<20 digits>.log``, a sequence of record batches (
     21 attributes i16 | 23 last offset delta i32 | 27 base timestamp i64 | 35 max timestamp i64
     43 producer id i64 | 51 producer epoch i16 | 53 base sequence i32 | 57 record count i32 | 61 records
 
-The CRC covers everything from byte 21 on. Reading ends at the first batch that is cut off, or whose length, magic or
+The CRC covers everything from byte 21 on. Reading ends at the first batch that is incomplete, or whose length, magic or
 CRC is wrong, and later segments are dropped: that is what recovery would keep of the log of a node that was left down.
-A node that stopped in order left ``.kafka_cleanshutdown``: its logs must be whole, so there a bad batch is a finding.
-Batches below the log start are dropped, too: their segments may still be there, and nobody can read them.
-Nothing here is shared with ``laststand.emulator.storage``: two readers, one format.
+A node that stopped in order left ``.kafka_cleanshutdown``: its logs must be complete, so there a bad batch is a
+finding. Batches below the log start are dropped, too: their segments may still exist, but cannot be read. Nothing here
+is shared with ``laststand.emulator.storage``: there are two readers for one format.
 """
 
 import struct
@@ -111,9 +111,9 @@ def read_node_logs(
     Args:
         node: the node, copied.
         directory: the node's directory, which holds its log directory ``data``.
-        read: returns what is in a file, or raises ``OSError``.
-        only: topic and number of the partition whose log is read, if not all are.
-        known: segments that were read before; those of these logs are added.
+        read: returns the content of a file, or raises ``OSError``.
+        only: topic and number of the one partition to read; ``None`` for all.
+        known: segments that were read before; new ones are added.
     """
     known = {} if known is None else known
     data = directory / "data"
@@ -135,7 +135,7 @@ def read_node_logs(
 
 
 def directory_owner(directory: Path, read: Callable[[Path], ReadFile]) -> str | None:
-    """Returns the owner of a node's log directory, by its ``meta.properties``; ``None`` where that does not say."""
+    """Returns the owner of a node's log directory, by its ``meta.properties``; ``None`` if that names none."""
     for line in _text_lines(directory / "data" / _META_FILE, read):
         key, _, value = line.partition("=")
         if key.strip() in _OWNERS:
@@ -281,7 +281,7 @@ def _after_varint(content: memoryview, position: int) -> int:
 
 
 def _begins(content: memoryview) -> list[int]:
-    """Returns the positions of batches, by the lengths in their headers, up to the last one with a whole header."""
+    """Returns the positions of batches, by the lengths in their headers, up to the last one with a complete header."""
     begins: list[int] = []
     length_at, position, last = _LENGTH.unpack_from, 0, len(content) - HEADER.size
     while position <= last:

@@ -1,4 +1,4 @@
-"""Reads controllers' logs on disk, beside controllers' events.
+"""Reads controllers' logs on disk, as evidence in addition to their events.
 
 A controller keeps its records in ``nodes/<id>/data/__cluster_metadata-0``, in Kafka's record batch format: a batch of
 the log per batch of records, a record per metadata record. Values are Kafka's; behind Kafka's fields, the last one of a
@@ -149,7 +149,7 @@ def _events_of(value: memoryview) -> Sequence[ControllerEvent]:
 
 
 def _records(batch: memoryview, record_count: int) -> Iterator[tuple[memoryview, memoryview]]:
-    """Yields keys, empty where there is none, and values of a batch's records.
+    """Yields keys and values of a batch's records; the key of a record without one is empty.
 
     Raises:
         IndexError: it has fewer records than it says.
@@ -167,13 +167,13 @@ def _records(batch: memoryview, record_count: int) -> Iterator[tuple[memoryview,
 
 
 def _varint(content: memoryview, at: int) -> tuple[int, int]:
-    """Returns a zig-zag number, and where it ends; 0 for -1, which stands for null."""
+    """Returns a zig-zag number, and the position after it; 0 for -1, which stands for null."""
     value, at = _unsigned(content, at)
     return value >> 1, at
 
 
 def _unsigned(content: memoryview, at: int) -> tuple[int, int]:
-    """Returns a number of variable length, and where it ends."""
+    """Returns a number of variable length, and the position after it."""
     value = shift = 0
     while True:
         byte = content[at]

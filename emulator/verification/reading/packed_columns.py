@@ -44,8 +44,8 @@ class Segment(NamedTuple):
     """The content of a segment.
 
     Attributes:
-        constants: what is the same in all its lines, by name.
-        numbers: position of each line among those of the file; -1 of one that is not packed.
+        constants: the values that are the same in all its lines, by name.
+        numbers: position of each line in the file; -1 for a line that is not packed.
         kinds: of each line, its first byte.
         texts: the lines that are not packed.
         rows: columns of the packed lines, by kind.
@@ -59,7 +59,7 @@ class Segment(NamedTuple):
 
 
 def segments(file: BinaryIO) -> Iterator[bytes]:
-    """Yields a packed file from its current position, by segments; a long stretch without a header comes in parts."""
+    """Yields the segments of a packed file from its current position; a stretch without a header comes in parts."""
     rest = b""
     while block := file.read(SEGMENT_BYTES):
         rest += block
@@ -78,7 +78,7 @@ def segments(file: BinaryIO) -> Iterator[bytes]:
 
 
 def read_segment(content: _Content) -> Segment:
-    """Returns the content of a segment; all of its lines are whole.
+    """Returns the content of a segment, all of whose lines are complete.
 
     Raises:
         ValueError: it is no segment.

@@ -45,7 +45,7 @@ class PackedEvents(NamedTuple):
 
     Attributes:
         lines: their numbering and types, packed or not.
-        rows: columns of those that are packed, by kind.
+        rows: columns of the packed lines, by kind.
         texts: those that are not packed.
     """
 
@@ -59,11 +59,11 @@ class PackedOperations(msgspec.Struct, frozen=True, kw_only=True):
     """The operations of a segment of a history.
 
     Attributes:
-        first: position of the first line; ``count`` how many there are.
+        first: position of the first line; ``count`` is their number.
         begun: columns of ``BegunSend``; ``ended`` of ``EndedSend``; ``sent`` of ``SentBatch``, of the same sends;
-            ``received`` of ``ReceivedBatch``. ``None`` where there are none.
+            ``received`` of ``ReceivedBatch``. ``None`` for a kind without lines.
         polls: in order.
-        seal: where the last line is one.
+        seal: the seal, if the last line is one.
         seals: JSON of lines that are seals.
     """
 
@@ -84,7 +84,7 @@ def read_events(content: bytes | memoryview) -> PackedEvents:
 
     Raises:
         ValueError: they are not one process's, numbered in steps of one, or it is no segment.
-        msgspec.MsgspecError: a line is not what it should be.
+        msgspec.MsgspecError: a line is invalid.
     """
     segment = read_segment(content)
     writer = msgspec.convert(tuple(segment.constants.get(name) for name in Writer._fields), Writer)
@@ -129,7 +129,7 @@ def read_operations(content: bytes | memoryview, *, history: str) -> PackedOpera
 
     Raises:
         ValueError: it is no segment, its lines are not numbered in steps of one, or a frequent one is not packed.
-        msgspec.MsgspecError: a line is not what it should be.
+        msgspec.MsgspecError: a line is invalid.
     """
     segment = read_segment(content)
     texts = decode_block(HISTORY_LINES, b"\n".join(segment.texts))

@@ -17,14 +17,14 @@ from laststand.emulator.verification.tables.timeline import Timeline
 
 
 class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was read of one run.
+    """The evidence that was read of one run.
 
     Attributes:
         files: the census of each event file.
         contradictions: sentences about records that two controller processes report differently.
         sizes: bytes that were read of each file, by its path in the run's directory.
         contents: of each file, by the same path.
-        owners: the node id that the log directory of each node names, where it names one.
+        owners: the node id that each node's log directory names, if it names one.
         metadata_logs: those of controllers, by node.
         zookeeper_logs: what ZooKeeper servers wrote, by node.
     """
@@ -43,7 +43,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_run(run: RunDirectory) -> RunEvidence:
-    """Reads all evidence; what is missing from the directory is missing from the result.
+    """Reads all evidence; files that are missing from the directory are missing from the result.
 
     Raises:
         OSError: a file is there and cannot be read.
@@ -93,7 +93,7 @@ def read_owners(run: RunDirectory, ledger: ReadLedger) -> dict[int, str]:
 
 
 def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, MetadataLog]:
-    """Returns the logs of controllers that are there.
+    """Returns the existing logs of controllers.
 
     Raises:
         OSError: one cannot be read.
@@ -106,7 +106,7 @@ def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, Metad
 
 
 def read_zookeeper_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, tuple[LoggedWrite, ...]]:
-    """Returns the content of the transaction logs that are there.
+    """Returns the content of the existing transaction logs.
 
     Raises:
         OSError: one cannot be read.

@@ -45,16 +45,16 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: the directory, links resolved.
         scenario: its name, by ``scenario.yaml`` or else by the directory above.
-        era: by ``cluster.yaml``; ``None`` where that says nothing.
-        changed: what the run changes of the era's rules and the scenario's properties, by ``cluster.yaml``.
-        report: what its scenario wants reported beside the verdict, by ``scenario.yaml``.
+        era: from ``cluster.yaml``; ``None`` if that names none.
+        changed: the run's changes of the era's rules and the scenario's properties, from ``cluster.yaml``.
+        report: additional reports that its scenario asks for, from ``scenario.yaml``.
         may_miss_steps: whether a missed step is no doubt: neither a barrier that was not reached, nor a hold that met
             no message (``missed_step: end`` in ``scenario.yaml``).
         seed: of its random choices, by ``cluster.yaml``.
         started: when it began (ISO 8601, UTC), by ``cluster.yaml``.
         duration_s: how long it took by the machine's clock, by ``cluster.yaml``, which a run completes at its end.
         driver: what played it, by ``cluster.yaml``.
-        switches: the rules that it was to have, by ``cluster.yaml``.
+        switches: the rules of the run, from ``cluster.yaml``.
         properties: of every node, by ``cluster.yaml``.
     """
 
@@ -87,7 +87,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def histories(self) -> tuple[Path, ...]:
-        """History files that exist: that of the run's clients, and one for each client that came by itself."""
+        """History files that exist: that of the run's clients, and one for each client that was not the harness's."""
         return (*_line_files(self.path, "history"), *_line_files(self.path / "history", "*"))
 
     @property
@@ -115,7 +115,7 @@ def open_run_directory(path: Path) -> RunDirectory:
     """Returns the run at ``path``.
 
     Raises:
-        ConfigError: there is no run there.
+        ConfigError: there is no run at that path.
     """
     resolved = path.resolve()
     if not _is_run(resolved):
@@ -149,7 +149,7 @@ def runs_below(directory: Path) -> Iterator[Path]:
 
 
 def find_runs(path: Path) -> list[Path]:
-    """Returns the runs of a directory that holds some; any other path alone, whatever is there."""
+    """Returns the runs in a directory that holds some; any other path alone."""
     return [path] if _is_run(path) else list(runs_below(path)) or [path]
 
 

@@ -1,7 +1,7 @@
 """Plans the reading of a run by the listing of its directory: files, and the size of each.
 
-The driver plans; a task reads, and reports how many bytes of each file it read. Any difference makes the
-verdict ``unknown``: a worker that sees another directory, or a part of it, would otherwise find nothing lost.
+The driver plans; a task reads, and reports how many bytes of each file it read. Any difference makes the verdict
+``unknown``: a worker that sees another directory, or a part of it, would otherwise find no loss.
 """
 
 import socket
@@ -61,7 +61,7 @@ class ReadLedger:
         return file
 
     def blocks(self, path: Path) -> Iterator[bytes]:
-        """Yields a file in blocks of whole lines, the last of which may be torn, and none where there is no file.
+        """Yields a file in blocks of complete lines, the last of which may be torn; nothing if the file is missing.
 
         Blocks of a packed file are its segments.
         """

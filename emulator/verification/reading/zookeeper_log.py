@@ -1,6 +1,6 @@
-"""Reads a ZooKeeper server's transaction log on disk, beside the events that the harness wrote of it.
+"""Reads a ZooKeeper server's transaction log on disk, as evidence in addition to the harness's events.
 
-A reader of its own, on purpose: the events were made by another one (``laststand.emulator.zookeeper``). ZooKeeper's
+It is a second reader, on purpose: another one produced the events (``laststand.emulator.zookeeper``). ZooKeeper's
 ``FileTxnLog``; numbers are big-endian::
 
     log.<first zxid>   | "ZKLG" | int 2 | long database |  records  | zeros
@@ -39,7 +39,7 @@ _SENTENCES_MAX: Final = 10
 
 
 class LoggedWrite(NamedTuple):
-    """A change of a node; ``data`` is ``None`` where it is gone."""
+    """A change of a node; ``data`` is ``None`` if the node was deleted."""
 
     zxid: int
     path: str

@@ -1,7 +1,7 @@
 """The form of a check.
 
 A check is a function over the facts of one partition, or of a whole cluster, that yields findings. No finding means
-that the promise was kept there, provided that the run has what the check looks at: its premises.
+that the promise was kept there, provided that the run has what the check needs: its premises.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from laststand.emulator.verification.tables.timeline import ProcessName
 
 
 class Evidence(Enum):
-    """The kinds of evidence; findings prove nothing unless the evidence that their check needs is whole."""
+    """The kinds of evidence; findings prove nothing unless the evidence that their check needs is complete."""
 
     EVENTS = "events"
     HISTORY = "history"
@@ -28,7 +28,7 @@ class Evidence(Enum):
 
 
 class Premise(Enum):
-    """Something that must have happened in a run, or the check would have nothing to look at.
+    """Something that must have happened in a run, or else the check has nothing to judge.
 
     The values are sentences about runs in which it did not happen.
     """
@@ -111,11 +111,11 @@ class LostCommit(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something that breaks a promise.
+    """A violation of a promise.
 
     Attributes:
         position: an offset, epoch or metadata offset; orders the findings of a partition.
-        sentence: in plain words, what is wrong.
+        sentence: the violation, in words.
         lost: the committed records that are lost, if any.
         guarantee: the kind of violation, if it does not follow from a loss.
         exempted_by: the exemption of the promise that applies: such a finding is reported, but is no violation.
@@ -135,8 +135,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         check_id: of ``laststand.emulator.core.promises``, which has its kind, its statement and its switches.
-        name: a word for it.
-        source: whose rule it restates: a KIP and its section, a class of Kafka, a paper.
+        name: its name, one word.
+        source: the source of the rule: a KIP and its section, a class of Kafka, a paper.
         needs: evidence that must be whole for a finding to count; otherwise the check is ``unknown``. A check that
             needs no kind of evidence judges each line by itself.
         premises: what must have happened for ``ok`` to mean that something was looked at; otherwise the check is
@@ -159,6 +159,6 @@ class PartitionCheck(Check, frozen=True, kw_only=True):
 
 
 class ClusterCheck(Check, frozen=True, kw_only=True):
-    """A check that looks at what the controller committed, whatever partition it is about."""
+    """A check of the controller's commits, whatever partition they are about."""
 
     find: Callable[[ClusterFacts], Iterable[Finding]]

@@ -18,7 +18,7 @@ acknowledged before the partition was created (by a leader of an earlier topic o
 creation on.
 
 All times are metadata offsets: that of an acknowledgement is the end of the metadata that its leader had applied (never
-later than the true one), that of the end of a process is the one that the harness recorded.
+later than the true one); that of the end of a process comes from the harness.
 
 But for S44, an excuse begins only with a configuration, a request or a fault. Reports of the judged cluster can only
 end an excuse or deny one; the README lists each input.
@@ -289,7 +289,7 @@ def _back(changes: Sequence[events.PartitionChanged], broker_id: int, registered
 def _accepted(
     timeline: Timeline, configuration: Configuration, elections: Sequence[events.PartitionChanged]
 ) -> dict[events.PartitionChanged, str]:
-    """Returns the accepted unclean elections, each with the end of a sentence that says by what it was accepted."""
+    """Returns the accepted unclean elections, each with the end of a sentence that says why it was accepted."""
     accepted: dict[events.PartitionChanged, str] = {}
     if not elections:
         return accepted

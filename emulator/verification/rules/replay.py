@@ -46,8 +46,8 @@ class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topic_id: the topic that its broker last used it for.
-        expected: the batches that it must hold, in the order in which they were appended.
-        last_incarnation: of the last process with an event about it; ``None`` if there is none.
+        expected: the batches that it must hold, in the order of their appends.
+        last_incarnation: of the last process with an event about the log; ``None`` if there is none.
         seen_up_to: the least log end offset that killed processes recorded last: only from there on may the log have
             batches without events.
         deleted_below: the offset below which records may have been deleted on purpose, in any topic of the log.

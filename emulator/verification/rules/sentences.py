@@ -16,7 +16,7 @@ def span(first: int, last: int) -> str:
 
 
 def acks_setting(acks: int) -> str:
-    """Returns a producer's setting as it is written: ``acks=all`` or ``acks=1``."""
+    """Returns a producer's setting, written as ``acks=all`` or ``acks=1``."""
     return f"acks={'all' if acks == Acks.ALL else acks}"
 
 

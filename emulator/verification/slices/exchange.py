@@ -1,7 +1,7 @@
 """Brings the rows of sorted slices to the processes that judge partitions.
 
-Where all of Spark's workers are on this machine, each writes what it sorted into one file, and others read their parts
-of it: no row passes through the JVM. On a cluster Spark's shuffle moves the rows.
+If all of Spark's workers are on this machine, each writes its sorted rows into one file, and others read their parts of
+it: no row passes through the JVM. On a cluster Spark's shuffle moves the rows.
 """
 
 import pickle

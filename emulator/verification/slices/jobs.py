@@ -58,10 +58,10 @@ def is_large(plan: RunPlan) -> bool:
 def judge_sliced(
     plan: RunPlan, *, spark: "SparkTasks", slice_bytes: int = SLICE_BYTES, shares_disk: bool | None = None
 ) -> Judgement | None:
-    """Returns the report on a run and its story, or ``None`` where one process has to judge the run.
+    """Returns the report on a run and its story, or ``None`` if one process has to judge the run.
 
     Args:
-        plan: what is to be read.
+        plan: the files to read.
         spark: the session.
         slice_bytes: size of a slice.
         shares_disk: whether workers can read files that other workers wrote; found out if not given.

@@ -1,4 +1,4 @@
-"""Judges a run that was read in slices, partition by partition, and puts together what was found.
+"""Judges a run that was read in slices, partition by partition, and combines the results.
 
 Each step is a plain function that can run in any process.
 """
@@ -48,11 +48,11 @@ class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rare: lines of rare events, by the path of their file.
-        files: the census of each event file; ``history``: that of the clients' histories, but for their sends.
+        files: the census of each event file; ``history``: that of the clients' histories, without their sends.
         names: of all partitions that any evidence names, in order.
         lines: number of lines of each partition.
         sizes: bytes that were read of each file.
-        contents: how many lines each file has, and their digest.
+        contents: each file's number of lines and digest.
     """
 
     rare: dict[str, bytes]
@@ -97,7 +97,7 @@ class RareEvidence:
         self.lines = lines
 
     def __reduce__(self) -> tuple[type["RareEvidence"], tuple[RunDirectory, Mapping[str, bytes]]]:
-        """Pickles the lines without the facts that were read from them."""
+        """Pickles the lines without the facts derived from them."""
         return RareEvidence, (self.run, self.lines)
 
     @property
@@ -105,7 +105,7 @@ class RareEvidence:
         """The facts from rare events, which every partition is judged with.
 
         Raises:
-            UnfitError: a line is not what it should be.
+            UnfitError: a line is invalid.
         """
         facts, reader = self._read
         _check_fit(reader)
@@ -125,7 +125,7 @@ def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> Merged
     """Returns the rare facts of a run, which every partition is judged with.
 
     Raises:
-        UnfitError: the slices of a file do not go on where those before end.
+        UnfitError: the slices of a file do not continue each other.
     """
     ordered = sorted(summaries, key=lambda each: each.census.slice.number)
     files, history = _censuses(run, [each.census for each in ordered])
@@ -209,7 +209,7 @@ def judge_rows(name: PartitionName, rare: RareEvidence, found: SliceRows) -> Par
         found: the rows of the partition in all slices.
 
     Raises:
-        UnfitError: a line is not what it should be, or a send has no outcome.
+        UnfitError: a line is invalid, or a send has no outcome.
         OSError: a final log cannot be read.
     """
     timeline = rare.timeline
@@ -263,12 +263,12 @@ def finish(
     """Returns the report on a run, and its story.
 
     Args:
-        plan: what was to be read.
-        merged: what was read in slices.
+        plan: the files to read.
+        merged: the content of the slices.
         outcomes: of all partitions, in order.
 
     Raises:
-        UnfitError: a rare event is not what it should be.
+        UnfitError: a rare event is invalid.
         OSError: the log of a controller, or of a ZooKeeper server, cannot be read.
     """
     ledger = ReadLedger(plan.run.path)

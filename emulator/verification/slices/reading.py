@@ -1,8 +1,8 @@
-"""Reads a large run in slices, each by a process of its own: ranges of bytes of its event files and histories.
+"""Reads a large run in slices, each in a separate process: ranges of bytes of its event files and histories.
 
-A slice has the lines that begin in its range. Those of frequent events and of operations become columns, divided into
-shares of whole partitions, for the process that judges the partitions of a share. All other events are rare; every
-partition is judged beside all of them::
+A slice has the lines that begin in its range. Frequent events and operations become columns, divided into shares of
+whole partitions, for the process that judges the partitions of a share. All other events are rare, and are used for
+every partition::
 
     slices -> sort_slice -> rare lines of the run -----> merge_slices -+-> judge_rows -> finish
                          -> rows of each share ------------------------+   (each partition)
@@ -82,10 +82,10 @@ class SliceCensus(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         size: bytes that were read.
-        process: node and incarnation; ``None`` where there are none.
-        first: number of the first line, if there is a line; ``last`` of the last one.
-        last_type: of the last event but for a seal, if there is one; ``is_sealed``: whether the last line is a seal.
-        seal: of a history, where the last line is one.
+        process: node and incarnation; ``None`` for a history.
+        first: number of the first line, if there is a line; ``last`` is that of the last one.
+        last_type: of the last event that is no seal, if there is one; ``is_sealed``: whether the last line is a seal.
+        seal: of a history, if the last line is one.
         runs: ids of the runs that lines name.
         torn: text after the file's last line end that is no event.
         digest: the slice's part of its file's digest.
@@ -112,7 +112,7 @@ class SortedSlice(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rare: lines of rare events; of a history, the line of its seal.
         mentioned: partitions that rare events are about.
-        lines: how many of frequent events or operations each partition has; ``tables`` has these.
+        lines: number of frequent events or operations of each partition; ``tables`` has them.
     """
 
     census: SliceCensus
@@ -126,7 +126,7 @@ class SliceSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A sorted slice without the rows of its partitions.
 
     Attributes:
-        lines: how many each partition has.
+        lines: number of lines of each partition.
     """
 
     census: SliceCensus
@@ -156,7 +156,7 @@ def sort_slice(run: RunDirectory, piece: Slice) -> SortedSlice:
     """Reads a slice and sorts its lines.
 
     Raises:
-        UnfitError: a line is not what it should be.
+        UnfitError: a line is invalid.
         OSError: the file cannot be read.
     """
     path = run.path / piece.path

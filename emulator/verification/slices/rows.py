@@ -90,7 +90,7 @@ class SliceTables:
         """Adds operations of a history.
 
         Raises:
-            ValueError: one is about a transaction, or a position of a group.
+            ValueError: an operation is about a transaction, or a position of a group.
         """
         for operation in operations:
             match operation:
@@ -152,7 +152,7 @@ class SliceTables:
         }
 
     def joined(self, others: Sequence["SliceTables"]) -> "SliceTables":
-        """Returns these rows and those of later slices."""
+        """Returns these rows followed by those of later slices."""
         return SliceTables(
             self.tables.joined([other.tables for other in others]),
             self._begun.joined([other._begun for other in others]),

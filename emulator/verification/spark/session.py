@@ -1,8 +1,8 @@
 """The one Spark session of this process, started early and in the background.
 
-A session costs several seconds, most of them in a JVM that starts meanwhile. ``SparkSessionStarter.start`` launches
-the JVM at a low priority and returns at once; a thread connects to it and rehearses, so that classes are loaded and
-workers are at hand. ``session()`` waits for the result::
+A session costs several seconds, most of them for the start of a JVM. ``SparkSessionStarter.start`` launches the JVM at
+a low priority and returns at once; a thread connects to it and rehearses, so that classes are loaded and workers are
+ready. ``session()`` waits for the result::
 
     starter = SparkSessionStarter(log_path=run_directory / "spark.log", rehearsal=rehearse)
     starter.start()                    # main thread; clusters run meanwhile
@@ -120,7 +120,7 @@ class SparkLostError(EmulatorError):
 
 
 class SparkSessionStarter:
-    """Owner of the Spark session of this process, of which there is at most one at a time."""
+    """Owns the Spark session of this process, of which there is at most one at a time."""
 
     def __init__(
         self,
@@ -139,15 +139,15 @@ class SparkSessionStarter:
         """Keeps the settings; nothing is started yet.
 
         Args:
-            log_path: file that receives what the JVM prints; its directory must exist.
+            log_path: file for the JVM's output; its directory must exist.
             master: Spark's master URL.
             heap_mb: upper bound of the Java heap, in MiB.
-            rehearsal: what to run in the background before the session counts as there, such as
-                ``verify.rehearse``: worth it where other things go on meanwhile.
-            archive_use: ``WRITE`` only where nothing else waits for this process: the first time costs seconds.
-            conf: Spark's settings, which come before those of this module but for those that keep evidence whole.
+            rehearsal: function to run in the background before the session counts as started, such as
+                ``verify.rehearse``; useful if other work goes on meanwhile.
+            archive_use: ``WRITE`` only if nothing else waits for this process: the first time costs seconds.
+            conf: Spark's settings, which override those of this module, except those that protect evidence.
             driver_address: of this machine, where a cluster's executors reach it; found out if not given.
-            work_directory: for Spark's temporary files; must exist. That of the system if not given.
+            work_directory: for Spark's temporary files; must exist. The system's if not given.
             imported: the module that a cluster's executors must be able to import.
             jars: Spark's that the session has; with a cluster it has all.
         """
@@ -209,7 +209,7 @@ class SparkSessionStarter:
         return {**settings, **self._conf, **_PINNED_SETTINGS}
 
     def session(self) -> "SparkSession":
-        """Returns the session; starts it if nobody has.
+        """Returns the session; starts it if necessary.
 
         Raises:
             MissingToolError: no Java, or no pyspark.
@@ -228,7 +228,7 @@ class SparkSessionStarter:
         return self._session
 
     def tasks(self) -> SparkTasks:
-        """Gives the JVM its normal priority back and waits until it runs tasks; starts it if nobody has.
+        """Gives the JVM its normal priority back and waits until it runs tasks; starts it if necessary.
 
         Raises:
             MissingToolError: no Java, or no pyspark.
@@ -263,7 +263,7 @@ class SparkSessionStarter:
         Raises:
             MissingToolError: no Java, or no pyspark.
             SparkSessionError: it did not come up.
-            SparkLostError: it came up, and then its JVM ended, or it had no room on a disk.
+            SparkLostError: the session started, and then its JVM ended, or a disk was full.
         """
         return self._at_work(self.session)
 
@@ -273,7 +273,7 @@ class SparkSessionStarter:
         Raises:
             MissingToolError: no Java, or no pyspark.
             SparkSessionError: it did not come up.
-            SparkLostError: it came up, and then its JVM ended, or it had no room on a disk.
+            SparkLostError: the session started, and then its JVM ended, or a disk was full.
         """
         return self._at_work(self.tasks)
 
@@ -302,7 +302,7 @@ class SparkSessionStarter:
         return self._context is not None and self._gateway is not None and self._gateway.exit_code() is None
 
     def hurry(self) -> None:
-        """Gives the JVM its normal priority before anybody waits for it."""
+        """Gives the JVM its normal priority, before a caller waits for it."""
         if self._gateway is not None:
             self._gateway.hurry()
 

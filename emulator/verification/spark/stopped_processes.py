@@ -1,4 +1,4 @@
-"""Notices that a process, or one that it started, was stopped (SIGSTOP) and is not continued.
+"""Notices that a process, or a descendant, was stopped (SIGSTOP) and is not continued.
 
 A stopped process never ends, and cannot report why, so its callers would wait without end. Time is counted in looks,
 not by a clock: if this program was stopped, too, that time does not count.
@@ -17,7 +17,7 @@ _STOPPED: Final = "T"
 
 
 def stopped_below(pid: int) -> int | None:
-    """Returns a stopped process among a process and all that it started, directly or not; ``None`` if none is."""
+    """Returns a stopped process among a process and its descendants; ``None`` if none is stopped."""
     states: dict[int, str] = {}
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -40,10 +40,10 @@ def stopped_below(pid: int) -> int | None:
 def watch_for_stopped(
     pid: int, *, is_over: threading.Event, on_stopped: Callable[[int], None], look_interval_s: float = LOOK_INTERVAL_S
 ) -> None:
-    """Starts a thread that reports the first process that somebody has stopped (SIGSTOP) and not resumed.
+    """Starts a thread that reports the first process that was stopped (SIGSTOP) and not resumed.
 
     Args:
-        pid: of the process that is watched with all that it starts.
+        pid: of the process that is watched, with its descendants.
         is_over: set when the process need not be watched any more.
         on_stopped: called once, in that thread, with the process that is stopped.
         look_interval_s: time between two looks.

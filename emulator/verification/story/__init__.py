@@ -1,1 +1,1 @@
-"""``story.json``: the data that pictures of a run need beside the verdict."""
+"""``story.json``: the data, besides the verdict, that pictures of a run need."""

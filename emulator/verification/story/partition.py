@@ -1,4 +1,4 @@
-"""Describes one partition for ``story.json``: what was committed, held, cut and acknowledged, over time."""
+"""Describes one partition for ``story.json``: committed states, held, truncated and acknowledged records, over time."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -97,7 +97,7 @@ def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateCh
 
 
 def leaderships_of(facts: PartitionFacts, origin_ns: int) -> Iterator[Leadership]:
-    """Yields each step of a broker to leader or follower, in the order of its own events."""
+    """Yields each change of a broker to leader or follower, in the order of its own events."""
     roles: list[CollectedEvent[events.BecameLeader] | CollectedEvent[events.BecameFollower]] = []
     roles.extend(facts.events.of(events.BecameLeader))
     roles.extend(facts.events.of(events.BecameFollower))
@@ -173,7 +173,7 @@ def _rising(times: Ints, values: Ints, origin_ns: int, **more: int) -> tuple[Poi
 
 
 def _named_answers(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[NamedEvent]:
-    """Yields the answers that losses name; other events that they name are shown by their effects."""
+    """Yields the answers that losses name; other events that they name show by their effects."""
     processes: Mapping[str, tuple[int, int]] = {
         f"events/{name}": process for process, name in facts.cluster.event_files.items()
     }

@@ -1,8 +1,8 @@
-"""The part of a run that pictures need beside ``verdict.json``: actions, decisions, and the logs over time.
+"""The data that pictures need besides ``verdict.json``: actions, decisions, and the logs over time.
 
 ``story.json`` is ``RunStory`` as JSON, field by field. Fields are added, never renamed, within one ``version``;
 ``docs/story.md`` describes them, ``story.schema.json`` beside this file is its JSON Schema. It is small however long a
-run is: curves are thinned (``thinning``). It proves nothing: what is lost is in ``verdict.json``.
+run is: curves are thinned (``thinning``). It proves nothing: the lost records are in ``verdict.json``.
 
 All times are microseconds since ``RunStory.origin_ns``, by the clocks of the nodes that recorded them: on one machine,
 and in virtual time, these are one clock.
@@ -24,7 +24,7 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         time_us: the time.
-        value: what had been reached by then.
+        value: the value reached by then.
     """
 
     time_us: int
@@ -39,7 +39,7 @@ class NodeProcess(msgspec.Struct, frozen=True, kw_only=True):
         role: of the node, in words.
         incarnation: number of the process.
         started_us: when the harness started it.
-        running_us: when it went to work; ``None`` if it never did, or has no such state.
+        running_us: when it began to work; ``None`` if it never did, or has no such state.
         ended_us: when it ended; ``None`` if unrecorded.
         end: how; ``None`` if unrecorded.
         started_event: that records the start; ``None`` if none does.
@@ -61,8 +61,8 @@ class BrokenLink(msgspec.Struct, frozen=True, kw_only=True):
     """Connections that one node dials to another; 1000 are the clients, 1001 and up ``kafka_clients``.
 
     Attributes:
-        source: who dials.
-        target: who is dialled.
+        source: the node that dials.
+        target: the node that is dialled.
     """
 
     source: int
@@ -70,18 +70,18 @@ class BrokenLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was broken on purpose.
+    """A fault that was injected on purpose.
 
     Attributes:
         fault: name of the fault.
-        target: what it was done to, in words.
-        nodes: the same, where it is a node.
-        links: the same, where it is a link.
+        target: its target, in words.
+        nodes: its target, if that is a node.
+        links: its target, if that is a link.
         begun_us: when it was done.
-        proved_us: when it was seen to take effect; ``None`` if it had none.
-        healed_us: when it was mended; ``None`` if it was not.
-        effect: what was seen of it; ``None`` if it had none.
-        event: the one that records it.
+        proved_us: when its effect was observed; ``None`` if it had none.
+        healed_us: when it was healed; ``None`` if it was not.
+        effect: its observed effect; ``None`` if it had none.
+        event: the event that records it.
     """
 
     fault: str
@@ -96,14 +96,14 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heal(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was mended on purpose.
+    """The healing of one or more faults.
 
     Attributes:
-        fault: name of what was mended; ``heal`` is every fault of a link, ``all`` every fault there is.
+        fault: name of the healed fault; ``heal`` is every fault of a link, ``all`` every fault there is.
         target: a node or a link in words, or ``all``.
         begun_us: when it was done.
         step: the step of the plan; ``None`` after the plan.
-        event: the one that records it.
+        event: the event that records it.
     """
 
     fault: str
@@ -137,8 +137,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
         time_us: when that was committed.
         metadata_offset: of the record.
         is_first: whether the controller did not know the broker before.
-        is_clean: how the controller judged the end of the process before this one.
-        event: the one that records it.
+        is_clean: the controller's judgement of the end of the previous process.
+        event: the event that records it.
     """
 
     broker: int
@@ -159,16 +159,16 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         reason: what set it off.
         broker: the broker that the reason concerns, or the sender of the AlterPartition.
         election: how the leader was chosen, if it was.
-        leader: the leader; ``None`` if there is none.
+        leader: the leader; ``None`` without one.
         leader_epoch: its epoch.
-        partition_epoch: that of the partition.
+        partition_epoch: the partition epoch.
         replicas: the assignment.
         isr: in-sync replicas.
         elr: eligible leader replicas.
-        last_known_elr: replicas that were in the last ELR, while the partition waits for them.
+        last_known_elr: members of the last ELR, while the partition waits for them.
         min_isr: the min ISR by which the controller decided.
         is_recovering: whether the leader may lack records, and says so (KIP-704).
-        event: the one that records it.
+        event: the event that records it.
         writer: the broker that wrote the state into ZooKeeper; ``None`` in a KRaft cluster.
         controller_epoch: the writer's epoch as controller; ``None`` for a leader that wrote its ISR itself.
 
@@ -203,7 +203,7 @@ class Leadership(msgspec.Struct, frozen=True, kw_only=True):
         topic_id: of the partition's topic.
         leader_epoch: the epoch that it knew.
         is_leading: whether it led, as far as it knew.
-        event: the one that records it.
+        event: the event that records it.
     """
 
     node: int
@@ -221,8 +221,8 @@ class HeldRecords(msgspec.Struct, frozen=True, kw_only=True):
         node: the replica.
         topic_id: of the partition's topic.
         leader_epoch: in which the records were appended.
-        first: the first offset that it ever held of the epoch.
-        ends: where these records ended in its log (exclusive), over time; ``first`` where it held none any more.
+        first: the first offset of the epoch that the log ever held.
+        ends: where these records ended in the log (exclusive), over time; ``first`` if it held none any more.
     """
 
     node: int
@@ -245,7 +245,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
         leader: the leader for which the replica truncated its log; ``None`` if it was no truncation.
         leader_epoch: the epoch of this leader.
         reason: of a truncation, in words.
-        event: the one that records it.
+        event: the event that records it.
     """
 
     node: int
@@ -311,7 +311,7 @@ class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         acks: -1 (all) or 1.
-        records: their number so far.
+        records: number of acknowledged records so far.
         pauses: begin and length of every time longer than half a second between two acknowledgements.
     """
 
@@ -354,8 +354,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cause_id: as events name it.
-        events: the earliest of them, in the order of time.
-        left_out: how many more there are.
+        events: the earliest of them, ordered by time.
+        left_out: number of further events.
     """
 
     cause_id: str
@@ -370,9 +370,9 @@ class Controllership(msgspec.Struct, frozen=True, kw_only=True):
         broker: that was elected; ``None`` where unrecorded.
         controller_epoch: which it was given.
         begun_us: when it was elected.
-        ended_us: when ``/controller`` went; ``None`` if it did not.
+        ended_us: when ``/controller`` was deleted; ``None`` if it was not.
         metadata_offset: zxid of the election.
-        event: the one that records it.
+        event: the event that records it.
     """
 
     broker: int | None
@@ -390,13 +390,13 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
         topic: name of the topic.
         partition: number of the partition.
         changes: committed states in the controller's order, the first ``CHANGES_MAX`` of them.
-        changes_left_out: how many more there are.
+        changes_left_out: number of further changes.
         leaderships: the roles that brokers took, by node and in its order.
         held: what logs held, by node and epoch.
         cuts: what logs lost, by node and in its order.
         final: what final logs hold.
-        promised: what was acknowledged with acks=all, by epoch.
-        acknowledged: how much was acknowledged, by acks.
+        promised: records acknowledged with acks=all, by epoch.
+        acknowledged: numbers of acknowledged records, by acks.
         named_events: named ``told`` in the file; events that the losses in ``verdict.json`` name.
         flushed: the offsets up to which logs are on disks, by node.
         causes: the events that followed from the causes of the recorded events, those of losses first; in a run with
@@ -423,7 +423,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: of this form.
-        problem: why nothing is recorded; ``None`` where it is.
+        problem: why nothing is recorded; ``None`` if there is no problem.
         origin_ns: the clocks' time at time 0: when the first partition was created, else at the first line.
         end_us: when the cluster had settled, or else the last line of the harness.
         processes: of nodes, by node.
@@ -432,7 +432,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
         steps: of the plan.
         registrations: of brokers, in the controller's order.
         partitions: by name.
-        controllers: who was controller, in the order of their epochs; empty in a KRaft cluster.
+        controllers: the controllers in the order of their epochs; empty in a KRaft cluster.
         kafka_clients: names of the clients of Kafka that had links of their own, by their ids.
     """
 

@@ -1,4 +1,4 @@
-"""``story.json``: written by verification, read by whatever draws a run."""
+"""``story.json``: written by verification, read by programs that draw a run."""
 
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,6 @@ def read_story(directory: Path) -> RunStory:
     """Reads the story of a run.
 
     Raises:
-        ConfigError: there is none, or one of another version.
+        ConfigError: the run has no story, or one of another version.
     """
     return read_form(directory / STORY_FILE, RunStory, version=STORY_VERSION)

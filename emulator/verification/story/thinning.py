@@ -11,7 +11,7 @@ POINTS_MAX: Final = 96
 
 
 def thinned(times: Ints, values: Ints, *, points_max: int = POINTS_MAX) -> Ints:
-    """Returns the places of a rising curve's points that are kept: its first, its last, and some of those between.
+    """Returns the indexes of a rising curve's points to keep: the first, the last, and some in between.
 
     Between two kept points, the dropped ones cover at most about two parts in ``points_max`` of the whole curve, in
     time and in value. Both ends of a longer pause are kept.
@@ -19,7 +19,7 @@ def thinned(times: Ints, values: Ints, *, points_max: int = POINTS_MAX) -> Ints:
     Args:
         times: never falling.
         values: never falling.
-        points_max: how many may be kept beside the last one and those around pauses, which are as many at the most.
+        points_max: maximal number of points besides the last one and those around pauses, which are at most as many.
     """
     count = len(times)
     if count <= points_max:

@@ -27,7 +27,7 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         history: the file that records it.
-        invoked: line number of its begin in that file; ``completed``: that of its outcome.
+        invoked: line number of its invocation in that file; ``completed``: that of its outcome.
         begun_ns: when it was begun, by the clock of its client; ``ended_ns`` when its outcome was known.
         attempts: how often it was sent.
 
@@ -107,7 +107,7 @@ def tried(sent: Table[SentBatch]) -> Tried:
 
 
 class ReceivedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a consumer received; ``served_epoch`` is that of the leader that served it, if known."""
+    """A batch that a consumer received; ``served_epoch`` is the epoch of the leader that served it, if known."""
 
     process: str
     phase: str
@@ -147,7 +147,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def read_up_to(self) -> int | None:
-        """Offset after the last batch that it got; ``None`` if it got none."""
+        """The offset after the last batch that it received; ``None`` if it received none."""
         return self.lasts[-1] + 1 if self.lasts else None
 
 

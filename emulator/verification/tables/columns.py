@@ -143,7 +143,7 @@ class Table(Collection[_Row]):
         return found
 
     def append(self, row: msgspec.Struct) -> None:
-        """Adds a row, or anything that has its fields."""
+        """Adds a row, or any object with its fields."""
         self._pending.append(row)
         if len(self._pending) >= _PENDING_MAX:
             self._append_pending()
@@ -318,7 +318,7 @@ class Table(Collection[_Row]):
         return found
 
     def part(self, places: Places, constants: Mapping[str, Any]) -> Self:
-        """A table of the rows at these places, without the fields that are the same in all of them.
+        """Returns a table of the rows at these indexes, without the fields that are the same in all of them.
 
         Args:
             places: of the rows.
@@ -346,7 +346,7 @@ class Table(Collection[_Row]):
         return found
 
     def _drop_words(self) -> None:
-        """Forgets words that no row has, where there are many."""
+        """Removes words that no row has, if there are many."""
         for name, words in self._words.items():
             if len(words) > _SHARED_MAX:
                 column, is_id = self[name], name in self._ids
@@ -450,7 +450,7 @@ def table_of(kind: type[_Struct], rows: Columns) -> Table[_Struct]:
 
 
 def count_of(name: str) -> str:
-    """Returns the name of the column that says how many elements each row has in a field."""
+    """Returns the name of the column with the number of elements in a field of each row."""
     return f"{name}, count"
 
 

@@ -1,4 +1,4 @@
-"""Types by which the lines of event files are decoded, each line once.
+"""Types for decoding the lines of event files, each line once.
 
 Nearly all events of a long run are of four kinds. Their lines are decoded whole. Of the few other lines only the
 envelope, topic and partition are decoded at first, and the rest later from the text.

@@ -1,4 +1,4 @@
-"""Final logs: what the replicas' logs hold when a run is over, by the headers of their batches."""
+"""Final logs: the replicas' logs at the end of a run, by the headers of their batches."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -47,7 +47,7 @@ class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
     """One final log: its bounds (end exclusive), and why reading ended early, if it did.
 
     Attributes:
-        damaged_crc: the computed CRC of the batch at which reading ended, if the CRC in its header is another one.
+        damaged_crc: the computed CRC of the batch at which reading ended, if the header has another one.
     """
 
     node: int
@@ -68,7 +68,7 @@ class ReadLog(NamedTuple):
     headers: Headers
 
     def batches(self) -> Table[FinalBatch]:
-        """Returns its batches."""
+        """Returns the log's batches."""
         log, headers = self.log, self.headers
         count = len(headers)
         bases, producer_ids = headers["base_offset"].astype(np.int64), headers["producer_id"].astype(np.int64)

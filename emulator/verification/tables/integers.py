@@ -24,7 +24,7 @@ def id_words(column: Ints) -> Ints:
 
 
 def id_numbers(column: Ints) -> Ints:
-    """Returns the digits in a column of ids, -1 where there are none."""
+    """Returns the digits in a column of ids, -1 for an id without digits."""
     return (column & ((1 << _ID_BITS) - 1)) - 1
 
 
@@ -69,7 +69,7 @@ def narrowed(column: Piece) -> Narrowed | Repeated:
 
 
 def shifted(column: Piece, by: int) -> Piece:
-    """Returns a column whose values are higher by a number."""
+    """Returns a column with a number added to each value."""
     match column:
         case Narrowed(least, above):
             return Narrowed(least + by, above)

@@ -81,7 +81,7 @@ class RowTables:
                 self.events[kind].append_columns(found)
 
     def joined(self, others: Sequence["RowTables"]) -> "RowTables":
-        """Returns these facts and those of others."""
+        """Returns these facts together with those of others."""
         return RowTables(
             {kind: rows.joined([other.events[kind] for other in others]) for kind, rows in self.events.items()},
             self.sent.joined([other.sent for other in others]),
@@ -117,7 +117,7 @@ class RowTables:
 
 
 def share_of(name: PartitionName, count: int) -> int:
-    """Returns the number of a partition's share, out of ``count``; a topic's partitions go to consecutive shares."""
+    """Returns the number of a partition's share, out of ``count``; consecutive partitions have consecutive shares."""
     topic, partition = name
     return (crc32(topic.encode(errors="replace")) + partition) % count
 

@@ -25,7 +25,7 @@ class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
         accepted: appended and, but for acks=0, acknowledged.
         refused: answered with an error, attempt by attempt.
         read: accepted records that reached a consumer before the ISR was large enough again or the leader changed.
-        high_watermark_advance: how far the high watermarks of these topics moved meanwhile, in records.
+        high_watermark_advance: how far the high watermarks of these topics moved in that time, in records.
     """
 
     acks: int
@@ -36,7 +36,7 @@ class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Return(msgspec.Struct, frozen=True, kw_only=True):
-    """The election of a leader for a partition that had none.
+    """The election of a leader for a leaderless partition.
 
     Attributes:
         acks: of its topic's producers.

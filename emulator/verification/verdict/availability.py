@@ -1,4 +1,4 @@
-"""Measures how long clients waited; the verdict does not depend on it.
+"""Measures how long clients waited; the verdict does not depend on that.
 
 Sends are timed by the clock of the clients, committed states by that of the controller, faults by that of the harness.
 On one machine, and in virtual time, these are one clock; on several machines a time from a fault to an acknowledgement
@@ -46,10 +46,10 @@ class FaultToAck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkloadAvailability(msgspec.Struct, frozen=True, kw_only=True):
-    """The waiting times of producers with one kind of acks for one partition.
+    """The waiting times of producers with one kind of acks in one partition.
 
     Attributes:
-        acks: -1 (all) or 1; nobody waits with 0.
+        acks: -1 (all) or 1; with 0 producers do not wait.
         longest_without_ack_s: the longest time in seconds from an acknowledgement, or from the first send after it if
             none was waiting then, to the next acknowledgement; or to the last outcome if there is no other.
         p99_ack_s: the time in seconds from the first attempt within which 99 of 100 acknowledged batches were

@@ -47,7 +47,7 @@ def read_form(path: Path, form: type[_Form], *, version: int) -> _Form:
     """Reads a JSON file that verification leaves in a run's directory; the file's stem is the error's key.
 
     Raises:
-        ConfigError: there is none, or one of another version.
+        ConfigError: there is no such file, or it is of another version.
     """
     try:
         read = msgspec.json.decode(read_bytes(path), type=form)
@@ -111,7 +111,7 @@ def summary(report: VerdictReport) -> str:
 
 
 def _availability_in_words(report: VerdictReport) -> str:
-    """Returns the worst of all partitions and workloads, of which there is one at least."""
+    """Returns the longest wait of all partitions and workloads, of which there must be one."""
     waited = [(workload, partition) for partition in report.availability for workload in partition.workloads]
     longest, partition = max(waited, key=lambda each: each[0].longest_without_ack_s)
     where = f"{partition.topic}-{partition.partition}, {acks_setting(longest.acks)}"

@@ -116,7 +116,7 @@ def _properties(report: VerdictReport) -> Iterator[tuple[str, str]]:
 
 
 def failure_text(report: VerdictReport) -> tuple[str, ...]:
-    """Returns the story of the first lost record, or what each violated check found."""
+    """Returns the story of the first lost record, or the findings of each violated check."""
     if report.losses:
         return tuple(line.text for line in report.losses[0].story)
     return tuple(f"{check.check_id} {check.name}: {check.examples[0]}" for check in report.violated()) or (

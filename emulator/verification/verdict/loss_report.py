@@ -17,8 +17,8 @@ class OffsetRange(msgspec.Struct, frozen=True, kw_only=True):
     """Offsets that follow each other.
 
     Attributes:
-        first: the first of them.
-        last: the last of them, inclusive.
+        first: the first offset.
+        last: the last offset, inclusive.
     """
 
     first: int
@@ -56,7 +56,7 @@ class StoryLine(msgspec.Struct, frozen=True, kw_only=True):
         topic: name of the topic.
         partition: number of the partition.
         metadata_offset: of the record that committed it.
-        events: the events that prove it; empty where it follows from many.
+        events: the events that prove it; empty if it follows from many.
     """
 
     kind: StoryKind
@@ -73,8 +73,8 @@ class LostCopy(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         node: the replica.
-        became: what became of them.
-        records: how many.
+        became: the fate of the copy.
+        records: number of records.
         offsets: of the records; ``None`` if they are all records of the loss.
         event: the event that took them; ``None`` if they were kept, or no event records it.
     """
@@ -109,15 +109,15 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         topic: name of the topic.
         topic_id: its UUID.
         partition: number of the partition.
-        records: how many.
+        records: number of records.
         leader_epoch: in which they were appended; ``None`` where unrecorded.
-        offsets: the offsets that the acknowledgements name; empty if they name none.
+        offsets: their acknowledged offsets; empty if the acknowledgements have none.
         acked_by: the broker that acknowledged them.
-        isr: the ISR as that broker knew it then; ``None`` if its answer is missing.
+        isr: the ISR as that broker then knew it; ``None`` if its answer is missing.
         acked_at: end of the metadata (exclusive) that this broker had applied then; the highest of all records.
         loss_class: what is left of them.
         holders: brokers whose final logs have them.
-        copies: what became of each copy.
+        copies: the fate of each copy.
         first_lacking: the first leader without them, if there was one.
         settled_leader: the last broker that became leader, if its process stopped in order; its log decides.
         settled_epoch: the epoch of that leader.

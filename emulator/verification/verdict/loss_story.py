@@ -1,8 +1,8 @@
 """Describes how acknowledged records were lost and how leadership moved.
 
-Each fate (``fates``) becomes one ``Loss``: its numbers, its copies and a handful of sentences, each with the events
-behind it. Sentences about the controller are ordered by metadata offset, those about one node by its own sequence;
-nothing is ordered by a clock.
+Each fate (``fates``) becomes one ``Loss``: its numbers, its copies and a few sentences, each with the events that prove
+it. Sentences about the controller are ordered by metadata offset, those about one node by its own sequence; nothing is
+ordered by a clock.
 """
 
 from collections.abc import Callable, Iterator

@@ -77,7 +77,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     """The judgement of one partition.
 
     Attributes:
-        findings: by check, where there are any.
+        findings: by check, if it has any.
         lost: number of lost records by producer and acks.
         lost_crcs: CRCs of the lost batches.
         unseen: number of records that a broker acknowledged without a client that saw the acknowledgement.
@@ -99,7 +99,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
-    """Runs every check of a partition that is promised in this run and whose evidence is whole.
+    """Runs every check of a partition that is promised in this run and whose evidence is complete.
 
     If the name stands for several topics and some events name no topic id, no check runs and no record counts as lost.
 
@@ -142,7 +142,8 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
 def _find(check: PartitionCheck, facts: PartitionFacts, timeline: Timeline) -> list[Finding]:
     """Returns a check's findings that count: all, if every process has the promised rules.
 
-    Else only findings count whose process had them, with the other processes on whose rules the promise rests.
+    Otherwise only findings count whose process had them, together with the other processes on whose rules the promise
+    depends.
     """
     check_id, keeper = check.check_id, PROMISES[check.check_id].keeper
     if is_promised_by_all(check_id, timeline.members):

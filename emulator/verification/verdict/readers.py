@@ -1,9 +1,9 @@
 """Readers of a partition that are applications: which records each was given twice, and which never.
 
-Each connection belongs to one consumer. A new connection continues a consumer if it begins where the connection before
-ended, or at the position that its group was given meanwhile. Otherwise it may be another consumer of the same name, and
-records that both were given do not count as given twice. If the earlier connection then goes on from its own end, there
-are two consumers.
+Each connection belongs to one consumer. A new connection continues a consumer if it begins where the previous
+connection ended, or at the position that its group received meanwhile. Otherwise it may be another consumer of the same
+name, and records that both received do not count as received twice. If the earlier connection later continues from its
+own end, there are two consumers.
 
 Brokers do not move consumers. If no answer explains a jump, its cause is unknown: a client that seeks sends no request.
 """
@@ -51,13 +51,13 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer of one partition that is no client of this project, over all its connections.
 
     Attributes:
-        client_id: of it.
+        client_id: the consumer's client id.
         group_id: of the only group whose positions clients of that name commit or ask for.
         topic: of the partition.
         partition: its number.
-        given: number of offsets that it was given, each counted once.
-        twice: offsets that it was given more than once.
-        never: offsets in the final log, between its first and last one, that it was not given; ``None`` without a
+        given: number of offsets that it received, each counted once.
+        twice: offsets that it received more than once.
+        never: offsets in the final log, between its first and last one, that it did not receive; ``None`` without a
             final log.
         jumps: its first jumps, in order.
     """
@@ -73,7 +73,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str | None:
-        """The offsets given twice or never, in words; ``None`` if there are none."""
+        """The offsets received twice or never, in words; ``None`` if there are none."""
         parts = [
             f"{_named(offsets)} {word}" for offsets, word in ((self.twice, "twice"), (self.never, "never")) if offsets
         ]
@@ -106,7 +106,7 @@ class _Stream:
         self.jumps: list[Jump] = []
 
     def go_on(self, poll: Poll, cause: JumpCause | None) -> None:
-        """Adds a poll that returned batches; ``cause`` is that of a jump, if the poll is one."""
+        """Adds a poll that returned batches; ``cause`` is the cause of its jump, if it is one."""
         if self.expected is not None and cause is not None:
             self.jumps.append(Jump(expected=self.expected, position=poll.position, cause=cause))
         for base, last, crc in zip(poll.firsts, poll.lasts, poll.crcs, strict=True):
@@ -209,7 +209,7 @@ class _Walk:
         return JumpCause.GROUP_POSITION if was_given else JumpCause.NOT_KNOWN
 
     def _was_given(self, client_id: str, poll: Poll, *, since_ns: int) -> bool:
-        """Returns whether a coordinator gave the client this position since a time, or answered that it has none."""
+        """Returns whether a coordinator returned this position to the client since a time, or that it has none."""
         given = self._given.get(client_id, [])
         first, end = bisect_left(given, since_ns, key=_time_of), bisect_right(given, poll.time_ns, key=_time_of)
         return any(each.offset in (None, poll.position) for each in given[first:end])

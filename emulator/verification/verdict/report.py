@@ -3,7 +3,7 @@
 ``verdict.json`` is ``VerdictReport`` as JSON, field by field; enums are their values. Fields are added, never renamed,
 within one ``version``. ``docs/verdict.md`` describes them, ``verdict.schema.json`` beside this file is its JSON Schema.
 
-A violation that was found stays one even if something else is unknown; unknown is never success.
+A violation stays a violation even if something else is unknown; unknown is never success.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,7 +68,7 @@ class Exempted(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         exemption: the case that is left out.
         count: of the findings.
-        example: the first of them, in plain words.
+        example: the first of them, in words.
     """
 
     exemption: Exemption
@@ -87,7 +87,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         check_id: of the promise.
         name: a word for the check.
         kind: of the promise.
-        statement: what is promised.
+        statement: the promise.
         status: the result.
         count: number of findings, but for exempted ones.
         examples: the first findings, in plain words.
@@ -190,7 +190,7 @@ class PartitionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that verification says about one run.
+    """The verdict on one run, with all that verification reports about it.
 
     Attributes:
         version: of this form.
@@ -205,17 +205,17 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         counts: records by acks.
         partitions: counts of each partition and producer, and the records that are gone.
         losses: lost acks=all records, by partition and fate.
-        availability: how long each partition made its clients wait; the verdict does not depend on it.
-        acks_comparison: where the scenario asks for it.
-        readers: consumers that are no clients of this project: what they were given twice, and what never.
+        availability: how long each partition made its clients wait; the verdict does not depend on that.
+        acks_comparison: a comparison by acks, if the scenario asks for it.
+        readers: consumers that are not Laststand's own: the offsets that they received twice or never.
         seed: of the run's random choices, where ``cluster.yaml`` names it.
-        started: when the run began by the calendar (ISO 8601, UTC), where ``cluster.yaml`` says so.
-        duration_s: how long it took by the machine's clock, where ``cluster.yaml`` says so.
+        started: calendar time of the run's beginning (ISO 8601, UTC), if ``cluster.yaml`` has it.
+        duration_s: duration by the machine's clock, if ``cluster.yaml`` has it.
         changed: what the run changed of the era's rules and the scenario's properties, as ``name=value``, by
             ``cluster.yaml``.
         outcome: whether the run met its scenario's expectation for the era; without an expectation, by the verdict.
         misses: each difference from the expectation, in words.
-        leaders: the partitions' committed states in order, in plain words; two runs are compared by them.
+        leaders: the partitions' committed states in order, in words; two runs are compared by them.
     """
 
     version: int = VERSION
@@ -243,7 +243,7 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def era_label(self) -> str:
-        """The era, with what the run changed."""
+        """The era, and the run's changes of it."""
         return era_label(self.era, self.changed)
 
     @property
@@ -332,7 +332,7 @@ def decide(checks: tuple[CheckResult, ...], doubts: Sequence[Doubt]) -> Verdict:
 
 
 def expected_of(verdict: Verdict) -> Expected:
-    """Returns the outcome of a run of which nothing was expected: the verdict decides."""
+    """Returns the outcome of a run without an expectation: the verdict decides."""
     match verdict:
         case Verdict.VALID:
             return Expected.MET

@@ -1,4 +1,4 @@
-"""Names of what a scenario asks for beside the verdict, by ``report:``."""
+"""Names of the additional reports that a scenario may request by ``report:``."""
 
 from typing import Final
 

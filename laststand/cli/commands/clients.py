@@ -1,4 +1,4 @@
-"""``laststand clients``: clients of Kafka, and what they were told."""
+"""``laststand clients``: clients of Kafka, and the answers that they got."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``laststand completion``: prints a script by which a shell completes what is typed."""
+"""``laststand completion``: prints a script for a shell's completion."""
 
 from typing import Final
 

@@ -161,9 +161,9 @@ class Printer:
     """Prints records until there are enough.
 
     Attributes:
-        count: how many it printed.
+        count: number of records printed.
         printed_bytes: of lines.
-        positions: where it goes on, by partition.
+        positions: positions to continue from, by partition.
         is_done: set when there are enough, or no more can be printed.
         failure: why no more can be printed.
     """

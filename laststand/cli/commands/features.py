@@ -84,7 +84,7 @@ def _update(updates: tuple[str, ...], direction: str, done: str, place: Path, ou
 
 
 def _level(name: str, text: str) -> int:
-    """Returns the level that a number, or of ``metadata.version`` a name, stands for."""
+    """Returns the level that a number, or a name of ``metadata.version``, stands for."""
     from laststand.emulator.core.metadata_version import METADATA_VERSION, level_of
 
     if text.isdecimal():

@@ -1,4 +1,4 @@
-"""``laststand import``: a run directory of what a real cluster left behind, or of a history that others wrote."""
+"""``laststand import``: makes a run directory from a real cluster's files, or from a foreign history."""
 
 import shutil
 from pathlib import Path

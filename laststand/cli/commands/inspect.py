@@ -1,4 +1,4 @@
-"""``laststand inspect``: a partition's replicas or controllers' logs side by side, or what is in ZooKeeper."""
+"""``laststand inspect``: shows replicas or controllers' logs side by side, or ZooKeeper's nodes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

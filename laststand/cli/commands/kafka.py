@@ -17,7 +17,7 @@ def kafka() -> None:
 
 
 class InstalledVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """A version, and where it is."""
+    """A version, and its place."""
 
     version: str
     folder: str

@@ -1,4 +1,4 @@
-"""``laststand logs``: what a node, or the supervisor, wrote down."""
+"""``laststand logs``: prints the log of a node, or of the supervisor."""
 
 import time
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""``laststand power-loss``: simulates a loss of power for any program: data that it had not synced is removed."""
+"""``laststand power-loss``: simulates a power loss for any program: removes data that it had not synced."""
 
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final

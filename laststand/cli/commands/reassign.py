@@ -31,7 +31,7 @@ class ReassignmentState(Enum):
 
 
 class _Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A partition in the file of ``--reassignment-json-file``; Kafka's ``log_dirs`` means nothing here."""
+    """A partition in the file of ``--reassignment-json-file``; Kafka's ``log_dirs`` is ignored."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""``laststand scenarios``: lists the bundled scenarios, checks files, and begins a new one."""
+"""``laststand scenarios``: lists the bundled scenarios, checks files, and creates a new one."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -44,8 +44,8 @@ class _Listed(msgspec.Struct, frozen=True, kw_only=True):
     """A scenario in the list.
 
     Attributes:
-        actions: what it does to the cluster, by the names of its steps.
-        drivers: which of them can play it.
+        actions: its actions, by the names of its steps.
+        drivers: the drivers that can play it.
         expected: the verdict by era.
     """
 

@@ -1,4 +1,4 @@
-"""``laststand setup``: looks for the programs that runs need beside Python, and builds the one that can be built."""
+"""``laststand setup``: looks for the programs that runs need besides Python, and builds one of them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from laststand.emulator.core.errors import MissingToolError
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
-    """A program, what needs it, and where it is or why it is not there."""
+    """A program, what needs it, and its place or why it is missing."""
 
     program: str
     needed_for: str

@@ -333,7 +333,7 @@ def _leave_runs(
 
 
 def _leave_others(report: "SweepReport", played: "Sequence[Schedule]", out: Path, *, is_reported: bool) -> int:
-    """Writes the run of each schedule without a finding; returns how many there are."""
+    """Writes the run of each schedule without a finding; returns their number."""
     from laststand.cli.runs.simulated import leave_run
 
     findings = {schedule.seed for schedule in report.findings}
@@ -385,7 +385,7 @@ def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions"
 
 
 def _document(report: "SweepReport", found: "list[Shrunk | None]", runs: "Sequence[Path | None]") -> dict[str, object]:
-    """Returns a report with plans as text, each beside its shrunk plan and the run of it, if one was left."""
+    """Returns a report with plans as text, each with its shrunk plan and that plan's run, if one was written."""
     from laststand.emulator.plan.plan import format_plan
 
     findings = [

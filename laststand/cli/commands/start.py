@@ -1,4 +1,4 @@
-"""``laststand start``: goes on with a standing cluster that was stopped or died."""
+"""``laststand start``: starts a standing cluster again that was stopped or died."""
 
 from pathlib import Path
 

@@ -25,7 +25,7 @@ ResultT = TypeVar("ResultT")
 
 
 class TopicListing(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic, and what is configured on it."""
+    """A topic and its configuration."""
 
     topic: "messages.DescribedTopic"
     configs: dict[str, str]
@@ -301,8 +301,8 @@ async def describe_all(
     """Returns topics with their configuration.
 
     Args:
-        admin: who asks.
-        names: of the topics; all of them where it is empty.
+        admin: the client for the requests.
+        names: of the topics; all topics if empty.
         page_size: partitions of one response at most; the client's default if ``None``.
 
     Raises:

@@ -221,7 +221,7 @@ def up(
 
 
 def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
-    """Returns ports by node id: of brokers 0 to N-1, and where there is one more, of the controller before them.
+    """Returns ports by node id: of brokers 0 to N-1; if there is one more, the first is the controller's.
 
     Raises:
         UserError: the ports are not different, not as many as nodes, or one is in use.
@@ -271,7 +271,7 @@ def _checked_name(name: str) -> str:
 
 
 def _check_alone(context: click.Context) -> None:
-    """Refuses all options beside ``--from``: the cluster goes on with the settings that it had."""
+    """Refuses all options besides ``--from``: the cluster continues with its former settings."""
     allowed = {"again", "output"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")

@@ -54,8 +54,8 @@ def verify(
     Spark cluster (docs/scale.md). A RUN may be the URI of a directory that Hadoop reaches (hdfs://HOST/runs/1); it is
     copied below --work-dir while it is judged.
 
-    With --judge here the same checks are called in this process, for one run after another: the verdicts are the same,
-    that of a small run comes in a second or two, and no Java is needed. A large run takes longer than with Spark.
+    With --judge here the same checks run in this process, for one run after another: the verdicts are the same, a small
+    run takes a second or two, and no Java is needed. A large run takes longer than with Spark.
 
     With --watch one session verifies runs as they end, until the process that started it is gone; with --json it prints
     a line for each.
@@ -121,7 +121,7 @@ def _check_without_spark(runs: tuple[str, ...], choice: SparkChoice) -> None:
     """Checks that no option was given that only Spark has.
 
     Raises:
-        UserError: such an option was given.
+        UserError: an option was given that only Spark has.
     """
     if choice.is_given:
         raise UserError(
@@ -141,7 +141,7 @@ def _shown_progress(spark: "SparkTasks | None", judged: Sized, runs: int) -> Abs
 
 
 def _progress(judged: Sized, runs: int) -> Callable[[int, int], None]:
-    """Returns a callback that prints how far a verification of several runs has come, every few seconds."""
+    """Returns a callback that prints the progress of a verification of several runs, every few seconds."""
     started = printed = time.monotonic()
 
     def show(done: int, tasks: int) -> None:

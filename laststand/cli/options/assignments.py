@@ -14,7 +14,7 @@ def assignments(option: str, texts: Iterable[str]) -> dict[str, str]:
     """Returns the values given to an option, by key.
 
     Raises:
-        UserError: one is no ``key=value``.
+        UserError: a value is not of the form ``key=value``.
     """
     found: dict[str, str] = {}
     for text in texts:

@@ -1,7 +1,7 @@
-"""Completion by the tab key; ``laststand completion`` prints the script by which a shell asks.
+"""Completion by the tab key; ``laststand completion`` prints the script for a shell.
 
-A function here returns every candidate that begins with what was typed. It must neither print nor fail: where a cluster
-does not answer, there is nothing to offer.
+A function here returns every candidate that begins with the typed text. It must neither print nor fail: if a cluster
+does not answer, there are no candidates.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ def complete_settings(_context: click.Context, _parameter: click.Parameter, type
 
 
 def complete_scenarios(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Offers the scenarios that come along, and files."""
+    """Offers the bundled scenarios, and files."""
     from laststand.chaos.scenario.scenario_file import scenario_names
 
     return _offer(scenario_names(), typed) or [CompletionItem(typed, type="file")]
@@ -89,7 +89,7 @@ def complete_partitions(context: click.Context, _parameter: click.Parameter, typ
 
 
 def complete_nodes(context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Offers the nodes of the cluster that the command is about, and the roles that they may have."""
+    """Offers the nodes of the command's cluster, and the roles that they may have."""
     report = _report(context)
     if report is None:
         return []

@@ -15,7 +15,7 @@ def warn_of_deprecated(names: Iterable[str], *, era: str) -> None:
 
     Args:
         names: of the properties that are set.
-        era: whose rules hold.
+        era: era whose rules hold.
     """
     if era.startswith(_DEPRECATED_BY) and UNCLEAN_ELECTION in names:
         click.echo(

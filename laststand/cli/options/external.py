@@ -1,4 +1,4 @@
-"""Options for a cluster that somebody else runs."""
+"""Options for a cluster that another party runs."""
 
 import asyncio
 import functools
@@ -36,11 +36,11 @@ class ExternalChoice:
     keeps_topics: bool
 
     def check(self, *, is_chosen: bool, is_alone: bool) -> None:
-        """Checks that the options go with the driver.
+        """Checks that the options fit the driver.
 
         Args:
             is_chosen: whether ``--driver external`` is.
-            is_alone: whether no other driver is, and nothing is set.
+            is_alone: whether it is the only driver, and ``--set`` is not used.
 
         Raises:
             UserError: the options and the driver do not go together.
@@ -54,7 +54,7 @@ class ExternalChoice:
             raise UserError("--driver external needs --bootstrap HOST:PORT and --hooks FILE: docs/external.md")
 
     def find(self, scenario: "Scenario") -> "tuple[ExternalOrder, str]":
-        """Returns cluster and hooks, and the era by which it is judged unless the user names one.
+        """Returns cluster and hooks, and the era whose rules judge the run unless the user names one.
 
         Raises:
             ConfigError: there is no such cluster, or it must not be broken.

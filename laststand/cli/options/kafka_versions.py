@@ -17,8 +17,8 @@ def era_on_kafka(kafka: KafkaProgram, eras: Sequence[str], settings: Sequence[st
     Args:
         kafka: the version.
         eras: the requested eras, if any.
-        settings: what was given to ``--set``.
-        is_alone: whether no other driver plays; if one does, other eras may be meant for it.
+        settings: values of ``--set``.
+        is_alone: whether it is the only driver; with others, an era may be meant for those.
 
     Raises:
         UserError: other eras were asked for, or a rule that Kafka does not have as a choice.

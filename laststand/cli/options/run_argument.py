@@ -8,7 +8,7 @@ import click
 
 
 class RunPath(click.Path):
-    """A path, or, where nothing is there, the name that ``laststand up --name`` gave to a cluster."""
+    """A path, or, if nothing is at it, the name that ``laststand up --name`` gave to a cluster."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -22,7 +22,7 @@ RUN: Final = RunPath()
 
 
 def run_named(name: str) -> Path:
-    """Returns the path of that name or, where nothing is there, the run directory of the standing cluster."""
+    """Returns the path with that name or, if there is none, the run directory of the standing cluster."""
     from laststand.chaos.standing.link import NoClusterError, find_standing
 
     path = Path(name)

@@ -138,10 +138,10 @@ store_option = click.option(
 
 
 def check_profiles(profiles: tuple[str, ...], known: Iterable[str]) -> None:
-    """Checks that there are such profiles.
+    """Checks that the profiles exist.
 
     Raises:
-        UserError: there is no such profile.
+        UserError: a profile does not exist.
     """
     allowed = tuple(known)
     for name in profiles:

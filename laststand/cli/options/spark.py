@@ -1,4 +1,4 @@
-"""``--master`` and what goes with it: where Spark works, with which settings."""
+"""``--master`` and its companions: where Spark works, and its settings."""
 
 import functools
 import tempfile
@@ -38,11 +38,11 @@ class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
         archive_use: "ArchiveUse",
         imported: str,
     ) -> "SparkSessionStarter":
-        """Returns what starts the session.
+        """Returns the starter of the session.
 
         Args:
             log_directory: for ``spark.log``, if the user named no work directory.
-            archive_use: what to do where there is no class archive.
+            archive_use: what to do if there is no class archive.
             imported: the module that a cluster's executors must be able to import.
 
         Raises:
@@ -104,7 +104,7 @@ def parse_conf(settings: Sequence[str]) -> dict[str, str]:
     """Returns Spark's settings as options give them.
 
     Raises:
-        UserError: one is no KEY=VALUE.
+        UserError: a value is not of the form KEY=VALUE.
     """
     conf = {}
     for setting in settings:

@@ -1,4 +1,4 @@
-"""The table of KIP-966's 'Ack=0/1 comparison', with what runs measured beside the KIP's own cells."""
+"""The table of KIP-966's 'Ack=0/1 comparison': the measured results of runs beside the KIP's own cells."""
 
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -33,7 +33,7 @@ class Clock:
 
 
 def step_of(status: RunStatus) -> tuple[str, str]:
-    """Returns the number of a step (empty outside of steps), and its text with the state that it saw."""
+    """Returns the number of a step (empty outside of steps), and its text with the observed state."""
     number = f"{status.step}/{status.steps}" if 1 <= status.step <= status.steps else ""
     return number, status.text if status.seen is None else f"{status.text} -> {status.seen}"
 

@@ -37,7 +37,7 @@ csv_option = click.option(
 
 
 def report_done(text: str, document: object, output: Output) -> None:
-    """Prints that something was done: a sentence, or as JSON the subject."""
+    """Prints that an action was done: a sentence, or in JSON its subject."""
     if output is Output.JSON:
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
     else:

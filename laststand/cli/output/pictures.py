@@ -1,4 +1,4 @@
-"""``report.html`` beside a verdict. If it cannot be written, stderr says so; verdict and exit code stay the same."""
+"""Writes ``report.html`` for a verdict. If it cannot be written, stderr says so; verdict and exit code stay."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ report_option = click.option(
 
 
 def leave_report(directory: Path) -> Path | None:
-    """Writes the report of a judged run into its directory; returns where it is, ``None`` if that failed."""
+    """Writes the report of a judged run into its directory; returns its path, ``None`` if that failed."""
     return _leave_report(directory, None)
 
 
@@ -32,7 +32,7 @@ def leave_reports(directories: Sequence[Path]) -> tuple[Path | None, ...]:
     """Writes the report of each judged run into its directory, compared with the first of the others.
 
     Returns:
-        Where each report is; ``None`` where it could not be written, which was reported on stderr.
+        The path of each report; ``None`` if it could not be written, which was reported on stderr.
     """
     return tuple(
         _leave_report(directory, next((other for other in directories if other != directory), None))
@@ -47,16 +47,16 @@ def leave_suite_reports(
     repetitions: Mapping[Path, int] = MappingProxyType({}),
     unplayed: "Sequence[UnplayedCell]" = (),
 ) -> Path | None:
-    """Writes the report of each judged run of a suite, and an overview of them and of what was not played.
+    """Writes the report of each judged run of a suite, and an overview of them and of the cells not played.
 
     Args:
         columns: of the overview, by run directory.
         overview: the file.
-        repetitions: of those runs whose scenario was played several times, from 1, by run directory.
+        repetitions: of the runs whose scenario was played several times, from 1, by run directory.
         unplayed: cells without a run.
 
     Returns:
-        Where the overview is; ``None`` where it could not be written, or nothing was judged.
+        The overview's path; ``None`` if it could not be written, or nothing was judged.
     """
     reports = {each: page for each in columns if (page := _leave_report(each, None)) is not None}
     if not reports:

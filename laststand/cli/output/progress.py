@@ -34,7 +34,7 @@ class PlainProgress:
         self._clock = Clock()
 
     def watch(self, runs: Sequence[Run]) -> None:
-        """Prints nothing: there are lines for steps only."""
+        """Prints nothing: only steps have lines."""
 
     def status(self, status: RunStatus) -> None:
         """Prints a line for a finished step, and for what happens outside of steps."""
@@ -48,7 +48,7 @@ class PlainProgress:
 
 
 class LiveProgress:
-    """A panel per run, and a clock that goes on also while nothing happens."""
+    """A panel per run, and a clock that also runs while nothing happens."""
 
     def __init__(self, runs: tuple[str, ...]) -> None:
         self._clock = Clock()

@@ -15,7 +15,7 @@ _CLEAR_LINE: Final = "\r\x1b[K"
 
 
 def rate_line(what: str, records: int, transferred: int, seconds: float) -> str:
-    """Returns the text: records so far, and the mean rates since the start; ``transferred`` is in bytes."""
+    """Returns a text with the number of records, and the mean rates since the start; ``transferred`` is in bytes."""
     seconds = max(seconds, 1e-3)
     return (
         f"{records} records {what}, {transferred / _MEGABYTE:.1f} MB; "
@@ -25,10 +25,10 @@ def rate_line(what: str, records: int, transferred: int, seconds: float) -> str:
 
 @asynccontextmanager
 async def showing_rate(what: str, progress: Callable[[], tuple[int, int]]) -> AsyncIterator[None]:
-    """Shows records and bytes so far while the block lasts, if stderr is a terminal.
+    """Shows the numbers of records and bytes while the block runs, if stderr is a terminal.
 
     Args:
-        what: happened to the records, in one word, such as ``read``.
+        what: what happened to the records, in one word, such as ``read``.
         progress: returns records and bytes so far.
     """
     if not sys.stderr.isatty():

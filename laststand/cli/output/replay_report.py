@@ -1,7 +1,7 @@
 """The report of one simulated run: its verdict, which actions of its plan were skipped, whether it proves anything.
 
 An action that is impossible at the moment is skipped, so that plans stay playable while they are shrunk. The author of
-a plan must learn of it: a plan whose actions were all skipped breaks no promise either.
+a plan must learn of it, because a plan whose actions were all skipped breaks no promise either.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ _SHOWN_MAX: Final = 5
 
 
 class ReplayReport:
-    """The report of a replay, beside its result.
+    """The report of a replay, in addition to its result.
 
     Args:
-        plan: what was to be played.
+        plan: the plan to play.
         result: of the run.
-        judgement: the verdict on it.
+        judgement: the verdict on the run.
         skipped: positions of actions that were not enabled.
-        lines: of the plan's file, by position; none where there is no file.
+        lines: of the plan's file, by position; empty without a file.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ReplayReport:
         return ExitCode.UNKNOWN if self.unknown else ExitCode.VALID
 
     def print(self) -> None:
-        """Prints to stderr what was skipped and whether anything was proved."""
+        """Prints the skipped actions to stderr, and whether anything was proved."""
         if self.skipped:
             click.echo(
                 f"skipped, because impossible at the time: {len(self.skipped)} of {self._count} actions", err=True

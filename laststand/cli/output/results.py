@@ -82,7 +82,7 @@ def print_results(
         scenario: of all runs.
         results: of the runs.
         reports: the report page of each run.
-        is_compared: whether there are two runs, and the output ends with where they first differ.
+        is_compared: whether there are two runs, and the output ends with their first difference.
         output: the form.
     """
     if output is Output.JSON:
@@ -126,7 +126,7 @@ def print_results(
 
 
 def _parting(results: "Sequence[EraResult]") -> "tuple[str, StepComparison]":
-    """Returns where two runs first differ: that decision as a sentence, and the steps beside each other."""
+    """Returns where two runs first differ: that decision as a sentence, and the steps side by side."""
     from laststand.emulator.report.comparison import compare_decisions
     from laststand.emulator.report.run_files import read_reported_run
     from laststand.emulator.report.step_comparison import compare_steps

@@ -31,7 +31,7 @@ class RunPanel:
         self._acked: deque[tuple[float, int]] = deque()
 
     def shown(self) -> Group:
-        """Returns the present picture; nothing but its name before the run's steps and after them."""
+        """Returns the present picture; only its name before and after the run's steps."""
         target = self._run.target
         head = Text(self._run.order.name, style="bold")
         if target is None:

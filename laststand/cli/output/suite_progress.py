@@ -70,7 +70,7 @@ class _LiveProgress(Listener):
 
 @contextlib.contextmanager
 def suite_progress(cells: int | None) -> Iterator[Listener]:
-    """Yields the kind of progress that suits stderr; ``cells`` is how many there are, ``None`` if there is no end."""
+    """Yields the progress display that suits stderr; ``cells`` is their number, ``None`` if there is no end."""
     if not is_terminal():
         yield _PlainProgress(cells)
         return

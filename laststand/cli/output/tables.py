@@ -20,7 +20,7 @@ _COLUMN_GAP: Final = 2
 
 
 def print_table(table: Table, *, page_width: int = PAGE_WIDTH) -> None:
-    """Prints a table as wide as the terminal, or ``page_width`` characters wide where there is none."""
+    """Prints a table as wide as the terminal, or ``page_width`` characters wide without a terminal."""
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else page_width).print(table)
 
 

@@ -5,7 +5,7 @@ from laststand.emulator.core.errors import EmulatorError
 
 
 class CommandFailedError(EmulatorError):
-    """A command that could not do what it was asked to; the message says why, a stack trace would not help.
+    """A command could not do its work; the message says why, and a stack trace would not help.
 
     Attributes:
         exit_code: of the process.

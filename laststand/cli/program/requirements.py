@@ -1,4 +1,4 @@
-"""Checks for what a verb needs, before anything starts."""
+"""Checks the requirements of a command, before anything starts."""
 
 import importlib.util
 import os
@@ -110,7 +110,7 @@ def require_rules(scenario: "Scenario", era: str, switches: "Switches") -> None:
 def require_driver(
     driver: "DriverName", scenario: "Scenario", properties: tuple[tuple[str, str], ...], *, eras: Iterable[str]
 ) -> None:
-    """Checks that a driver can do whatever a scenario asks for, in each of these eras.
+    """Checks that a driver can play everything in a scenario, in each of these eras.
 
     Raises:
         UserError: the driver cannot play a part of it; the text names step and line.

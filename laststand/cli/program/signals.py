@@ -20,7 +20,7 @@ class Signals:
         return _BY_SIGNAL + self._received
 
     def install(self) -> None:
-        """Begins to listen; also to Ctrl-C where that is ignored, as in a job in the background.
+        """Begins to listen; also to Ctrl-C if that is ignored, as in a background job.
 
         There it is blocked instead: asyncio sets up an orderly interruption only if no program has replaced Python's
         own handler, and ``_interrupt`` calls that. A hangup that is ignored stays so, as ``nohup`` wants it.

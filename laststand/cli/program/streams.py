@@ -1,7 +1,7 @@
 """Standard streams that are closed, full, or have no reader: none of these states may look like a verdict.
 
-Python and click themselves mostly end with exit code 1 there. Here stdout raises an error of its own, which no handler
-of file errors takes for one of a run, and stderr never fails: a run goes on without its progress, and is judged.
+Python and click themselves mostly end with exit code 1 then. Here stdout raises a separate error, which no handler of
+file errors takes for an error of a run, and stderr never fails: a run continues without its progress, and is judged.
 """
 
 import io
@@ -59,7 +59,7 @@ class _Messages(io.FileIO):
 
 
 def open_streams() -> None:
-    """Makes all three streams usable; what a program opens later never becomes one of them.
+    """Makes all three streams usable; no file that the program opens later gets one of their descriptors.
 
     A closed stdin is empty, and writes to a closed stderr are dropped.
 

@@ -4,7 +4,7 @@ from laststand.emulator.core.errors import EmulatorError
 
 
 class UserError(EmulatorError):
-    """Something about the request is wrong, and the message says what and how to fix it. Ends in exit code 254."""
+    """The request is wrong, and the message says how to fix it. Ends in exit code 254."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -28,7 +28,7 @@ class OtherRun(NamedTuple):
 
 
 class CommandWithOtherRun(click.Command):
-    """A command whose ``--set`` and ``--era`` behind ``--against`` are those of another run."""
+    """A command whose ``--set`` and ``--era`` after ``--against`` are those of another run."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses all words; what belongs to the other run becomes the parameter ``against``.
@@ -82,7 +82,7 @@ def _parsed(others: list[str], ctx: click.Context) -> OtherRun:
 
 
 def only_era(eras: Sequence[str]) -> str:
-    """Returns the era of a run that another one is played against.
+    """Returns the era of a run that another one is compared with.
 
     Raises:
         UserError: there are several.

@@ -31,7 +31,7 @@ class RunPlace:
     """A run as the user named it.
 
     Attributes:
-        name: what the user called it.
+        name: the user's name for it.
         path: its directory, or that of its copy.
     """
 
@@ -41,7 +41,7 @@ class RunPlace:
         self.path = Path(name).resolve() if copy is None else copy.path
 
     def kept(self, report: VerdictReport) -> tuple[VerdictReport, bool]:
-        """Writes the verdict beside the run; returns it under the run's own name, and whether it was written."""
+        """Writes the verdict into the run; returns it under the run's own name, and whether it was written."""
         if self._copy is None:
             return report, store_verdict(report, self.path)
         report = msgspec.structs.replace(report, run=self.name)
@@ -55,10 +55,10 @@ class RunPlace:
         return report, True
 
     def report(self) -> Path | None:
-        """Writes the report beside the verdict, unless the run is only copied here or has no story to draw.
+        """Writes the report into the run, unless the run is only copied here or has no story to draw.
 
         Returns:
-            Where it is; ``None`` where there is none.
+            The report's place; ``None`` if there is none.
         """
         is_drawn = self._copy is None and (self.path / VERDICT_FILE).is_file() and (self.path / STORY_FILE).is_file()
         return leave_report(self.path) if is_drawn else None
@@ -78,7 +78,7 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
 
     Raises:
         ConfigError: none is a run.
-        UserError: there is nowhere to copy a run to, or the cluster of the only one is up.
+        UserError: there is no place for a copy of a run, or the cluster of the only run is up.
     """
     uris = [name for name in names if is_uri(name)]
     if uris and work_directory is None:
@@ -115,7 +115,7 @@ def placed_runs(
 
 
 def _check_is_down(run: Path) -> None:
-    """Checks that a run is not that of a standing cluster that still writes its record.
+    """Checks that a run does not belong to a standing cluster that is up.
 
     Raises:
         UserError: the cluster is up.

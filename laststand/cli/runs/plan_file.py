@@ -1,7 +1,7 @@
 """Reads a plan's file, and refuses actions that are impossible on its cluster.
 
-While a plan is played, an action that is impossible at the moment is skipped. One that is never possible is an error in
-the plan: skipped, it would make the plan look as if nothing was found.
+While a plan is played, an action that is impossible at the moment is skipped. An action that is never possible is an
+error in the plan: if it were skipped, the plan would seem to find nothing.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Plays runs and judges them, for ``run`` and ``replay``. Whatever stops either is reported in one clear line."""
+"""Plays runs and judges them, for ``run`` and ``replay``. Every error is reported in one clear line."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -60,11 +60,11 @@ def play_and_judge(
     Args:
         scenario: of all orders.
         orders: what to play.
-        judge: who judges.
+        judge: the judge to use.
         is_reported: whether to write reports.
-        output: the form of what is printed.
+        output: the form of the output.
         is_viewed: whether to serve a live view meanwhile.
-        is_compared: whether there are two runs, and the output ends with where they first differ.
+        is_compared: whether there are two runs, and the output ends with their first difference.
 
     Raises:
         CommandFailedError: the runs could not be judged.

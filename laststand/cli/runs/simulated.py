@@ -1,4 +1,4 @@
-"""Writes the files of a simulated run beside the evidence: verdict, story and report, made in this process."""
+"""Writes the result files of a simulated run: verdict, story and report, made in this process."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +19,8 @@ def leave_run(plan: "Plan", out: Path, *, name: str, seed: int | None = None, is
     Args:
         plan: what to play.
         out: the directory.
-        name: of the scenario that the run is one of.
-        seed: that the plan was drawn with, if it was.
+        name: of the run's scenario.
+        seed: that the plan was drawn with, if any.
         is_reported: whether to draw it.
 
     Raises:

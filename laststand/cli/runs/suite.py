@@ -146,7 +146,7 @@ def play_cells(
 
 
 def _play(player: "SuitePlayer") -> BaseException | None:
-    """Plays, and returns what stopped it, if anything did."""
+    """Plays, and returns the error that stopped it, if any."""
     try:
         asyncio.run(player.play())
     except (KeyboardInterrupt, EmulatorError, OSError, ExceptionGroup) as error:
@@ -155,7 +155,7 @@ def _play(player: "SuitePlayer") -> BaseException | None:
 
 
 def _not_begun(suite: "Suite") -> "Iterator[CellResult]":
-    """Yields results of the cells whose turn did not come; a suite without end has none."""
+    """Yields results of the cells that were not begun; a suite without end has none."""
     from laststand.chaos.suite.results import CellStatus, unplayed_result
 
     for cell in () if suite.count is None else suite.cells:
@@ -170,11 +170,11 @@ def _raise(problem: BaseException) -> NoReturn:
 
 
 def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", *, forms: Forms) -> None:
-    """Writes a suite's results to files, and to GitHub Actions where that plays it.
+    """Writes a suite's results to files, and to GitHub Actions if the suite is played there.
 
     Args:
         report: the results.
-        verdicts: the verdicts behind them, by the cells' names.
+        verdicts: the verdicts of the results, by the cells' names.
         forms: the files.
 
     Raises:

@@ -27,7 +27,7 @@ def watch(spark: "SparkTasks | None", directory: Path, *, is_reported: bool, out
     """Judges each run below a directory when it ends, and prints its verdict, until the parent process is gone.
 
     Returns:
-        What was judged.
+        The judged runs.
     """
     owner = os.getppid()
     ended = EndedRuns(directory)

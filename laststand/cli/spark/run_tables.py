@@ -1,4 +1,4 @@
-"""Runs as tables, for the verbs that ask about them."""
+"""Runs as tables, for the commands that query them."""
 
 import contextlib
 import shutil
@@ -41,7 +41,7 @@ def tables_of(
     Args:
         paths: run directories, and directories that hold some.
         skip_broken: leave out runs that are missing or cannot be read whole.
-        no_cache: decode every run, and keep nothing.
+        no_cache: decode every run, and cache nothing.
         spark_choice: Spark, as the user wants it.
         query: the first question; it is refused for a misspelled name while Spark starts.
 
@@ -84,7 +84,7 @@ def _opened(
     no_cache: bool,
     query: str,
 ) -> "Iterator[Runs]":
-    """Yields the runs once Spark has started; whatever needs no Spark, imports included, is done meanwhile."""
+    """Yields the runs once Spark has started; all work that needs no Spark, including imports, is done meanwhile."""
     from laststand.emulator.analysis import BrokenRunsError, Keeping, OnBroken
     from laststand.emulator.analysis.query_names import UnknownNameError, check_names
     from laststand.emulator.analysis.rows import TaskRows, read_here

@@ -153,7 +153,7 @@ def _typed(prompt: str) -> str:
 
 
 def _complete() -> None:
-    """Gives the prompt a history, and names at the tab key, where this Python has readline."""
+    """Gives the prompt a history and completion of names, if this Python has readline."""
     with contextlib.suppress(ImportError):
         import readline
 

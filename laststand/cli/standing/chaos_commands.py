@@ -195,7 +195,7 @@ COMMANDS_BY_HEADING: Final = _by_heading()
 
 
 def _check_zookeeper(place: Path, nodes: Sequence[str]) -> None:
-    """Refuses a node that is named as the ZooKeeper server in a cluster that has none."""
+    """Refuses a node that is named as the ZooKeeper server in a cluster without one."""
     if ZOOKEEPER_WORD not in nodes:
         return
     from laststand.chaos.standing.order import read_order
@@ -214,7 +214,7 @@ def _node(text: str, place: Path) -> NodeRef:
 
 
 def _is_client(node: NodeRef) -> bool:
-    """Returns whether an end of a link is a client, which is never dialled; here, only clients of Kafka have names."""
+    """Returns whether an end of a link is a client, which is never dialled; here, only Kafka clients have names."""
     return node == CLIENT or isinstance(node, NamedNode)
 
 
@@ -225,7 +225,7 @@ def _perform(place: Path, action: actions.ActionTemplate, output: Output) -> "me
 
 
 def _play(place: Path, command: "messages.Command", output: Output) -> "messages.StepPlayed":
-    """Has the supervisor play one step, and prints what it did."""
+    """Lets the supervisor play one step, and prints its outcome."""
     from laststand.chaos.standing import messages
 
     directory = locate(place)

@@ -52,7 +52,7 @@ directory_option = click.option(
 
 
 def directory_argument(function: Callable[..., ResultT]) -> Callable[..., ResultT]:
-    """Adds an argument CLUSTER that may be missing, and ``--dir`` beside it; the function gets ``place``."""
+    """Adds an optional argument CLUSTER, and the option ``--dir``; the function gets ``place``."""
 
     @click.argument(
         "argument_place",
@@ -115,7 +115,7 @@ def ask(directory: Path, command: "messages.Command") -> "Iterator[messages.Answ
 
 @contextlib.contextmanager
 def _translated_errors() -> "Iterator[None]":
-    """Turns errors of the connection to a supervisor into those of a command."""
+    """Converts errors of the connection to a supervisor into those of a command."""
     from laststand.chaos.standing import link
 
     try:
@@ -162,7 +162,7 @@ def status_when_noticed(directory: Path) -> "StatusReport":
 
     Raises:
         UserError: the cluster is down.
-        CommandFailedError: it went down meanwhile, or the controller notices nothing.
+        CommandFailedError: the cluster went down meanwhile, or the controller did not notice in time.
     """
     deadline: float | None = None
     while True:
@@ -194,10 +194,10 @@ def lost(directory: Path) -> CommandFailedError:
 
 
 def administer(directory: Path, work: "Callable[[AdminClient], Coroutine[None, None, ResultT]]") -> ResultT:
-    """Runs what an administrator does with a standing cluster, past all proxies, and returns its result.
+    """Runs an administrator's request on a standing cluster, bypassing all proxies, and returns its result.
 
     Raises:
-        UserError: there is no cluster, or the request is not possible there.
+        UserError: there is no cluster, or the request is impossible there.
         CommandFailedError: a node refused or did not answer.
     """
     from laststand.chaos.standing import administration
@@ -206,11 +206,11 @@ def administer(directory: Path, work: "Callable[[AdminClient], Coroutine[None, N
 
 
 def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[TopicPartition, ...]":
-    """Returns a topic's partitions, or the one that was asked for.
+    """Returns a topic's partitions, or the requested one.
 
     Raises:
         UserError: there is no such topic or partition, or no cluster.
-        CommandFailedError: the controller did not answer, or knows of no partition of the topic yet.
+        CommandFailedError: the controller did not answer, or knows no partition of the topic yet.
     """
     from laststand.emulator.core.types import TopicPartition
 

@@ -1,4 +1,4 @@
-"""Starts a standing cluster, for the first time or again, and reports where it serves."""
+"""Starts a standing cluster, for the first time or again, and reports its addresses."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,7 +20,7 @@ _WHO_CONNECTS: Final = "(gRPC: for laststand's commands and its Python clients; 
 
 
 def start_again(place: Path, *, era: str | None = None, output: Output) -> None:
-    """Starts a cluster again that was stopped or died, every node in an era if one is named; reports where it serves.
+    """Starts a cluster again that was stopped or died, with every node in a named era, if any; reports its addresses.
 
     Raises:
         UserError: there is no such cluster, or it cannot be started again.
@@ -45,7 +45,7 @@ def start_again(place: Path, *, era: str | None = None, output: Output) -> None:
 
 
 def client_properties(order: "StandingOrder", client: str) -> dict[str, str]:
-    """Returns the properties by which a client of Kafka proves who it is, where it has a certificate of the cluster."""
+    """Returns the properties by which a Kafka client authenticates, if it has a certificate of the cluster."""
     from laststand.emulator.cluster.layout import token_file
     from laststand.emulator.rpc.certificates import Certificates
 

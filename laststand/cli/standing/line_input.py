@@ -1,4 +1,4 @@
-"""Lines of a file or of standard input for an event loop, whatever that is: a pipe, a file or a terminal."""
+"""Lines of a file or of standard input for an event loop, from a pipe, a file or a terminal."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ class LineInput:
     """Reads ahead in a thread, up to a limit. Create it within a coroutine."""
 
     def __init__(self, descriptor: int | None = None) -> None:
-        """Begins to read a file descriptor, that of standard input if not given."""
+        """Begins to read a file descriptor, by default that of standard input."""
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
         self._loop = asyncio.get_running_loop()
         self._blocks: asyncio.Queue[list[bytes]] = asyncio.Queue()
@@ -25,10 +25,10 @@ class LineInput:
         threading.Thread(target=self._read, daemon=True, name="line input").start()
 
     async def next_lines(self, *, linger_s: float = 0.0) -> list[bytes]:
-        """Returns the next lines that are there, without their ends: at least one, and none once the input is over.
+        """Returns the next lines without their ends: at least one, and none at the end of the input.
 
         Args:
-            linger_s: how long lines are gathered, from the first of them on.
+            linger_s: how long lines are collected, from the first of them on.
         """
         lines = await self._next_block()
         if not lines or linger_s == 0:
@@ -62,7 +62,7 @@ class LineInput:
 
     @staticmethod
     def _cut(rest: bytes, block: bytes) -> tuple[bytes, bytes, bytes]:
-        """Returns the whole lines of what was read, their last end (nothing if there is none), and the rest."""
+        """Returns the complete lines that were read, their last line end (empty if there is none), and the rest."""
         end = block.rfind(b"\n")
         if end < 0:
             return b"", b"", rest + block

@@ -60,7 +60,7 @@ def _is_standing(place: Path) -> bool:
 
 
 def _ask_leader(directory: Path) -> "LeaderAnswer | None":
-    """Returns what the leader of the quorum answers; ``None`` without a quorum, or without an answer."""
+    """Returns the answer of the quorum's leader; ``None`` without a quorum, or without an answer."""
     from laststand.chaos.standing.order import read_order
     from laststand.cli.program.failure import CommandFailedError
     from laststand.emulator.autopsy.metadata_logs import LeaderAnswer

@@ -21,7 +21,7 @@ def print_status(report: "StatusReport", *, has_metrics: bool = False, output: O
 
     Args:
         report: to be printed.
-        has_metrics: whether the text has the metrics, and where they are served.
+        has_metrics: whether the text has the metrics, and their addresses.
         output: the form.
     """
     if output is Output.JSON:
@@ -97,7 +97,7 @@ def _print_partitions(partitions: "Sequence[PartitionStatus]") -> None:
 
 
 def _words(partition: "PartitionStatus") -> Iterator[str]:
-    """Yields descriptions of what is wrong with a partition."""
+    """Yields descriptions of a partition's problems."""
     if partition.is_offline:
         yield "offline"
     if partition.is_under_min_isr:

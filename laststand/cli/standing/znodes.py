@@ -1,4 +1,4 @@
-"""``laststand inspect /PATH``: what is in ZooKeeper, by its transaction log."""
+"""``laststand inspect /PATH``: shows ZooKeeper's nodes, from its transaction log."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ class PrintedZnode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         data: as text; bytes that are not text are written as escapes.
-        ephemeral_owner: the session that owns it, in hexadecimal; ``None`` for one that stays.
+        ephemeral_owner: the session that owns it, in hexadecimal; ``None`` for a persistent node.
     """
 
     path: str

@@ -142,7 +142,7 @@ class Offsets:
 
     Args:
         log: of the partition.
-        membership: the groups whose positions they are.
+        membership: the groups that have the positions.
         metadata_bytes_max: of one position (``offset.metadata.max.bytes``).
         retention_ms: for how long an unused position is kept (``offsets.retention.minutes``).
 

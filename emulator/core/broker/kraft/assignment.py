@@ -82,7 +82,7 @@ class Assignment:
 
         Args:
             turn: the step.
-            delta: the difference, or a part of it.
+            delta: the difference, or a part of it, such as one partition.
             is_last: whether this is the last part of the difference.
         """
         configured = self._apply_configs(delta)

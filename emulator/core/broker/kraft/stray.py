@@ -10,7 +10,7 @@ from laststand.emulator.core.types import BrokerId, StrayReason
 
 
 def stray_reason(log: inputs.LoadedLog, image: MetadataImage, broker_id: BrokerId) -> StrayReason | None:
-    """Returns why a log is a stray, or ``None`` if it belongs here."""
+    """Returns why a log is a stray, or ``None`` if it is assigned to the broker."""
     if log.topic_id is None:
         return StrayReason.NO_TOPIC_ID
     state = image.partitions.get(log.partition)

@@ -52,7 +52,7 @@ class Mender(Protocol):
     def missing(
         self, name: TopicPartition, records: Sequence[LoadedRecord], *, now_ms: int
     ) -> Sequence[CoordinatorRecord]:
-        """Returns the records that a coordinator's log needs; each becomes a batch of its own."""
+        """Returns the records that a coordinator's log needs; each becomes a separate batch."""
 
 
 class _Stage(Enum):
@@ -132,7 +132,7 @@ class LeaderRecovery:
         self._finish_if_due(turn, step, found)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Ends steps whose least duration is over, and proposes RECOVERED again where that is needed."""
+        """Ends steps whose least duration is over, and proposes RECOVERED again if necessary."""
         for name in self.timers.pop_due(now_ms=turn.now_ms):
             step = self._steps[name]
             if step.stage is _Stage.REPORTING:

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where an epoch ends on the leader (KIP-101, KIP-279).
 
-Undefined is no error: epoch and end are both ``None`` then.
+An undefined result is no error: epoch and end are then both ``None``.
 """
 
 from laststand.emulator.core import messages

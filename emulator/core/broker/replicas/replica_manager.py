@@ -96,7 +96,7 @@ class ReplicaManager:
     # --- Logs -----------------------------------------------------------------------------------------------------
 
     def load_logs(self, turn: Turn) -> None:
-        """Begins to load what is on disk; ``LogsLoaded`` says what was found."""
+        """Begins to load the logs on disk; ``LogsLoaded`` has the result."""
         self.logs_state = LogsState.LOADING
         turn.write(effects.LoadLogs())
 

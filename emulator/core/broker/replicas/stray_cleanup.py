@@ -69,7 +69,7 @@ class StrayLogs:
         return self._kept.pop(name, None)
 
     def handle_timer(self, turn: Turn) -> None:
-        """Deletes strays whose grace is over."""
+        """Deletes strays whose grace period is over."""
         for stray in self.timers.pop_due(now_ms=turn.now_ms):
             turn.write(effects.DeleteStrayLog(partition=stray.partition, topic_id=stray.topic_id))
             turn.record(

@@ -42,7 +42,7 @@ _RESULT_OF: Final = {
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction without a marker in a log; ``coordinator_epoch`` is that of its producer's last marker."""
+    """A transaction without a marker in a log, and the ``coordinator_epoch`` of its producer's last marker."""
 
     producer_epoch: ProducerEpoch
     first_offset: Offset

@@ -61,7 +61,7 @@ class OpenTransactionScans:
         self._coordinators = epochs
 
     def settle(self, turn: Turn) -> None:
-        """Asks about the logs whose leaders, or whose coordinators, this step changed."""
+        """Asks coordinators about logs whose leader, or whose coordinator, changed in this step."""
         if not self._is_on or not (self._has_news or turn.turned):
             return
         names = [partition.name for partition in self._hosted] if self._has_news else list(turn.turned)

@@ -101,7 +101,7 @@ class Verifier:
 
         Args:
             turn: the step.
-            request: what is asked.
+            request: the request.
             knows_abortable: whether the client understands TRANSACTION_ABORTABLE.
             done: called with the answer, now or later.
         """

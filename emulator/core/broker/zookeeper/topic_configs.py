@@ -12,7 +12,7 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config
 
 
 class TopicConfigs:
-    """The properties that are set on topics, beside the node's own."""
+    """The properties that are set on topics, besides the node's own."""
 
     def __init__(self) -> None:
         self._configs: dict[str, Mapping[str, str]] = {}

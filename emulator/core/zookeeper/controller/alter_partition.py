@@ -55,7 +55,7 @@ class AlterPartition:
     ) -> operations.Program[None]:
         """Answers a request and carries it out, in the order of the rule.
 
-        A controller that was replaced answers UNKNOWN_SERVER_ERROR, and does not resign by it.
+        A controller that was replaced answers UNKNOWN_SERVER_ERROR, but does not resign because of that.
         """
         sender = self._context.brokers.get(request.broker_id)
         if self._checks is AlterIsrChecks.NONE:
@@ -159,7 +159,7 @@ class AlterPartition:
     def _judge(
         self, name: TopicPartition, asked: LeaderAndIsr, request: messages.AlterPartitionRequest
     ) -> LeaderAndIsr | ErrorCode | None:
-        """Returns the state to write, or the error, or ``None`` where it is written already."""
+        """Returns the state to write, or the error, or ``None`` if the node has that state already."""
         leadership = self._context.leadership.get(name)
         if leadership is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

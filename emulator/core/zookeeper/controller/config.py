@@ -13,10 +13,11 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         broker_id: the broker that hosts it.
         rules: of its release.
-        ibp: the protocol version by which it sends and writes.
+        ibp: the protocol version of its requests and nodes.
         unclean_leader_election_enable: for topics without the property.
         auto_leader_rebalance_enable: whether leaderships return to preferred replicas by themselves.
-        leader_imbalance_check_interval_ms: between two checks for that; the first is soon after an election.
+        leader_imbalance_check_interval_ms: between two checks for imbalanced leaders; the first comes soon after an
+            election.
         leader_imbalance_per_broker_percentage: of the partitions that a broker should lead; if more are elsewhere, they
             return.
     """

@@ -69,7 +69,7 @@ class ControllerContext:
         replica_phases: by replica; absent means NON_EXISTENT.
         topics_to_delete: in the order in which they were queued.
         topics_with_deletion_started: those that have lost partitions already.
-        topics_ineligible_for_deletion: those whose deletion waits for a broker or a reassignment.
+        topics_ineligible_for_deletion: topics whose deletion waits for a broker or a reassignment.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class ControllerContext:
         return self.partition_phases.get(partition, PartitionPhase.NON_EXISTENT)
 
     def replica_phase_of(self, replica: Replica) -> ReplicaPhase:
-        """Returns a replica's state, of those that Kafka's ``ReplicaStateMachine`` has."""
+        """Returns a replica's state, as in Kafka's ``ReplicaStateMachine``."""
         return self.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
 
     # --- Deletion -------------------------------------------------------------------------------------------------

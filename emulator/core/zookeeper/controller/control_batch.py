@@ -1,9 +1,9 @@
 """Control requests of one decision, collected and then sent (Kafka's ``AbstractControllerBrokerRequestBatch``).
 
 Per batch and broker: LeaderAndIsr first, then UpdateMetadata, then StopReplica. Every LeaderAndIsr goes with an
-UpdateMetadata of its partition to all registered brokers. That a replica is new, or is to be deleted, sticks within a
-batch. Nothing is sent to, or kept for, a broker that is not registered: a replica that should have been deleted there
-stays (KIP-550).
+UpdateMetadata of its partition to all registered brokers. Within a batch, the marks "new" and "to be deleted" of a
+replica stay set. Nothing is sent to, or kept for, a broker that is not registered: a replica that should have been
+deleted there stays (KIP-550).
 """
 
 from collections.abc import Iterable

@@ -95,7 +95,7 @@ class ControlChannels:
         return None
 
     def failed(self, correlation_id: CorrelationId, *, now_ms: int) -> None:
-        """Notes that no answer came: the same request goes out again after the backoff."""
+        """Notes that no answer came: the same request is sent again after the backoff."""
         for channel in self._channels.values():
             if channel.awaited == correlation_id:
                 channel.awaited = None

@@ -1,8 +1,9 @@
 """Controlled shutdown of a broker (Kafka's ``KafkaController.doControlledShutdown``).
 
-It is marked until it dies or another controller comes: it may not be elected or become an ISR member, but is still sent
-everything. Its leaderships move to ISR members that stay; where there is none, it goes on leading, and the answer
-lists the partition. It leaves the ISRs of partitions that it follows. Partitions of a single replica are left alone.
+A broker in controlled shutdown is marked until it dies or another controller is elected: it may not be elected or
+become an ISR member, but still gets every request. Its leaderships move to other ISR members; if there is none, it
+continues to lead, and the answer lists the partition. It leaves the ISRs of partitions that it follows. Partitions with
+a single replica are left alone.
 """
 
 from laststand.emulator.core.errors import ErrorCode

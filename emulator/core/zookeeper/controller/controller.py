@@ -6,9 +6,9 @@ One event at a time, in order: while one waits for ZooKeeper, the others queue, 
     NO_SESSION --session--> STANDBY --elected--> ACTIVE --moved, resigned--> STANDBY
          ^------------------------ session expired ----------------------------/
 
-It learns that it was replaced by a write that is refused, by a watch on ``/controller``, or by the end of its session;
-until then it believes in itself, sends what it has queued, and answers what it is asked. What stops it is that its
-writes are fenced, and that brokers know a later epoch.
+A controller learns that it was replaced by a refused write, by a watch on ``/controller``, or by the end of its
+session. Until then it acts as controller, sends queued requests, and answers requests. It is stopped because its writes
+are fenced, and because brokers know a later epoch.
 """
 
 from collections import deque
@@ -82,7 +82,7 @@ class ZooKeeperController:
 
     @property
     def is_active(self) -> bool:
-        """This broker believes that it is the controller."""
+        """Whether this broker believes that it is the controller."""
         return self.term is not None
 
     @property

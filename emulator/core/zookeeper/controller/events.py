@@ -25,11 +25,11 @@ class ControllerChanged(msgspec.Struct, frozen=True):
 
 
 class BrokersChanged(msgspec.Struct, frozen=True):
-    """A broker's node came or went."""
+    """A broker's node was created or deleted."""
 
 
 class TopicsChanged(msgspec.Struct, frozen=True):
-    """A topic's node came or went."""
+    """A topic's node was created or deleted."""
 
 
 class TopicChanged(msgspec.Struct, frozen=True):

@@ -76,7 +76,7 @@ class Registered(msgspec.Struct, frozen=True):
 
 
 class RegistrationRefused(msgspec.Struct, frozen=True):
-    """Another process has registered with the broker's id: this one has to end."""
+    """Another process has registered with the broker's id: this process has to end."""
 
 
 ControllerEffect: TypeAlias = (

@@ -65,7 +65,7 @@ class Notifications:
         self._batch.close()
 
     def handle_log_dir_events(self) -> operations.Program[None]:
-        """Sends LeaderAndIsr to brokers whose directory failed: the response names the replicas that are left."""
+        """Sends LeaderAndIsr to brokers whose directory failed: the response names the remaining replicas."""
         parent = paths.LOG_DIR_EVENT_NOTIFICATIONS
         names = children_of((yield (operations.GetChildren(path=parent, is_watched=True),)), parent)
         failed = {decode_log_dir_event(data) for data in (yield from self._read(parent, names))}

@@ -52,7 +52,7 @@ class Electorate(msgspec.Struct, frozen=True, kw_only=True):
         online: replicas that can serve.
         shutting_down: replicas on registered brokers that are about to go; their directories work.
         is_unclean_allowed: whether a replica outside the ISR may lead.
-        recovery_mark: whether such an election is remembered.
+        recovery_mark: whether the state node records such an election.
     """
 
     assignment: ReplicaAssignment
@@ -117,7 +117,7 @@ def controlled_shutdown_leader(
 
 
 def elect_leader(strategy: ElectionStrategy, electorate: Electorate) -> ElectionOutcome:
-    """Returns the next leader and ISR by a strategy, and who is to be sent LeaderAndIsr."""
+    """Returns the next leader and ISR by a strategy, and the brokers that get LeaderAndIsr."""
     match strategy:
         case ElectionStrategy.OFFLINE | ElectionStrategy.OFFLINE_UNCLEAN:
             return _elect_offline(electorate)

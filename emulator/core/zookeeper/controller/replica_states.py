@@ -7,8 +7,8 @@ States and edges::
     OFFLINE --> DELETION_STARTED --> DELETION_SUCCESSFUL --> NON_EXISTENT
     OFFLINE or DELETION_STARTED --> DELETION_INELIGIBLE --> ONLINE or OFFLINE
 
-On the way to OFFLINE a replica leaves the ISR, unless it is the last member; if it led, there is no leader. Each such
-write raises the leader epoch. The other replicas are informed even where nothing was written.
+A replica that goes OFFLINE leaves the ISR, unless it is the last member; if it led, the partition has no leader. Each
+such write raises the leader epoch. The other replicas are informed even if nothing was written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -67,7 +67,7 @@ class ReplicaStateMachine:
         yield from self.enter(offline, ReplicaPhase.OFFLINE)
 
     def welcome(self, broker_ids: Iterable[BrokerId]) -> operations.Program[None]:
-        """Informs brokers that have just registered the roles of everything that they are to hold.
+        """Sends newly registered brokers the roles of all their replicas.
 
         Raises:
             ControllerMovedError: the term is over; brokers are not informed.
@@ -77,7 +77,7 @@ class ReplicaStateMachine:
         yield from self.enter(self._context.replicas_on(started), ReplicaPhase.ONLINE)
 
     def enter(self, replicas: Iterable[Replica], phase: ReplicaPhase) -> operations.Program[tuple[Replica, ...]]:
-        """Moves replicas to a state and informs brokers; returns those that may not change so, and keep their state.
+        """Moves replicas to a state and informs brokers; returns those whose state does not allow that, unchanged.
 
         Raises:
             ControllerMovedError: the term is over; brokers are not informed.

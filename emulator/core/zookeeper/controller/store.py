@@ -1,8 +1,9 @@
 """The controller's reads and writes of ZooKeeper, as programs (the controller's part of ``KafkaZkClient``).
 
 Each write of an elected controller is a transaction with a check of ``/controller_epoch`` at the version of its
-election (KAFKA-6082): the writes of a replaced controller fail, which is how it learns of that. The check comes before
-the node's own version. Reads of the same kind are sent together; writes of a batch are each a transaction of their own.
+election (KAFKA-6082): the writes of a replaced controller fail, which is how it learns that it was replaced. The check
+comes before the node's own version. Reads of the same kind are sent together; each write of a batch is a separate
+transaction.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,8 +35,8 @@ class StateUpdates(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         written: decisions as the nodes have them now.
-        outdated: nodes that another process wrote meanwhile: to be read and decided again.
-        refused: anything else, by ZooKeeper's reason.
+        outdated: nodes that another process has written meanwhile; they have to be read and decided again.
+        refused: writes that failed for another reason, with ZooKeeper's reason.
     """
 
     written: dict[TopicPartition, LeaderAndIsr]
@@ -153,7 +154,7 @@ class ControllerStore:
 
         Raises:
             ControllerMovedError: the term is over.
-            ZooKeeperRefusedError: the topic is gone.
+            ZooKeeperRefusedError: the topic's node is gone.
         """
         content = TopicAssignment(
             topic_id=self._context.topic_ids.get(topic),
@@ -183,7 +184,7 @@ class ControllerStore:
         return self._config.unclean_leader_election_enable if configured is None else configured == "true"
 
     def delete_recursively(self, path: str) -> operations.Program[None]:
-        """Deletes a node and all below it, leaves first; what is gone already is no error.
+        """Deletes a node and all nodes below it, leaves first; a node that is gone already is no error.
 
         Raises:
             ControllerMovedError: the term is over.
@@ -197,7 +198,7 @@ class ControllerStore:
 
 
 def children_of(answers: operations.Answers, path: str) -> tuple[str, ...]:
-    """Returns the names in the answer to one ``GetChildren``; none where there is no such node."""
+    """Returns the names in the answer to one ``GetChildren``; empty if there is no such node."""
     (answer,) = answers
     match answer:
         case operations.ChildrenRead(children=children):
@@ -212,7 +213,7 @@ def unfenced(answer: operations.StepAnswer) -> operations.OperationAnswer:
     """Returns the answer to a fenced write, without that to its check.
 
     Raises:
-        ControllerMovedError: the epoch has another version, or none.
+        ControllerMovedError: the epoch node has another version, or is missing.
     """
     if not isinstance(answer, operations.TransactionAnswer):
         return answer

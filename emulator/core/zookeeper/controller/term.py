@@ -1,8 +1,8 @@
 """One term of an elected controller: its copy of the cluster, its machines, its start (``onControllerFailover``).
 
-Everything here is made again for each term and dropped with it. The order of the start matters: brokers are informed
-who is alive before they are sent roles, as they ignore a leader that they do not know to be alive; dead replicas leave
-their ISRs before leaders are looked for, so a dead leader costs two writes here and one at a running controller.
+A term's state is created for the term and dropped with it. The order of the start matters: brokers learn which brokers
+are alive before they get roles, as they ignore a leader that they do not know to be alive. Dead replicas leave their
+ISRs before leaders are looked for, so a dead leader costs two writes here, and one at a running controller.
 """
 
 from laststand.emulator.core.errors import ErrorCode
@@ -60,7 +60,7 @@ class Term:
         self.topics = TopicChanges(config, self.context, self.store, self.partitions, self.replicas)
 
     def start(self) -> operations.Program[None]:
-        """Starts the term: sets watches, reads the complete copy, and handles everything that waits for a controller.
+        """Starts the term: sets watches, reads the complete copy, and handles all events that wait for a controller.
 
         Raises:
             ControllerMovedError: the term is over already.

@@ -101,8 +101,8 @@ class TopicChanges:
 
 
 def topic_id_from(czxid: Zxid) -> TopicId:
-    """Returns the id of a topic that was made without one: no other topic was made by that write.
+    """Returns the id of a topic that was created without one: unique, because no other topic was created by that write.
 
-    Kafka draws it at random; this one is as unique, and the same for any controller that finds the topic first.
+    Kafka draws the id at random; this id is the same for any controller that finds the topic first.
     """
     return TopicId(uuid_text(czxid.to_bytes(16)))

@@ -1,9 +1,10 @@
 """Deleting topics (Kafka's ``TopicDeletionManager``).
 
-A topic is queued, and goes once all its replicas are gone. Per attempt: partitions OFFLINE and NON_EXISTENT, clients
-informed, replicas OFFLINE, then ordered to delete; each that is deleted becomes DELETION_SUCCESSFUL, and with the last
-one the nodes go. A replica that is not online, or whose broker answers an error, halts the topic: it is *ineligible*
-until a broker with a replica of it starts, or a reassignment of it ends. So a deletion leaves no log behind; it waits.
+A topic is queued, and is removed once all its replicas are gone. Per attempt: partitions OFFLINE and NON_EXISTENT,
+clients informed, replicas OFFLINE, then ordered to delete; each deleted replica becomes DELETION_SUCCESSFUL, and with
+the last one the nodes are deleted. A replica that is not online, or whose broker answers an error, halts the topic: it
+is *ineligible* until a broker with a replica of it starts, or a reassignment of it ends. So a deletion never leaves a
+log behind, but may wait.
 
 It is meant to wait for a reassignment, too. But the mark is set when the reassignment starts, and only topics that are
 queued take it: a request that comes during the reassignment is carried out at once.
@@ -105,7 +106,7 @@ class TopicDeletion:
             yield from self.complete(gone)
 
     def hold_for_reassignment(self, topic: str) -> None:
-        """Halts a topic, if it is queued, while a partition of it is being reassigned."""
+        """Halts the deletion of a queued topic while a partition of it is being reassigned."""
         self._mark_ineligible({topic})
 
     def _mark_ineligible(self, topics: set[str]) -> None:

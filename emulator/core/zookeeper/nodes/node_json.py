@@ -16,7 +16,7 @@ def encode(content: JsonObject) -> bytes:
 
 
 def decode_object(data: bytes, *, what: str) -> JsonObject | None:
-    """Reads a node's content; ``None`` where it is no JSON.
+    """Reads a node's content; ``None`` if it is no JSON.
 
     Raises:
         MalformedNodeError: the content is JSON, but not an object.

@@ -4,8 +4,8 @@
 
     {"version":1,"leader":1,"leader_epoch":5,"controller_epoch":3,"isr":[1,2],"leader_recovery_state":1}
 
-``leader`` is -1 where there is no leader, and ``leader_recovery_state`` is there only while it is RECOVERING. A release
-before 3.2 knows no such field: it neither reads nor keeps it. Version and unknown fields are ignored.
+``leader`` is -1 without a leader, and ``leader_recovery_state`` is written only while it is RECOVERING. A release
+before 3.2 neither reads nor keeps that field. Version and unknown fields are ignored.
 """
 
 from enum import Enum
@@ -54,7 +54,7 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, leader=leader, isr=isr, leader_epoch=LeaderEpoch(self.leader_epoch + 1))
 
     def recovering(self, *, leader: BrokerId, isr: tuple[BrokerId, ...]) -> "LeaderAndIsr":
-        """Returns the next decision after an unclean election that is remembered as such (KIP-704)."""
+        """Returns the next decision after an unclean election that the state node records (KIP-704)."""
         decided = self.next_epoch(leader=leader, isr=isr)
         return msgspec.structs.replace(decided, leader_recovery_state=LeaderRecoveryState.RECOVERING)
 

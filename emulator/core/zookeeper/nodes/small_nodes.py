@@ -76,7 +76,7 @@ _VERSION_WITH_FEATURES: Final = 5
 
 
 def decode_rack(data: bytes) -> str:
-    """Reads a broker's rack; empty where its node names none, or has no data yet."""
+    """Reads a broker's rack; empty if its node names none, or has no data yet."""
     content = decode_object(data, what="broker")
     rack = None if content is None else content.get("rack")
     return rack if isinstance(rack, str) else ""
@@ -115,7 +115,7 @@ def encode_log_dir_event(broker_id: BrokerId) -> bytes:
 
 
 def decode_log_dir_event(data: bytes) -> BrokerId | None:
-    """Returns the broker whose log directory failed; ``None`` where the text is no JSON.
+    """Returns the broker whose log directory failed; ``None`` if the text is no JSON.
 
     Raises:
         MalformedNodeError: the node names no broker.
@@ -130,7 +130,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(data: bytes) -> dict[str, str]:
-    """Reads a configuration node; nothing where the text is no JSON."""
+    """Reads a configuration node; empty if the text is no JSON."""
     content = decode_object(data, what="configuration")
     config = None if content is None else content.get("config")
     if not isinstance(config, dict):
@@ -159,7 +159,7 @@ def encode_producer_ids(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_ids(data: bytes) -> ProducerIdBlock | None:
-    """Reads the block that was taken last; ``None`` where none was, or the text is no JSON.
+    """Reads the last allocated block; ``None`` if there was none, or the text is no JSON.
 
     Raises:
         MalformedNodeError: the JSON is not a block.

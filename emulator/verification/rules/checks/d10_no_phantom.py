@@ -1,4 +1,4 @@
-"""D10 NoPhantom: nothing is in a log, or reaches a consumer, that no producer sent to that partition.
+"""D10 NoPhantom: every batch in a log, or received by a consumer, was sent by a producer to that partition.
 
 A tap records only producers that connect to it, and only while it runs: batches of other producers are no findings.
 """

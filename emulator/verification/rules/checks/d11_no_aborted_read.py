@@ -36,7 +36,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _sent_again(facts: PartitionFacts, refused: Mapping[tuple[int, int], Sequence[str]]) -> set[tuple[int, int]]:
-    """Returns the refused batches of Kafka clients that were sent again: there each attempt is a send of its own."""
+    """Returns the refused batches of Kafka clients that were sent again: each attempt counts as a separate send."""
     foreign = {
         batch
         for batch, processes in refused.items()

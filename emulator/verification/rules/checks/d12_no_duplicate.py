@@ -1,4 +1,4 @@
-"""D12 NoDuplicate: an idempotent batch is in the log once; another one at most as often as it was sent.
+"""D12 NoDuplicate: the log has a batch of an idempotent producer once; other batches at most as often as sent.
 
 Positions that a group coordinator writes for transactions all have sequence number 0 (``CoordinatorPartitionWriter``).
 """

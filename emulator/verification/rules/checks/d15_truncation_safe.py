@@ -1,4 +1,4 @@
-"""D15 TruncationSafe: no follower truncates what the leader of an earlier epoch committed.
+"""D15 TruncationSafe: no follower truncates a record that the leader of an earlier epoch committed.
 
 Within one epoch no event orders a leader's commit of a batch and a follower's truncation of it. Records that were
 deleted on purpose are left out: a follower that does not know the new log start may truncate its copy.

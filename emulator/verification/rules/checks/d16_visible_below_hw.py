@@ -41,7 +41,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 def _in_the_topic(facts: PartitionFacts, topic: int, given: Iterable[ReceivedBatch]) -> Iterator[ReceivedBatch]:
     """Yields the batches but for those that the broker appended only in another topic of the name.
 
-    A client may have been told the id of a topic that is gone.
+    A client may still use the id of a topic that was deleted.
     """
     batches = facts.events.rows(events.BatchAppended)
     topics = facts.topics(batches)

@@ -1,8 +1,8 @@
 """D17 DamageContained: a batch that was damaged on a disk reaches no consumer and no other replica.
 
-The harness records which stored batch it damaged, and the CRC of the damaged bytes. A consumer that recorded this CRC
-of a received batch, or a broker that appended a batch with it, accepted the damaged bytes as valid. So did another
-broker whose final log has bytes with this CRC at that offset, whatever CRC the batch's header names.
+The harness records which stored batch it damaged, and the CRC of the damaged bytes. A consumer that received a batch
+with this CRC, or a broker that appended one, accepted the damaged bytes as valid. So did another broker whose final log
+has bytes with this CRC at that offset, whatever CRC the batch's header names.
 
 The damaged log itself may keep the batch: a broker does not check stored batches by itself, and recovery begins at the
 recovery point. E1 and L6 leave that log out from the damaged batch on.

@@ -1,8 +1,8 @@
 """D3 CandidateCompleteness: a replica that may be elected has every committed record.
 
-Judged where a process's own events, or its final log, stand beside the controller's records: when a process that has
-opened its log is unfenced as a candidate, and at the end of the run. A replica whose disk lost data is left to D1 and
-D2, because the guarantee decides whether it may lack records; so are records that some leader lacked.
+Judged at two moments: when a process that has opened its log is unfenced as a candidate, and at the end of the run, by
+the final log. A replica whose disk lost data is left to D1 and D2, because the guarantee decides whether it may lack
+records; so are records that some leader lacked.
 """
 
 from collections.abc import Collection, Iterator, Mapping

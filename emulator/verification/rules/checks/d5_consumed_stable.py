@@ -79,7 +79,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 class _LeadersLog(NamedTuple):
-    """The final log of a process that has not truncated since it led: records that it lacks, the leader lacked."""
+    """The final log of a process that has not truncated since it led: records that it lacks, the leader lacked, too."""
 
     topic_id: str
     term: LeaderTerm
@@ -139,9 +139,9 @@ class _After(NamedTuple):
 def _after(facts: PartitionFacts) -> _After:
     """Returns the terms in which batches were given.
 
-    Where several processes led in one epoch, no event says which of them gave a batch: a process that had the batch
-    when it became leader, or appended it. The last such process counts. If there is none, no process of the epoch
-    counts as later.
+    If several processes led in one epoch, no event names the process that served a batch: one that had the batch when
+    it became leader, or appended it. The last such process counts. If there is none, no process of the epoch counts as
+    later.
     """
     received = facts.received
     unnamed = received.has("topic_id", None) | received.has("topic_id", "")

@@ -1,7 +1,7 @@
 """D6 LogMatching: two replicas have the same batches below both of their high watermarks.
 
-Each replica's final log is compared with one reference, the settled leader's (or, where there is none, the one with the
-highest high watermark), below the lower of both high watermarks and from the higher of both log starts.
+Each replica's final log is compared with one reference, the settled leader's log (without a settled leader, the log
+with the highest high watermark), below the lower of both high watermarks and from the higher of both log starts.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """E1 LogAgreement: final logs match the replay of the nodes' own events.
 
-Each node's events about one of its logs are replayed in the order of its own file: batches appended, cut off by a
-truncation, lost with the page cache, deleted. The remaining batches must be in the final log, field by field.
+Each node's events about one of its logs are replayed in the order of its own file: batches appended, truncated, lost
+with the page cache, deleted. The remaining batches must be in the final log, field by field.
 
 A killed process may have left a batch without an event: such a batch begins where the events of its incarnation end. It
 may also have truncated or deleted a log without an event: then the log is as the next process found it, or missing. Any

@@ -1,4 +1,4 @@
-"""L1 Converge: once every fault is over, each broker acts on all metadata that was committed by then."""
+"""L1 Converge: once every fault is over, each broker has applied all metadata that was committed by then."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""M10 APAccept: the controller takes an ISR only from the leader, on the state that it has (KIP-497, KIP-903)."""
+"""M10 APAccept: the controller takes an ISR only from the leader, based on its current state (KIP-497, KIP-903)."""
 
 from collections.abc import Iterator
 

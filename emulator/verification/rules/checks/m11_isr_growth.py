@@ -1,6 +1,6 @@
 """M11 ISRGrowth: an ISR grows only when its leader asks for it, or by the election of a leader.
 
-Where a reassignment may be cancelled with no replica in sync, one that remains is put into the ISR (S39).
+If a reassignment may be cancelled with no replica in sync, one that remains is put into the ISR (S39).
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""M14 OneController: a metadata offset stands for one record, whichever controller process reports it.
+"""M14 OneController: a metadata offset has one record, whichever controller process reports it.
 
 At offsets that a leader of the quorum lacked (Q3), there may be two records. Where metadata is in ZooKeeper, one server
 records every write. There a write that raises a partition's leader epoch is a controller's decision, and must

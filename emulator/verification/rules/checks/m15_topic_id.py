@@ -1,4 +1,4 @@
-"""M15 TopicId: a topic that is created again under its name has nothing of the one before (KIP-516)."""
+"""M15 TopicId: a topic that is created again under its name has no records of the former topic (KIP-516)."""
 
 from collections.abc import Iterator
 

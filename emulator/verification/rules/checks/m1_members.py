@@ -1,4 +1,4 @@
-"""M1 Members: the ISR is a part of the replicas, has nothing in common with the ELR, and the leader is in it."""
+"""M1 Members: the ISR contains replicas only, has no member in common with the ELR, and includes the leader."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""M21 EffectiveMinISR: the controller goes by min(min ISR, replication factor) of the partition (KIP-966).
+"""M21 EffectiveMinISR: the controller uses min(min ISR, replication factor) of the partition (KIP-966).
 
 Judged by the configuration that was in force when each state was committed.
 """

@@ -1,6 +1,6 @@
 """M7 Recovering: after an unclean election the state is RECOVERING until the leader has recovered (KIP-704).
 
-Kafka keeps that record, too, though it acts on it nowhere: what a leader must not do meanwhile is M18.
+Kafka also stores that state, though it acts on it nowhere; M18 has what a leader must not do meanwhile.
 """
 
 from collections.abc import Iterator

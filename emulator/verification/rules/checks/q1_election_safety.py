@@ -1,4 +1,4 @@
-"""Q1 ElectionSafety: a quorum epoch has one leader, whom all controllers follow, and each voter votes once in it."""
+"""Q1 ElectionSafety: a quorum epoch has one leader, which all controllers follow, and each voter votes once in it."""
 
 from collections.abc import Iterator
 

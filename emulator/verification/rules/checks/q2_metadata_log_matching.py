@@ -1,4 +1,4 @@
-"""Q2 MetadataLogMatching: two metadata logs that meet in one offset and epoch are equal up to there."""
+"""Q2 MetadataLogMatching: two metadata logs with a record of one offset and epoch are equal up to that record."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise

@@ -1,8 +1,8 @@
 """Q5 MetadataStays: the log of the last leader of the quorum has every committed metadata record.
 
-Committed batches are looked up in that log by end offset and by the epoch of the leader that appended them: with
-another epoch it is another record. This project's controllers store events beside their records, which are compared
-with the reported events; logs of Apache Kafka have no such events.
+Committed batches are looked up in that log by end offset and by the epoch of the leader that appended them: a batch
+with another epoch is another one. Laststand's controllers store events beside their records, which are compared with
+the reported events; logs of Apache Kafka have no such events.
 """
 
 from collections.abc import Iterator

@@ -46,7 +46,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _completions(facts: PartitionFacts) -> Iterator[_Completion]:
-    """Yields the completions of transactions; one that is tried again with the same markers comes once."""
+    """Yields the completions of transactions; a repeated one with the same markers comes once."""
     for term in terms(facts):
         sent: events.MarkersSent | None = None
         is_completed = False
@@ -64,8 +64,8 @@ def _completions(facts: PartitionFacts) -> Iterator[_Completion]:
 def _decisions(facts: PartitionFacts) -> dict[tuple[int, str, Marker], set[tuple[str, ...]]]:
     """Returns the partitions of each decision, by offset, transactional id and marker.
 
-    A decision that an unclean election lost may be followed by another one at its offset: then there are several,
-    and the events do not say which of them a later coordinator has read.
+    Another decision may take the offset of one that an unclean election lost: then there are several, and the events do
+    not say which of them a later coordinator has read.
     """
     decisions: dict[tuple[int, str, Marker], set[tuple[str, ...]]] = defaultdict(set)
     for each in facts.events.of(events.TransitionBegun):

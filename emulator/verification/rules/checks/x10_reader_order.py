@@ -1,4 +1,4 @@
-"""X10 CommittedReaderOrder: a reader of committed records skips none, and goes on where it was."""
+"""X10 CommittedReaderOrder: a read_committed consumer skips no record, and continues where it was."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""X1 NoAbortedRecord: a reader of committed records is given nothing of an aborted transaction."""
+"""X1 NoAbortedRecord: a read_committed consumer receives no record of an aborted transaction."""
 
 from collections.abc import Iterator
 

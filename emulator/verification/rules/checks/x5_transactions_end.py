@@ -1,4 +1,4 @@
-"""X5 TransactionsEnd: a transaction whose end was answered to its producer has an end in every partition."""
+"""X5 TransactionsEnd: a transaction whose end was acknowledged has a marker in every partition."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""X9 PositionStays: a group goes on where it committed last; findings name the repeated and the skipped records."""
+"""X9 PositionStays: a group continues where it committed last; findings name repeated and skipped records."""
 
 from collections.abc import Iterator, Sequence
 

@@ -3,7 +3,7 @@
 This keeps a deposed leader from acknowledging records, because its successor is such a member. No event orders an
 append of one node and a move of another node's high watermark, so a finding needs a member whose log never reached that
 offset. A killed member may have appended records without an event, and a replica that a reassignment removes may stay
-behind (story Z28).
+behind (Z28).
 """
 
 from collections.abc import Iterator, Mapping
