@@ -53,7 +53,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_live(self) -> bool:
-        """Whether the broker's process runs, so that it could lead, fenced now or not."""
+        """True if the broker's process runs, so that it could lead, fenced now or not."""
         return self.state == "running"
 
 

@@ -195,7 +195,7 @@ class PartitionAutopsy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether two replicas that were read hold different records, or one is damaged."""
+        """True if two replicas that were read hold different records, or one is damaged."""
         return any(candidate.losses or candidate.damage is not None for candidate in self.candidates)
 
     @property

@@ -72,7 +72,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_directory_ids(self) -> bool:
-        """Whether several controllers are voters by node and directory (KIP-853), not by node alone."""
+        """True if several controllers are voters by node and directory (KIP-853), not by node alone."""
         return len(self.controller_ids) > 1 and self.switches.directory_ids
 
     @property

@@ -86,7 +86,7 @@ class NodeHost(Protocol):
 
     @property
     def configures_nodes(self) -> bool:
-        """Whether a node starts with the configuration that this cluster writes, not with one of its own."""
+        """True if a node starts with the configuration that this cluster writes, not with one of its own."""
         ...
 
     @property

@@ -105,7 +105,7 @@ class _Stream:
 
     @property
     def is_broken(self) -> bool:
-        """Whether a message was lost, so that no later one is delivered (TCP)."""
+        """True if a message was lost, so that no later one is delivered (TCP)."""
         return bool(self._waiting) and self._waiting[0].is_lost
 
     @property

@@ -160,17 +160,17 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_sasl(self) -> bool:
-        """Whether Kafka clients have to authenticate by SASL."""
+        """True if Kafka clients have to authenticate by SASL."""
         return "SASL_" in self.listener_security_protocol_map
 
     @property
     def has_tls_between_nodes(self) -> bool:
-        """Whether nodes use TLS between each other, with certificates on both sides."""
+        """True if nodes use TLS between each other, with certificates on both sides."""
         return self.security_inter_broker_protocol == "SSL"
 
     @property
     def has_tls(self) -> bool:
-        """Whether Kafka clients use TLS."""
+        """True if Kafka clients use TLS."""
         return self.listener_security_protocol_map.endswith("SSL")
 
     @property

@@ -92,7 +92,7 @@ class _CheckGroup(NamedTuple):
 
     @property
     def has_reasons(self) -> bool:
-        """Whether a check has a reason why it is neither held nor violated."""
+        """True if a check has a reason why it is neither held nor violated."""
         return any(check.not_asked_because or check.unknown_because or check.exempted for check in self.checks)
 
 

@@ -177,7 +177,7 @@ class TransactionAnswer(msgspec.Struct, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether ZooKeeper refused an operation, and therefore executed none of them."""
+        """True if ZooKeeper refused an operation, and therefore executed none of them."""
         return any(isinstance(answer, OperationFailed) for answer in self.answers)
 
 

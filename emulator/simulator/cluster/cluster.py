@@ -363,7 +363,7 @@ class SimulatedCluster:
 
     @property
     def has_settled_voters(self) -> bool:
-        """Whether one of several controllers leads, and the voter set is committed."""
+        """True if one of several controllers leads, and the voter set is committed."""
         return False
 
     def voter(self, node_id: NodeId) -> ReplicaKey | None:

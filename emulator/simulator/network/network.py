@@ -114,7 +114,7 @@ class Network:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no link is broken, no message is held, and nothing interferes with messages."""
+        """True if no link is broken, no message is held, and nothing interferes with messages."""
         return not (self.broken or self.held or self.interferences)
 
     @property

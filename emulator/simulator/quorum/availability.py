@@ -23,7 +23,7 @@ class Watched(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Whether the controller believes that it leads."""
+        """True if the controller believes that it leads."""
         ...
 
     @property

@@ -74,7 +74,7 @@ class QuorumControllerNode(MetadataNode):
 
     @property
     def leads(self) -> bool:
-        """Whether the node believes that it leads the quorum."""
+        """True if the node believes that it leads the quorum."""
         return self.process is not None and isinstance(self.process.quorum.replica.state, Leader)
 
     @property

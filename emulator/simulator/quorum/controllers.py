@@ -160,7 +160,7 @@ class ControllersCluster(SimulatedCluster):
 
     @property
     def is_metadata_sound(self) -> bool:
-        """Whether every controller runs soundly, one of them is active, and no fault is in force between them."""
+        """True if every controller runs soundly, one of them is active, and no fault is in force between them."""
         nodes = self.controllers
         links = [Link(source, target) for source in nodes for target in nodes if source != target]
         network = self.network

@@ -66,7 +66,7 @@ class QuorumMember(Node[QuorumInput]):
 
     @property
     def leads(self) -> bool:
-        """Whether the member believes that it leads."""
+        """True if the member believes that it leads."""
         return self.quorum is not None and isinstance(self.quorum.replica.state, Leader)
 
     @property

@@ -129,7 +129,7 @@ class JudgedMember(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Whether the node believes that it leads."""
+        """True if the node believes that it leads."""
         ...
 
 
@@ -176,7 +176,7 @@ class QuorumOracle:
 
     @property
     def lost_a_majority(self) -> bool:
-        """Whether a majority of the voters had lost their disks at one time, so that committed records may be gone."""
+        """True if a majority of the voters had lost their disks at one time, so that committed records may be gone."""
         self._note_disks()
         return self._has_lost_a_majority
 

@@ -119,7 +119,7 @@ class ZooKeeperCluster(SimulatedCluster):
 
     @property
     def is_up(self) -> bool:
-        """Whether all brokers are registered, and one of them is the controller and knows them all."""
+        """True if all brokers are registered, and one of them is the controller and knows them all."""
         controller = self.elected_controller
         if controller is None or len(self.image.brokers) < len(self.nodes):
             return False

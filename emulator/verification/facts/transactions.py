@@ -61,12 +61,12 @@ class SentTransaction(NamedTuple):
 
     @property
     def is_committed(self) -> bool:
-        """Whether the producer got the answer that the transaction is committed."""
+        """True if the producer got the answer that the transaction is committed."""
         return self.operation.type is OperationType.OK and self.operation.result == "commit"
 
     @property
     def is_aborted(self) -> bool:
-        """Whether the producer got the answer that it is aborted, or failed to commit it."""
+        """True if the producer got the answer that it is aborted, or failed to commit it."""
         is_answered = self.operation.type is OperationType.OK and self.operation.result == "abort"
         return is_answered or self.operation.type is OperationType.FAIL
 

@@ -99,7 +99,7 @@ class SuiteChoice(PlayChoice, frozen=True, kw_only=True):
 
     @property
     def is_given(self) -> bool:
-        """Whether the user gave at least one of these options."""
+        """True if the user gave at least one of these options."""
         return any(value not in (None, False) for value in msgspec.structs.astuple(self))
 
     @property

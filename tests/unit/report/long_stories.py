@@ -100,7 +100,7 @@ def _partition(like: PartitionStory, epochs: int) -> PartitionStory:
                 pauses=(),
             ),
         ),
-        told=(),
+        named_events=(),
         flushed=tuple(
             Flushed(
                 node=node,

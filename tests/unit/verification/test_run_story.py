@@ -144,7 +144,7 @@ def test_a_story_that_is_missing_torn_or_of_another_version_is_refused(content: 
 
 def test_every_field_is_described() -> None:
     lacking = {
-        kind.__name__: set(kind.__struct_fields__) - field_meanings(kind).keys() for kind in structs_of(RunStory)
+        kind.__name__: set(kind.__struct_encode_fields__) - field_meanings(kind).keys() for kind in structs_of(RunStory)
     }
     assert {name: fields for name, fields in lacking.items() if fields} == {}
 

@@ -82,7 +82,7 @@ class ZooKeeperController:
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker believes that it is the controller."""
+        """True if this broker believes that it is the controller."""
         return self.term is not None
 
     @property
