@@ -6,20 +6,22 @@ from typing import assert_never
 
 from laststand.chaos.play.driver import Driver
 from laststand.chaos.play.run_order import RunOrder
-from laststand.chaos.process.driver import ProcessDriver
-from laststand.chaos.simulated.driver import SimulatorDriver
 from laststand.emulator.plan.drivers import DriverName
 
 
 def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
-    """Returns the driver that an order names; ``on_problem`` is called with processes that end by themselves."""
+    """Returns the driver that an order names; ``on_problem`` is called with processes that end by themselves.
+
+    Only what that driver needs is imported: half of it would be for the others.
+    """
     match order.driver:
         case DriverName.PROCESS | DriverName.DOCKER if order.has_zookeeper:
-            # Imported only if there is a server: runs without one need no client of ZooKeeper.
             from laststand.chaos.zookeeper.driver import ZooKeeperDriver
 
             return ZooKeeperDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.PROCESS | DriverName.DOCKER:
+            from laststand.chaos.process.driver import ProcessDriver
+
             return ProcessDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.KAFKA:
             from laststand.chaos.kafka.driver import KafkaDriver
@@ -30,6 +32,8 @@ def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable
 
             return ExternalDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.SIMULATOR:
+            from laststand.chaos.simulated.driver import SimulatorDriver
+
             return SimulatorDriver(order)
         case _:
             assert_never(order.driver)

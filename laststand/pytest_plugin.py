@@ -3,8 +3,8 @@
 Each file ``*.laststand.yaml`` is a test per era, which passes if its expectation is met.
 
 All collected scenarios are played when the first of them is due, ``--laststand-jobs`` at a time, and judged in a few
-batches, because a Spark session costs more than a verdict. Under pytest-xdist each worker plays its own, one after the
-other, in a session of its own.
+batches, because a Spark session costs more than a verdict; ``--laststand-judge here`` needs none. Under pytest-xdist
+each worker plays its own, one after the other, in a session of its own.
 """
 
 import asyncio
@@ -45,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--laststand-jobs", type=int, default=max(2, os.cpu_count() or 1), metavar="N", help="scenarios at a time"
+    )
+    group.addoption(
+        "--laststand-judge",
+        choices=("spark", "here"),
+        default="spark",
+        help="who judges: Spark (default), or this process, which needs no Java",
     )
     group.addoption("--laststand-store", default="store", metavar="DIR", help="where run directories go")
 
@@ -96,7 +102,7 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
     ) as cluster:
         yield cluster
         if not cluster.is_verified:
-            report = cluster.verify()
+            report = cluster.verify(by=request.config.getoption("--laststand-judge"))
             if report.verdict is not Verdict.VALID:
                 lines = [summary(report), f"run directory: {report.run}", *failure_picture(report, Path(report.run))]
                 pytest.fail("\n".join(lines), pytrace=False)
@@ -177,6 +183,7 @@ class _Results:
     def _play(self, items: list[ScenarioItem]) -> None:
         from laststand.chaos.suite.suite import suite_of
         from laststand.emulator.plan.drivers import DriverName
+        from laststand.emulator.verification.judges import JudgeName
         from laststand.running import player_of
 
         option = self._session.config.getoption
@@ -185,7 +192,7 @@ class _Results:
             driver=DriverName(option("--laststand-driver")),
             store=self._session.config.rootpath / option("--laststand-store"),
         )
-        player = player_of(suite, jobs=option("--laststand-jobs"))
+        player = player_of(suite, jobs=option("--laststand-jobs"), by=JudgeName(option("--laststand-judge")))
         asyncio.run(player.play())
         results = {result.name: result for result in player.all_results()}
         self._results |= {item.nodeid: results[item.cell.name] for item in items}

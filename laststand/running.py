@@ -1,6 +1,7 @@
 """Playing scenarios from a program."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from laststand.chaos.play.run_directory import make_store
@@ -9,27 +10,35 @@ from laststand.chaos.suite.selection import select
 from laststand.chaos.suite.suite import Suite, make_suite
 from laststand.emulator.core.errors import ConfigError, causes_of
 from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.judges import JudgeName
 from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 from laststand.session import starter
 
 
-def judge(directories: Sequence[Path]) -> Sequence[VerdictReport]:
-    """Judges run directories in this process's session."""
+def judge(directories: Sequence[Path], *, by: JudgeName = JudgeName.SPARK) -> Sequence[VerdictReport]:
+    """Judges run directories in this process's session, or in this process alone."""
+    if by is JudgeName.HERE:
+        return verify_runs(directories, spark=None)
     with starter().tasks_at_work() as spark:
         return verify_runs(directories, spark=spark)
 
 
-def player_of(suite: Suite, *, jobs: int) -> SuitePlayer:
-    """Returns the player of a suite; the Spark session starts meanwhile. Main thread only.
+def player_of(suite: Suite, *, jobs: int, by: JudgeName = JudgeName.SPARK) -> SuitePlayer:
+    """Returns the player of a suite; the Spark session, if Spark judges, starts meanwhile. Main thread only.
 
     Raises:
         MissingToolError: no pyspark, or no Java.
     """
     make_store(suite.store)
-    starter()
+    if by is JudgeName.SPARK:
+        starter()
     return SuitePlayer(
-        suite.cells, settings=SuiteSettings(jobs=jobs), make_order=suite.order, judge=judge, listener=Listener()
+        suite.cells,
+        settings=SuiteSettings(jobs=jobs),
+        make_order=suite.order,
+        judge=partial(judge, by=by),
+        listener=Listener(),
     )
 
 

@@ -41,6 +41,7 @@ from laststand.emulator.plan.overrides import parse_overrides
 from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_word
 from laststand.emulator.report.failure_picture import failure_picture
 from laststand.emulator.storage.record_codec import StoredRecord
+from laststand.emulator.verification.judges import JudgeName
 from laststand.emulator.verification.verdict.forms import write_verdict
 from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.running import judge
@@ -326,8 +327,11 @@ class StandingCluster:
         """True if there is a verdict."""
         return self._report is not None
 
-    def verify(self) -> VerdictReport:
+    def verify(self, *, by: str = JudgeName.SPARK.value) -> VerdictReport:
         """Heals everything, stops the cluster in order, and returns the verdict; the same at every call.
+
+        Args:
+            by: who judges: ``spark``, or ``here`` for this process, which needs no Java.
 
         Raises:
             EmulatorError: the cluster could not be stopped, or there is no verdict.
@@ -335,7 +339,7 @@ class StandingCluster:
         """
         if self._report is None:
             self._take_down()
-            [report] = judge([self.directory])
+            [report] = judge([self.directory], by=JudgeName(by))
             write_verdict(report, self.directory, picture=failure_picture(report, self.directory))
             self._report = report
         return self._report

@@ -9,7 +9,6 @@ handed out test by test, so that nobody waits at the end for the last of them.
 import contextlib
 import gc
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -160,7 +159,7 @@ def judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
     from laststand import standing_cluster
     from laststand.emulator.verification.verify import verify_runs
 
-    monkeypatch.setattr(standing_cluster, "judge", partial(verify_runs, spark=None))
+    monkeypatch.setattr(standing_cluster, "judge", lambda directories, **_: verify_runs(directories, spark=None))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from typing import Final
 import psutil
 import pytest
 
+from tests.cluster.forked_laststand import laststand_program
 from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -32,9 +33,14 @@ steps: [{until: {acked: 50, acks: all}}]
 """
 
 
-def start(*arguments: str, mark: str = "none", stderr: int = subprocess.PIPE) -> "subprocess.Popen[str]":
+OWN: Final = (sys.executable, "-m", "laststand.cli")
+
+
+def start(
+    *arguments: str, program: Sequence[str] = OWN, mark: str = "none", stderr: int = subprocess.PIPE
+) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "laststand.cli", *arguments],
+        [*program, *arguments],
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
@@ -51,7 +57,8 @@ def scenario(tmp_path: Path) -> str:
 
 @pytest.fixture
 def played(scenario: str, tmp_path: Path) -> Path:
-    with start("run", scenario, "--driver", "simulator", "--no-verify", "--out", str(tmp_path / "store")) as process:
+    options = ("--driver", "simulator", "--no-verify", "--out", str(tmp_path / "store"))
+    with start("run", scenario, *options, program=(laststand_program(),)) as process:
         process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
     return (tmp_path / "store/test/short/latest").resolve()
@@ -89,8 +96,8 @@ def test_a_run_that_is_not_judged_is_played_or_has_a_problem(played: Path, scena
     assert not (played / "verdict.json").exists()
     broken = Path(scenario)
     broken.write_text(SCENARIO.replace("{acked: 50, acks: all}", "{acked: 50, acks: 1, within: 1 s}"))
-    store = str(tmp_path / "broken")
-    with start("run", scenario, "--driver", "simulator", "--no-verify", "--out", store) as process:
+    options = ("--driver", "simulator", "--no-verify", "--out", str(tmp_path / "broken"))
+    with start("run", scenario, *options, program=(laststand_program(),)) as process:
         told, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 2
     assert "did not reach its end: step 1" in told

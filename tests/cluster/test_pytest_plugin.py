@@ -21,6 +21,8 @@ expect:
   kip-966: {{verdict: valid, lost: "{lost}"}}
 """
 
+_OPTIONS = ("-p", "no:cacheprovider", "--laststand-driver", "simulator")
+
 FLUSH = "log.flush.interval.ms: 5"
 
 
@@ -38,9 +40,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_pytest(project: Path, *arguments: str) -> tuple[int, str]:
+def run_pytest(project: Path, *arguments: str, judge: str = "here") -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--laststand-driver", "simulator", *arguments],
+        [sys.executable, "-m", "pytest", *_OPTIONS, "--laststand-judge", judge, *arguments],
         cwd=project,
         env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
         capture_output=True,
@@ -52,9 +54,9 @@ def run_pytest(project: Path, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
-def test_a_scenario_passes_fails_or_is_skipped(workers: tuple[str, ...], project: Path) -> None:
-    code, said = run_pytest(project, "-ra", "--junitxml", "junit.xml", *workers)
+@pytest.mark.parametrize(("workers", "judge"), [((), "here"), (("-n", "1"), "spark")], ids=["alone", "xdist"])
+def test_a_scenario_passes_fails_or_is_skipped(workers: tuple[str, ...], judge: str, project: Path) -> None:
+    code, said = run_pytest(project, "-ra", "--junitxml", "junit.xml", *workers, judge=judge)
     assert code == 1, said
     assert "1 failed, 1 passed, 1 skipped" in said
     assert "0 acks=all records lost, expected >0" in said
@@ -117,7 +119,6 @@ def test_lost(laststand_cluster):
 """
 
 
-@pytest.mark.spark
 def test_a_standing_cluster_ends_with_its_test_and_is_verified(tmp_path: Path) -> None:
     (tmp_path / "test_standing.py").write_text(STANDING)
     code, said = run_pytest(tmp_path, "-n", "1")

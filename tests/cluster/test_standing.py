@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -28,6 +28,7 @@ from laststand.emulator.plan.actions import (
     SlowDisk,
     Start,
 )
+from tests.cluster.forked_laststand import laststand_program
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import MARK, await_end, children_of, leave_nothing, survivors
 from tests.unit.cli.one_process import Laststand, one_process
@@ -65,10 +66,11 @@ class Terminal:
         self.mark = uuid.uuid4().hex
         self._ask = ask
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, program: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Starts a command: by ``program``, or as a fork."""
         with default_signals():
             return subprocess.Popen(
-                [sys.executable, "-m", "laststand.cli", *arguments],
+                [*(program or (laststand_program(),)), *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -233,7 +235,7 @@ def test_killing_the_supervisor_ends_everything(terminal: Terminal) -> None:
 
 
 def test_interrupting_up_leaves_nothing(terminal: Terminal) -> None:
-    with terminal.start("up") as up:
+    with terminal.start("up", program=(sys.executable, "-m", "laststand.cli")) as up:
         deadline = time.monotonic() + DEADLINE_S
         # From here on the supervisor has its first child, which imports before it forks a node.
         while not any(map(children_of, children_of(up.pid))):

@@ -214,7 +214,7 @@ def test_what_is_flushed_is_reported_and_is_what_a_power_loss_leaves(
 ) -> None:
     assert reports["flush"].doubts == ()
     synced, told = read_story(played["flush"]), read_story(story.run(ELR))
-    assert [flushed_before(synced, node, synced.end_us) >= 500 for node in (0, 1, 2)] == [True] * 3
+    assert [flushed_before(synced, node, synced.end_us) >= 100 for node in (0, 1, 2)] == [True] * 3
     [loss] = [cut for cut in told.partitions[0].cuts if cut.became is CopyFate.POWER_LOST]
     assert flushed_before(told, loss.node, loss.time_us) == loss.new_end < loss.old_end
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from laststand.cli.main import cli, main
 from laststand.cli.program.exit_codes import ExitCode
+from tests.cluster.forked_laststand import laststand_program
 
 pytestmark = pytest.mark.cluster
 
@@ -65,12 +66,12 @@ class Shell:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("mistakes") / "store"
-    program = [sys.executable, "-m", "laststand.cli"]
-    subprocess.run([*program, "up", "--brokers", "2", "--no-proxies", "--out", str(place)], check=True, cwd=ROOT)
+    up = [laststand_program(), "up", "--brokers", "2", "--no-proxies", "--out", str(place)]
+    subprocess.run(up, check=True, cwd=ROOT)
     created = CliRunner().invoke(cli, ["topics", "create", "orders", "--dir", str(place)], standalone_mode=False)
     assert created.exception is None
     yield place
-    subprocess.run([*program, "down", "--as-is", str(place)], check=False, cwd=ROOT)
+    subprocess.run([laststand_program(), "down", "--as-is", str(place)], check=False, cwd=ROOT)
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_a_mistake_is_refused_in_a_line(command: str, complaint: str, shell: She
 def test_every_line_before_a_bad_one_is_sent_and_counted(store: Path) -> None:
     lines = [f"key-{number}:value" for number in range(2500)]
     result = subprocess.run(
-        [sys.executable, "-m", "laststand.cli", "produce", "orders", "--key-separator", ":", "--dir", str(store)],
+        [laststand_program(), "produce", "orders", "--key-separator", ":", "--dir", str(store)],
         input="\n".join([*lines, "no separator", *lines]),
         check=False,
         capture_output=True,
@@ -117,7 +118,7 @@ def test_a_store_in_which_nobody_may_write_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".laststand-store").touch()
     for place in (tmp_path, Path("/proc/laststand")):
         result = subprocess.run(
-            [sys.executable, "-m", "laststand.cli", "up", "--no-proxies", "--out", str(place)],
+            [laststand_program(), "up", "--no-proxies", "--out", str(place)],
             check=False,
             capture_output=True,
             text=True,

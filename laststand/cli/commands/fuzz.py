@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from laststand.cli.options.judge import judge_option
 from laststand.cli.options.settings import (
     check_profiles,
     kraft_era_option,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from laststand.emulator.plan.drivers import DriverName
     from laststand.emulator.plan.overrides import Overrides
     from laststand.emulator.simulator.profiles.profile import Budget
+    from laststand.emulator.verification.judges import JudgeName
 
 _SEEDS: Final = 1 << 31
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
@@ -83,6 +85,7 @@ class _DurationType(click.ParamType[float]):
     help="Records per second of --one-run.  [default: 2000]",
 )
 @play_options
+@judge_option
 @json_option
 def fuzz(
     duration_s: float | None,
@@ -99,6 +102,7 @@ def fuzz(
     is_shrunk: bool,
     is_one_run: bool,
     rate: int | None,
+    judge: "JudgeName",
     output: Output,
 ) -> ExitCode:
     """Draw plans of faults as `simulate` does, play them on real processes, and judge the runs.
@@ -120,7 +124,7 @@ def fuzz(
     from laststand.chaos.fuzz.cells import DrawnCells
     from laststand.chaos.play.run_directory import check_store, make_store
     from laststand.cli.output.results import outcome_exit_code
-    from laststand.cli.program.requirements import require_spark
+    from laststand.cli.program.requirements import require_judge
     from laststand.emulator.plan.drivers import DriverName
 
     overrides = simulated_overrides(settings)
@@ -132,7 +136,7 @@ def fuzz(
             {"--plans": plans, "--profile": profiles, "--budget beyond": budget == "beyond"}, duration_s
         )
     check_store(store)
-    require_spark()
+    require_judge(judge)
     play_choice.forms.check()
     make_store(store)
     limit_s = _DEFAULT_DURATION_S if duration_s is None and plans is None else duration_s
@@ -140,18 +144,21 @@ def fuzz(
         is_simulated = DriverName(driver) is DriverName.SIMULATOR
         minutes = int((limit_s or 0) // 60)
         cell = _one_run(options, minutes, rate or _DEFAULT_RATE, store, is_simulated=is_simulated)
-        with judging(store) as judge:
+        with judging(store, judge) as judge_runs:
             suite = _suite(iter((cell,)), 1, overrides, DriverName(driver), store)
-            report = play_cells(suite, play_choice, judge=judge, is_reported=False, output=output)
+            report = play_cells(suite, play_choice, judge=judge_runs, is_reported=False, output=output)
         return outcome_exit_code(report.outcome)
-    with DrawnCells(options, store=store, count=plans, duration_s=limit_s) as cells, judging(store) as judge:
+    with (
+        DrawnCells(options, store=store, count=plans, duration_s=limit_s) as cells,
+        judging(store, judge) as judge_runs,
+    ):
         click.echo(f"seeds from {options.first_seed} on, era {options.era}, {budget} the budget", err=True)
         suite = _suite(cells, plans, overrides, DriverName(driver), store)
-        report = play_cells(suite, play_choice, judge=judge, is_reported=False, output=output)
+        report = play_cells(suite, play_choice, judge=judge_runs, is_reported=False, output=output)
         _report_left_out(report)
         _report_passed_over(cells)
         if is_shrunk:
-            _shrink_failures(report, cells, suite, judge, options.budget)
+            _shrink_failures(report, cells, suite, judge_runs, options.budget)
     return outcome_exit_code(report.outcome)
 
 
