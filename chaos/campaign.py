@@ -42,7 +42,7 @@ class EraOrder:
     """An era to play.
 
     Attributes:
-        era: its name.
+        era: name of the era.
         switches: its rules, with the user's changes.
         properties: of every node, on top of the scenario's.
     """
@@ -57,11 +57,11 @@ class Campaign:
     """One scenario to play under several eras.
 
     Attributes:
-        store: where run directories go.
+        store: store of the run directories.
         seed: of all random choices of all runs.
-        toxiproxy: the program; needed where processes play a scenario with network faults.
-        driver: what plays them.
-        kafka: what starts the nodes, where Apache Kafka plays them.
+        toxiproxy: the program; needed if processes play a scenario with network faults.
+        driver: the driver of the runs.
+        kafka: the installed Apache Kafka, if it plays them.
         zookeeper: the program of the server, if one runs on this machine.
         external: the cluster, if another party runs it, with its own properties.
     """
@@ -96,7 +96,7 @@ def play_and_verify(
     """Plays orders side by side and verifies them together; returns a result for each, in order. Main thread only.
 
     Args:
-        orders: what to play.
+        orders: the orders to play.
         judge: the judge to use.
         on_status: called with every step of every run.
         on_phase: called with the phase that all runs together have reached, in words.
@@ -161,7 +161,7 @@ def play_runs(
     """Plays runs side by side, to the end of the last of them. Main thread only.
 
     Args:
-        orders: what to play.
+        orders: the orders to play.
         on_status: called with every step of every run.
         watch: entered with the runs before they begin, and left when the last of them has ended.
 

@@ -42,18 +42,18 @@ def read_bytes(path: Path | str) -> bytes:
     """Returns the content of a regular file.
 
     Raises:
-        OSError: as ``open_file``.
+        OSError: as in ``open_file``.
     """
     with open_file(path) as file:
         return file.read()
 
 
 def read_text(path: Path | str, *, encoding: str = "utf-8") -> str:
-    """Returns the content of a regular file, with line ends as Python has them.
+    """Returns the content of a regular file, with line ends converted to Python's.
 
     Raises:
-        OSError: as ``open_file``.
-        UnicodeDecodeError: it is no text.
+        OSError: as in ``open_file``.
+        UnicodeDecodeError: the content is no text.
     """
     return _lines(read_bytes(path).decode(encoding))
 
@@ -63,7 +63,7 @@ def read_document(path: Path | str, *, encoding: str = "utf-8") -> str:
 
     Raises:
         OSError: as ``open_file``; nothing came through the pipe for ``PIPE_TIMEOUT_S``, or the document is too long.
-        UnicodeDecodeError: it is no text.
+        UnicodeDecodeError: the content is no text.
     """
     descriptor = _open(path, pipes=True)
     with os.fdopen(descriptor, "rb", buffering=0) as file:

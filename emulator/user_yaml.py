@@ -1,8 +1,8 @@
-"""Reads YAML that a user wrote, with the parser of libyaml where PyYAML has it: several times as fast as PyYAML's own.
+"""Reads a user's YAML, with libyaml's parser if PyYAML has it: several times as fast as PyYAML's own.
 
-The two differ about tabs, ``!``, ``?`` and some characters in odd places: documents that have any are left to PyYAML's
-own, and what libyaml refuses is read again for the words of the refusal. Nodes are put together by PyYAML's composer:
-that of libyaml overflows the stack where values are nested very deeply, instead of raising.
+The two differ about tabs, ``!``, ``?`` and some characters in unusual places: documents with any of these are left to
+PyYAML's own, and a document that libyaml refuses is read again for PyYAML's message. PyYAML's composer makes the nodes:
+libyaml's overflows the stack for very deeply nested values instead of raising an error.
 """
 
 import re
@@ -38,8 +38,8 @@ def compose_yaml(text: str) -> yaml.Node | None:
     """Returns the top node of a document; ``None`` if there is none.
 
     Raises:
-        yaml.YAMLError: it is no YAML.
-        RecursionError: it is nested too deeply.
+        yaml.YAMLError: the text is no YAML.
+        RecursionError: the document is nested too deeply.
     """
     return _read(text, lambda loader: loader.get_single_node())
 
@@ -48,8 +48,8 @@ def load_yaml(text: str) -> Any:
     """Returns the values of a document.
 
     Raises:
-        yaml.YAMLError: it is no YAML.
-        RecursionError: it is nested too deeply.
+        yaml.YAMLError: the text is no YAML.
+        RecursionError: the document is nested too deeply.
     """
     return _read(text, lambda loader: loader.get_single_data())
 

@@ -70,7 +70,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioF
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Checks that names of scenarios distinguish them.
+    """Checks that the names of scenarios are different.
 
     Raises:
         pytest.UsageError: two files have the same name.
@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingCluster]":
     """A standing cluster, which ends with the test.
 
-    Unless the test has asked for the verdict itself (``verify``), it has to be valid.
+    Unless the test has requested the verdict itself (``verify``), the verdict has to be valid.
     """
     from laststand.emulator.plan.path_words import as_path_word
     from laststand.emulator.report.failure_picture import failure_picture
@@ -145,7 +145,7 @@ class ScenarioItem(pytest.Item):
         self.add_marker("laststand")
 
     def runtest(self) -> None:
-        """Plays it, unless it was played already.
+        """Plays the scenario, unless it was played already.
 
         Raises:
             NotAsExpectedError: the cell did not pass.
@@ -161,7 +161,7 @@ class ScenarioItem(pytest.Item):
         return str(super().repr_failure(excinfo))
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Returns where the expectation is written, and the name."""
+        """Returns the place of the expectation, and the name."""
         expectation = self.cell.scenario.expectation(self.cell.era_label)
         return self.path, 0 if expectation is None else expectation.line - 1, self.cell.name
 

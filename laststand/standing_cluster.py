@@ -82,15 +82,15 @@ class StandingCluster:
         kafka: bool = False,
         kafka_clients: Sequence[str] = (),
     ) -> None:
-        """Starts it, and returns when all brokers are unfenced.
+        """Starts the cluster, and returns when all brokers are unfenced.
 
         Args:
-            store: where run directories go.
-            name: distinguishes the cluster from others of the store that stand at the same time.
+            store: store of the run directories.
+            name: distinguishes the cluster from other running ones of the store.
             brokers: their number; their ids are 0 and so on.
             era: era whose rules hold.
             settings: switches and Kafka's properties that differ, by name.
-            seed: of what power losses take and of nodes that are drawn; any, if not given.
+            seed: of random power losses and random nodes; random if not given.
             kafka: whether brokers serve clients of Apache Kafka, at ``bootstrap_servers``.
             kafka_clients: names of clients of Apache Kafka that brokers serve on links of their own.
 
@@ -200,7 +200,7 @@ class StandingCluster:
         """Sends records and waits for their outcomes, at most for ``delivery.timeout.ms``.
 
         Args:
-            topic: its name.
+            topic: name of the topic.
             values: of the records, in this order within each partition.
             acks: of the producer.
             partition: the partition to write to; all of the topic in turn if not given.
@@ -241,7 +241,7 @@ class StandingCluster:
         """Reads from the beginning until a number of records has come, and returns them in that order.
 
         Args:
-            topic: its name.
+            topic: name of the topic.
             count: number of records.
             partition: the partition to read; all of the topic if not given.
             within_s: how long to wait for them.
@@ -314,7 +314,7 @@ class StandingCluster:
         """Waits for a condition, written as ``until`` in a scenario file: ``partition: orders-0, isr: [1, 2]``.
 
         Returns:
-            The state that was seen last.
+            The last observed state.
 
         Raises:
             NoClusterError: the text is not a condition.

@@ -37,7 +37,7 @@ class LaststandError(Exception):
 
 
 class LaststandContainer(DockerContainer):  # type: ignore[misc]  # whoever uses it brings Testcontainers
-    """A controller and brokers in one container, with commands to break them and to judge what clients were told.
+    """A controller and brokers in one container, with commands to break them and to judge the answers that clients got.
 
     Args:
         image: of a checkout or wheel, with ``laststand`` in it.

@@ -1,4 +1,4 @@
-"""Histories that others wrote, as operations of ours: each record is a batch, and the CRC of its value is that batch's.
+"""Converts foreign histories to Laststand's operations: each record is a batch, with the CRC of the value.
 
 Nothing is guessed. If no operation says when a send began, all sends of its process begin at its first one. If the
 format has no cause of a consumer's jump, the jump counts as the consumer's own (``seek``). Offsets without a known
@@ -45,7 +45,7 @@ class ForeignSend(NamedTuple):
         type: of the operation.
         process: the producer.
         operation: pairs invocation and outcome.
-        partition: where to.
+        partition: the partition that it was sent to.
         value: of the record, as text.
         offset: its offset, if the history has it.
         acks: of the producer; -1 for all.
@@ -71,8 +71,8 @@ class ForeignPoll(NamedTuple):
 
     Attributes:
         process: the consumer.
-        partition: where from.
-        records: offsets and values, in the order in which they were given.
+        partition: the partition that it was read from.
+        records: offsets and values, in the order of the poll.
         is_seek: whether the consumer jumped to this offset.
         time_ns: by the clock of its host.
     """
@@ -95,7 +95,7 @@ ForeignOperation: TypeAlias = ForeignSend | ForeignPoll | ListRead | ForeignEnd
 
 
 class ConvertedHistory(NamedTuple):
-    """A history in our form.
+    """A history in Laststand's form.
 
     Attributes:
         operations: the history's operations.
@@ -109,7 +109,7 @@ class ConvertedHistory(NamedTuple):
 
 
 def converted(history: Sequence[ForeignOperation], *, is_ordered: bool) -> ConvertedHistory:
-    """Returns a history in our form.
+    """Returns a history in Laststand's form.
 
     Args:
         history: the foreign history.
@@ -353,7 +353,7 @@ class _Conversion:
         )
 
     def _polls(self, poll: ForeignPoll, place: int) -> Iterator[PollOperation]:
-        """Yields an operation for each run of records that follow each other."""
+        """Yields an operation for each sequence of consecutive records."""
         reader = (poll.process, poll.partition)
         run: list[tuple[int, str]] = []
         is_seek = poll.is_seek or reader not in self._next

@@ -35,7 +35,7 @@ class _SendLine(msgspec.Struct, frozen=True, tag_field="f", tag="send", forbid_u
 
 
 class _PollLine(msgspec.Struct, frozen=True, tag_field="f", tag="poll", forbid_unknown_fields=True):
-    """A line of the documented form: records that a consumer was given."""
+    """A line of the documented form: records that a consumer received."""
 
     process: str
     topic: str

@@ -1,4 +1,4 @@
-"""Makes a run directory of a history that others wrote."""
+"""Makes a run directory from a foreign history."""
 
 import shutil
 from collections.abc import Sequence

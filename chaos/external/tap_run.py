@@ -37,7 +37,7 @@ async def run_tap(
 
     Args:
         cluster: the cluster as it was found.
-        listen: where clients connect.
+        listen: the addresses to which clients connect.
         directory: the new run directory.
         era: era whose rules judge the run.
         has_keys: whether keys of records are written down.

@@ -42,8 +42,8 @@ class ExternalTarget:
 
     Args:
         cluster: the cluster as it was found.
-        hooks: commands that break and mend it.
-        state: what brokers say.
+        hooks: the commands that break and mend it.
+        state: the brokers' descriptions.
         client: the client process.
         log: of the harness.
         changes: fires when anything may have changed.
@@ -95,15 +95,15 @@ class ExternalTarget:
         return self._client.counts
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
-        """Fails: no client sees it."""
+        """Raises an error: no client can see the logs of a node."""
         raise StepError(f"nobody knows which logs node {node_id} has")
 
     def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
-        """Fails: no client sees it."""
+        """Raises an error: no client can see the logs of a node."""
         raise StepError(f"nobody knows where the log of {partition} on node {node_id} ends")
 
     def is_running(self, node_id: NodeId) -> bool:
-        """Returns whether no step has ended it."""
+        """Returns whether no step has ended the node."""
         return node_id not in self._down
 
     def is_awaited(self, node_id: NodeId) -> bool:
@@ -111,7 +111,7 @@ class ExternalTarget:
         return False
 
     def together(self, node_id: NodeId) -> tuple[NodeId, ...]:
-        """Returns the node alone: it is not known which nodes share its process."""
+        """Returns the node alone: it is unknown which nodes share its process."""
         return (node_id,)
 
     def is_paused(self, node_id: NodeId) -> bool:

@@ -36,8 +36,8 @@ class DrawnCells:
         """Draws nothing yet.
 
         Args:
-            options: what to draw.
-            store: where files go; it must exist.
+            options: the options of drawing.
+            store: directory of the files; it must exist.
             count: of cells; ``None`` for without end.
             duration_s: after which no cell is begun; ``None`` for without end.
         """

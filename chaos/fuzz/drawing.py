@@ -69,7 +69,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
         seed: the seed.
         profile: the profile that it chose.
         plan: with its waits long enough for barriers; as it was drawn, if it cannot be played.
-        scenario: the same as a scenario file; ``None`` where processes cannot play it.
+        scenario: the plan as a scenario file; ``None`` if processes cannot play it.
         missing: the reasons, if processes cannot play it.
     """
 

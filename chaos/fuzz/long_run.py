@@ -1,8 +1,8 @@
-"""One long run: a load, logs that roll and expire, and a fault after the other, drawn from a seed.
+"""One long run: a load, logs that roll and expire, and one fault after the other, drawn from a seed.
 
-Where ``drawing.py`` makes a short run of each plan, this makes one scenario that lasts as long as is asked, with one
-verdict. It never breaks more than the guarantee covers: each fault concerns one node, and before the next one the
-cluster is whole again. In every minute three faults are drawn; what is left of the minute passes under load.
+While ``drawing.py`` makes a short run of each plan, this makes one scenario of the requested length, with one verdict.
+It never breaks more than the guarantee covers: each fault concerns one node, and before the next one the cluster is
+repaired. Every minute has three drawn faults; the rest of the minute passes under load.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """Shrinks a plan whose result was not as expected: in the simulator, or else by playing it again.
 
-What real processes do depends on their timing, so a shorter plan is played several times, and one failure is enough.
+Real processes depend on their timing, so a shorter plan is played several times, and one failure is enough.
 """
 
 import functools

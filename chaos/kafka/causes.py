@@ -32,8 +32,8 @@ class Causes:
 
     Args:
         batch: all of its records.
-        view: the cluster as the records before it left it.
-        previous_epochs: of brokers that stopped in order: the broker epoch that their log directories have.
+        view: the cluster before these records.
+        previous_epochs: broker epochs in the log directories of brokers that stopped in order.
         stopping: brokers that were asked to stop. A broker that leads nothing is fenced at once, without a record of
             its shutdown (``BrokerHeartbeatManager.calculateNextBrokerState``).
     """

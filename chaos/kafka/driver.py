@@ -1,4 +1,4 @@
-"""Plays a run on Apache Kafka: as on our own processes, with JVMs instead."""
+"""Plays a run on Apache Kafka: like on Laststand's own processes, with JVMs instead."""
 
 import logging
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _PARTITION_COUNTS: Final = {
 
 
 class KafkaDriver(ProcessDriver):
-    """``Driver`` of Apache Kafka's processes; arguments as of ``ProcessDriver``."""
+    """``Driver`` of Apache Kafka's processes; arguments as in ``ProcessDriver``."""
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
         self._witness = NodeWitness(order.layout)

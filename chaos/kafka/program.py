@@ -33,7 +33,7 @@ def rules_of_release(kafka: KafkaProgram) -> Switches:
 
 
 def judged_by(switches: Switches, kafka: KafkaProgram | None) -> Switches:
-    """Returns the rules as the version of Apache Kafka that plays has them; unchanged if no Apache Kafka plays."""
+    """Returns the rules of the version of Apache Kafka that plays; unchanged if no Apache Kafka plays."""
     if kafka is None:
         return switches
     needs_all = switches.reassignment_needs_all and kafka.distribution.numbers < _FIRST_WITH_KAFKA_19975

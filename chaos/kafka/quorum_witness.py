@@ -93,7 +93,7 @@ class QuorumWitness:
         )
 
     def committed_up_to(self, batch: QuorumBatch) -> None:
-        """Records that the leader of a batch has committed it: a majority has it."""
+        """Records that the leader of a batch has committed it, because a majority has it."""
         leader_id = self._leaders[batch.leader_epoch]
         self._record_unless_late(
             leader_id,
@@ -140,5 +140,5 @@ class QuorumWitness:
         return parse_quorum_state(content, path=str(path))
 
     def _directory_of(self, node_id: NodeId) -> str | None:
-        """Returns the identity of a controller's disk; ``None`` where voters are static."""
+        """Returns the directory id of a controller's disk; ``None`` if voters are static."""
         return self._disks.get(node_id) if self._layout.has_directory_ids else None

@@ -79,7 +79,7 @@ class NodeWitness:
 
         Args:
             node_id: the node.
-            incarnation: its number.
+            incarnation: number of the process.
             own_rules: rules of its release, if they are not the run's.
         """
         self._rules[node_id] = own_rules or self._layout.switches
@@ -99,7 +99,7 @@ class NodeWitness:
             self._previous_epochs.pop(BrokerId(node_id), None)
 
     def stopping(self, node_id: NodeId) -> None:
-        """A node's process is about to be stopped in order."""
+        """Notes that a node's process is about to be stopped in order."""
         self._stopping.add(node_id)
 
     def ended(self, node_id: NodeId, incarnation: int, cause: EndCause) -> None:
@@ -154,7 +154,7 @@ class NodeWitness:
         file.flush()
 
     def committed(self, batch: CommittedBatch) -> None:
-        """Applies the next batch of the metadata log, and writes the events that our own controller would have written.
+        """Applies the next batch of the metadata log, and writes the events of Laststand's controller for it.
 
         Raises:
             InvariantError: the batch does not continue the last one.

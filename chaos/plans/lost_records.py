@@ -1,7 +1,7 @@
 """Lost records by name: acknowledged with acks=all, and missing from the final read.
 
-A record's name is its partition, its producer and its number at that producer, which is what its value says. It is the
-same on every driver that plays the same operations, whatever offsets and times come out.
+A record's name is its partition, its producer and its number at that producer, as in its value. It is the same on every
+driver that plays the same operations, whatever the offsets and times are.
 """
 
 from collections.abc import Iterable

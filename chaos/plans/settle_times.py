@@ -47,7 +47,7 @@ class SettledPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A plan that takes its time.
 
     Attributes:
-        plan: the same, with its waits long enough and its repairs named.
+        plan: the same plan, with its waits long enough and its repairs explicit.
         result: of both.
         timed: descriptions of the places where the result depends on time; such a plan cannot be played with barriers.
     """

@@ -24,7 +24,7 @@ _UNLED = "nobody may lead it, so that what was acknowledged could not be read"
 
 
 def unprovable(plan: Plan) -> Iterator[Missing]:
-    """Yields these faults in order, and the partitions that are left; plays the plan to find out."""
+    """Yields a plan's faults without provable effect, in order, and partitions left leaderless; plays the plan."""
     simulation = Simulation(plan)
     simulation.begin()
     for action in plan.actions:

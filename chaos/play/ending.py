@@ -27,8 +27,8 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
 
     Args:
         target: the cluster.
-        node_ids: its nodes; those that are paused are continued, those that ran and are down are started.
-        more: other repairs that are due.
+        node_ids: the nodes; paused ones are resumed, stopped ones that ran before are started.
+        more: other repairs to make.
 
     Raises:
         StepError: the cluster did not settle in time.

@@ -36,7 +36,7 @@ def not_in_era(
     """Describes the parts that a driver cannot play in an era, because it has ZooKeeper or has none.
 
     Args:
-        scenario: what to play.
+        scenario: the scenario.
         properties: of every node: the scenario's and the user's.
         era: era whose rules hold.
         driver: the driver.
@@ -82,7 +82,7 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
     """Describes the parts that the driver cannot play, with step and line if there is one.
 
     Args:
-        scenario: what to play.
+        scenario: the scenario.
         properties: of every node: the scenario's and the user's.
         driver: the driver.
     """

@@ -58,7 +58,7 @@ class PlayedStep:
 
     @property
     def text(self) -> str:
-        """The step as a scenario file writes it, on one line."""
+        """The step in the form of a scenario file, on one line."""
         if isinstance(self.action, conditions.Until):
             return flow_text(until_entry(self.action))
         return action_text(self.action)

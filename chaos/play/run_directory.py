@@ -136,14 +136,14 @@ def write_cluster_file(
     Args:
         path: of the file.
         layout: of the cluster.
-        era: its name.
+        era: name of the era.
         changed: the run's changes of the era's rules and the scenario's properties, as ``name=value``.
-        scenario: its name.
+        scenario: name of the scenario.
         seed: of all random choices.
-        driver: what plays it.
+        driver: the driver of the run.
         started: when it began, by the calendar, in UTC.
         duration_s: duration by the machine's clock; ``None`` while the run goes on.
-        metrics: where each node serves its own, if any.
+        metrics: address of each node's metrics, if any.
     """
     document = {
         "run": layout.run,

@@ -36,12 +36,12 @@ class RunOrder:
 
     Attributes:
         directory: the run's, which exists and is absolute.
-        era: its name, for people.
+        era: name of the era, for users.
         switches: the rules of the era, with the user's changes.
         properties: of every node: the scenario's and the user's.
-        toxiproxy: the program; needed where processes play a scenario with network faults.
-        driver: what plays it.
-        kafka: what starts its nodes, where Apache Kafka plays a scenario.
+        toxiproxy: the program; needed if processes play a scenario with network faults.
+        driver: the driver of the run.
+        kafka: the installed Apache Kafka, if it plays the scenario.
         zookeeper: the program of the server, if one runs on this machine.
         external: the cluster, if another party runs it.
         changed: changes of the era's rules and the scenario's properties, as ``name=value``.

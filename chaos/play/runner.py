@@ -69,11 +69,11 @@ class Run:
 
     Attributes:
         problem: why its plan did not reach its end; ``None`` if it did, or if that is no problem.
-        left_out: from which step on, and why, where the scenario says that this is no problem; ``None`` if all steps
-            were played.
+        left_out: the first step that was left out, and why, if the scenario allows that; ``None`` if all steps were
+            played.
         order: the order that it plays.
-        target: what its steps act on, while they are played; ``None`` before and after.
-        stopped: why the run is about to be cancelled, if the cancellation itself cannot carry the reason.
+        target: the target of its steps, while they are played; ``None`` before and after.
+        stopped: the reason of a cancellation, if the cancellation itself cannot carry it.
     """
 
     def __init__(self, order: RunOrder, *, make_driver: MakeDriver, on_status: Callable[[RunStatus], None]) -> None:

@@ -78,7 +78,7 @@ class Target(Protocol):
         ...
 
     async def committed_end(self) -> MetadataOffset:
-        """Returns where the committed records end now."""
+        """Returns the present end of the committed records."""
         ...
 
     async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:

@@ -18,7 +18,7 @@ async def create_topics(
     """Creates topics with their assignments and properties; ``chance`` draws their ids.
 
     Raises:
-        AdminError: the controller refused one.
+        AdminError: the controller refused a topic.
         EmulatorError: the controller did not answer.
     """
     response = await ask_controller(

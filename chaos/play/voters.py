@@ -53,7 +53,7 @@ class _Asked(NamedTuple):
 
     Attributes:
         replica: that is added or removed.
-        end_offset: up to where the leader's log reached before.
+        end_offset: earlier end of the leader's log.
     """
 
     replica: ReplicaKey
@@ -108,7 +108,7 @@ async def remove_voter(
     Args:
         admin: asks the active controller.
         node_id: of the voter.
-        directory_id: of its disk; whichever is a voter if not given.
+        directory_id: id of its disk; by default that of the voter.
         pause: between two attempts.
 
     Raises:

@@ -25,7 +25,7 @@ def zookeeper_for(
 
     Args:
         eras: those that are played.
-        driver: what plays them.
+        driver: the driver of the runs.
         scenarios: the scenarios to play.
 
     Raises:

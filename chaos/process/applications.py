@@ -42,7 +42,7 @@ class Applications:
         commands: by name, split as the shell would.
         directory: of the run.
         logger: of ``run.log``.
-        on_problem: called with what went wrong, when an application ends otherwise than it may.
+        on_problem: called with a description, when an application ends in an unexpected way.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class ClientLink:
     """Listens for the client process, starts it, then exchanges messages with it.
 
     Attributes:
-        counts: as the client process reported them last.
+        counts: the last counts that the client process reported.
     """
 
     def __init__(self, *, on_counts: Callable[[], None]) -> None:

@@ -32,10 +32,10 @@ class ProcessDriver:
     """``Driver`` of real processes.
 
     Attributes:
-        wire: how clients speak to the nodes.
+        wire: the protocol by which clients call the nodes.
 
     Args:
-        order: what to play.
+        order: the order to play.
         logger: of ``run.log``.
         on_problem: called when a process ends by itself.
     """
@@ -105,7 +105,7 @@ class ProcessDriver:
                 yield target
 
     async def start_work(self) -> None:
-        """Informs the client process where the nodes are, and starts the user's applications."""
+        """Sends the client process the addresses of the nodes, and starts the user's applications."""
         self._client.start_work(self._cluster.addresses_for(CLIENT))
         await self._applications.start(
             {client: ",".join(brokers.values()) for client, brokers in self._cluster.kafka_addresses().items()}

@@ -36,7 +36,7 @@ async def stop_nodes(target: ProcessTarget) -> None:
 
 
 def _end_brokers(target: ProcessTarget, shared: Sequence[BrokerId]) -> list[BrokerId]:
-    """Ends brokers whose controllers share their processes, and these go on: each broker finds one when it leaves."""
+    """Ends brokers whose controllers share their processes and continue, so that each broker finds a controller."""
     cluster = target.cluster
     leaving = [each for each in shared if cluster.is_running(each) and not cluster.is_paused(each)]
     for broker_id in leaving:

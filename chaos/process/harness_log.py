@@ -50,16 +50,16 @@ class HarnessLog:
         events: folder of the run's event files.
         run: the run's id.
         wall_time_ns: now, by the calendar.
-        driver: what plays the run.
+        driver: the driver of the run.
         ending: what happens to the cluster at the end of its scenario; ``None`` without a scenario.
-        incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
+        incarnation: number of the harness in this run, from 0; only a standing cluster has several.
         kafka_clients: names of the clients of Kafka that have links of their own.
         standby_controllers: those that were no voters when the cluster was formatted.
         witness: the writer of the run's node events.
 
     Attributes:
         cause_id: of new events: the step that is being played.
-        is_by_hand: whether a person gives each step, and no scenario does.
+        is_by_hand: whether a person gives each step, not a scenario.
         faults: those that this harness injected, and did not heal since.
     """
 

@@ -1,4 +1,4 @@
-"""Opens the target of a started cluster of our own processes."""
+"""Opens the target of a started cluster of Laststand's processes."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Faults of single messages to nodes that are not ours: orders go to the proxies of the harness, not to the nodes."""
+"""Faults of single messages to nodes of other programs: orders go to the harness's proxies, not to the nodes."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ class ProxiedMessageFaults(MessageFaults):
 
     Args:
         cluster: of the nodes.
-        messages: its proxies.
+        messages: the proxies.
         note: records an order that a node gets itself.
     """
 

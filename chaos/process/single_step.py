@@ -29,7 +29,7 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
     """Returns a user's request as a step.
 
     Args:
-        wanted: a step as a scenario file writes it, or an action.
+        wanted: a step in the form of a scenario file, or an action.
         target: the cluster.
         driver: of its nodes.
 

@@ -1,4 +1,4 @@
-"""Processes as a live view shows them, with the actions that are possible now."""
+"""Processes in the form of a live view, with the actions that are possible now."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path

@@ -133,7 +133,7 @@ class ProcessTarget:
         return self.messages.intercepted(channel)
 
     async def committed_end(self) -> MetadataOffset:
-        """Asks the controller where its committed records end now."""
+        """Asks the controller for the present end of its committed records."""
         return await self.metadata.committed_end()
 
     async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
@@ -260,8 +260,8 @@ class ProcessTarget:
         Args:
             nodes: those that run are down by ``fault`` from now on.
             end: ends one node's process; ``None`` if none ran.
-            fault: its name.
-            recorded_as: how the harness's log names the end.
+            fault: name of the fault.
+            recorded_as: kind of end for the harness's log.
 
         Returns:
             The ends of the processes that ran, in the order of ``nodes``.

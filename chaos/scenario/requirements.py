@@ -75,7 +75,7 @@ def changes_of(
 
     Args:
         scenario: the scenario.
-        era: its name.
+        era: name of the era.
         switches: the rules of the run.
         properties: of every node of the run.
     """
@@ -86,8 +86,8 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
     """Describes the requirements of a scenario that an era, with changes, does not meet.
 
     Args:
-        scenario: what to play.
-        era: its name.
+        scenario: the scenario.
+        era: name of the era.
         switches: its rules, with the user's changes.
     """
     have = {**rule_texts(switches), ERAS_KEY: era}

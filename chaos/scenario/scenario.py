@@ -22,7 +22,7 @@ from laststand.emulator.plan.topics import PlannedTopic
 
 @dataclass(frozen=True, kw_only=True)
 class RoundLimit:
-    """A round of ``every`` is not begun once ``span_ms`` have passed since the first one was.
+    """A round of ``every`` does not begin once ``span_ms`` have passed since the first round began.
 
     Attributes:
         before: number of steps in the rounds before it.
@@ -189,7 +189,7 @@ class Requirement:
 
     Attributes:
         name: of a rule, or ``eras``.
-        allowed: rules or eras, of which one must hold.
+        allowed: rules or eras, one of which is required.
         line: in the file, from 1.
         source: what requires it: a key of the file, or a step.
     """
@@ -223,8 +223,8 @@ class Scenario:
         protocol: protocol version of brokers in a cluster with ZooKeeper, and its line; ``None`` for the era's.
         kafka_clients: names of the clients of Kafka that have links of their own.
         applications: commands that are started as these clients, by their names.
-        seed: for random choices, where the file fixes it (a recorded plan does).
-        rules: under which it was played, where the file is a recorded plan.
+        seed: for random choices, if the file fixes it (a recorded plan does).
+        rules: the rules of the recorded run, if the file is a recorded plan.
         zookeeper_at: line at which a step first names ZooKeeper's server by that word; ``None`` if none does.
         report: the additional reports.
         expect: by era.
@@ -283,7 +283,7 @@ class Scenario:
 
     @property
     def made_partitions(self) -> tuple[TopicPartition, ...]:
-        """All others: those that steps make."""
+        """All other partitions, which steps create."""
         made = (
             each
             for step in self.steps

@@ -105,7 +105,7 @@ def load_scenario(path: Path) -> Scenario:
     """Reads and checks a file.
 
     Raises:
-        ScenarioError: it cannot be played.
+        ScenarioError: the file cannot be played.
     """
     return read_scenario(path, read_text(path))
 
@@ -126,7 +126,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
     """Reads and checks the text of a file; ``path`` is for messages.
 
     Raises:
-        ScenarioError: it cannot be played.
+        ScenarioError: the file cannot be played.
     """
     with open_document(path, text).fields() as top:
         name = _name(top.required("name"))

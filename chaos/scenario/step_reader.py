@@ -33,7 +33,7 @@ def read_steps(cursor: Cursor, names: Names) -> tuple[Step, ...]:
     """Returns the steps of a list; repeated steps occur as often as they are played.
 
     Raises:
-        ScenarioError: one cannot be played, or there are too many.
+        ScenarioError: a step cannot be played, or there are too many.
     """
     found: list[Step] = []
     for item in cursor.items():
@@ -97,7 +97,7 @@ def read_step(cursor: Cursor, names: Names, *, text: str) -> Step:
         text: its text for users.
 
     Raises:
-        ScenarioError: it cannot be played.
+        ScenarioError: the step cannot be played.
     """
     verb, argument = _verb(cursor, tuple(verb for verb in VERBS if verb not in CONTROL_FLOW))
     return _read_one(verb, argument, names, text=text, line=cursor.line)

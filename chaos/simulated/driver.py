@@ -22,7 +22,7 @@ class SimulatorDriver:
     """``Driver`` in virtual time; it does not depend on the machine's clock.
 
     Args:
-        order: what to play.
+        order: the order to play.
     """
 
     def __init__(self, order: RunOrder) -> None:

@@ -22,7 +22,7 @@ class ClientSession:
     """A client's session with the supervisor: its name, files and token, until the supervisor ends it.
 
     Attributes:
-        opened: its name, its history file and its way to the nodes.
+        opened: its name, its history file and its addresses of nodes.
         token: of the cluster.
         ended: set when the supervisor asks it to finish, or is gone.
         is_lost: whether the supervisor is gone.
@@ -46,7 +46,7 @@ class ClientSession:
 
 @asynccontextmanager
 async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSession]:
-    """Opens a session. Leave the block with a whole history; where an error leaves it, the supervisor completes it.
+    """Opens a session. Leave the block with a complete history; if an error leaves it, the supervisor completes it.
 
     Raises:
         NoClusterError: no supervisor listens there, or it refused.

@@ -298,7 +298,7 @@ class StandingCluster:
         return self._cluster.addresses_for(CLIENT)
 
     async def play(self, wanted: str | ActionTemplate) -> PlayedStep:
-        """Plays one step, given as a scenario file writes it or as an action; steps take turns.
+        """Plays one step, given in the form of a scenario file or as an action; steps take turns.
 
         Raises:
             UnplayableStepError: this cluster cannot play the step; nothing was done.

@@ -17,7 +17,7 @@ class ReplicaLoss(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         broker_id: the replica.
         state: of its process; a replica that is down loses its records only when it comes back.
-        first_offset: where the logs part.
+        first_offset: the offset where the logs diverge.
         records: offsets that the replica has from there on.
         committed: those of them below the replica's high watermark.
     """
@@ -36,7 +36,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         fenced: whether it is fenced; a fenced replica cannot be elected.
         records_lost: the largest number of records that one other replica has and this one lacks.
         committed_lost: those of them below a high watermark.
-        losses: by replica, those without loss left out.
+        losses: by replica; replicas without a loss are left out.
     """
 
     broker_id: BrokerId

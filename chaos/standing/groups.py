@@ -25,7 +25,7 @@ class GroupFile:
 
     Args:
         directory: the run's.
-        group: its name.
+        group: name of the group.
 
     Raises:
         ConfigError: the name is not allowed for a group.

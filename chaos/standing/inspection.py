@@ -30,7 +30,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
         roles: ``leader``, ``isr``, ``elr``, ``last-known-elr``.
         source: of the offsets: the ``broker``, or its ``files``; ``None`` without a log.
         log_start_offset: of the first record that may be read.
-        log_end_offset: exclusive.
+        log_end_offset: the log end offset, exclusive.
         high_watermark: from the broker, or the last checkpoint.
         last_written_leader_epoch: of the last record.
         epochs: where each leader epoch begins.
@@ -69,7 +69,7 @@ async def inspect_partition(admin: AdminClient, report: StatusReport, status: Pa
 
     Args:
         admin: asks brokers past all proxies.
-        report: how the cluster is now.
+        report: the present status of the cluster.
         status: the partition, out of ``report``.
 
     Raises:

@@ -25,10 +25,10 @@ class ClientConnection(msgspec.Struct, kw_only=True):
         client_id: that the client gave.
         link: name of the client whose addresses it dialled; ``None`` if no harness knows it.
         broker: the broker that it is connected to.
-        connection: its number in the broker's process.
+        connection: number of the connection in the broker's process.
         software: name and version that the client gave.
         address: of the client, or of its proxy.
-        is_connected: whether it stands, as far as the broker knows.
+        is_connected: whether it is open, as far as the broker knows.
         acked: records that were acknowledged.
         refused: records that certainly were not appended.
         unknown: records whose acknowledgement the client did not get.

@@ -142,7 +142,7 @@ def not_connected(directory: Path, error: OSError) -> NoClusterError:
 
 
 def _what_is_left(directory: Path) -> str:
-    """Describes whether nodes of a killed supervisor are left."""
+    """Describes whether nodes of a killed supervisor still exist."""
     order = read_order(directory)
     if order.driver is not DriverName.DOCKER:
         return "and every process of the cluster with it"

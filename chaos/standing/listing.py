@@ -35,7 +35,7 @@ class ListedCluster(msgspec.Struct, frozen=True, kw_only=True):
         directory: of the run.
         state: whether it is up, or how it ended.
         pid: of its supervisor, while that lives.
-        era: its name.
+        era: name of the era.
         brokers: number of brokers.
         since: when it was started last; ``None`` if it never came up.
     """

@@ -61,11 +61,11 @@ class Recorded(_Line, frozen=True, kw_only=True):
 
 
 class AskController(_Line, frozen=True, kw_only=True):
-    """Carry out an administrator's request that, in a cluster with ZooKeeper, is not sent to a single node.
+    """Execute an administrator's request that, in a cluster with ZooKeeper, is not sent to a single node.
 
     Attributes:
         api: Kafka's name of the request.
-        request: as on the wire.
+        request: the encoded request.
     """
 
     api: str
@@ -79,7 +79,7 @@ class ControllerAnswered(_Line, frozen=True, kw_only=True):
 
 
 class ControllerRefused(_Line, frozen=True, kw_only=True):
-    """The request got no answer; fields as of ``AdminError``."""
+    """The request got no answer; fields as in ``AdminError``."""
 
     api: str
     error: str
@@ -156,7 +156,7 @@ class ClientOpened(_Line, frozen=True, kw_only=True):
     """A client may work.
 
     Attributes:
-        name: its own, in the history and in the identity of its records.
+        name: name of the client, in the history and in the identity of its records.
         history_path: file to create.
         addresses: the addresses at which it reaches each node, maybe those of proxies.
         brokers: all brokers.

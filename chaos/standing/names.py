@@ -15,7 +15,7 @@ from laststand.chaos.standing.order import STANDING
 
 
 def register(directory: Path) -> None:
-    """Makes a cluster known by its name, if it has one; it is known in its store alone where that cannot be written."""
+    """Registers a cluster's name, if it has one; if that cannot be written, it is known only in its store."""
     name = directory.parent.name
     if name == STANDING:
         return

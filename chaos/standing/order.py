@@ -47,7 +47,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         directory: the run's, absolute.
         brokers: ids are 0 to ``brokers`` - 1.
-        era: its name, for people.
+        era: name of the era, for users.
         switches: the era's rules, changed as asked for.
         properties: of every node, by Kafka's names.
         seed: of the random choices of power losses.
@@ -56,16 +56,16 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         driver: of the nodes: processes, or the same in containers.
         project: the docker compose project, whose containers another party started.
         zookeeper: more rules; ``None`` in a KRaft cluster.
-        run: its run's id; by default, the name of the directory.
+        run: id of the run; by default, the name of the directory.
         view: whether the supervisor serves a live view.
         kafka_clients: names of the clients of Apache Kafka that brokers serve.
-        kafka_ports: where each of them reaches each broker, as far as the user chose ports; the others have any port.
+        kafka_ports: ports of each client on each broker that the user chose; the others have any port.
         controllers: ids are 100 and up.
         standby_controllers: number of further controllers, with the next ids, which are down and no voters until they
             are added.
         combined: whether controller 100 shares a process with broker 0, and so on.
-        started_as: the era that every node has since the cluster was started again with one, as ``node_rules`` reads
-            it; ``None`` where that is the run's.
+        started_as: the era with which the cluster was started again, in the form of ``node_rules``; ``None`` for the
+            run's.
     """
 
     directory: str
@@ -113,7 +113,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         return node_properties(self.properties)
 
     def rules(self) -> Switches:
-        """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
+        """Returns all rules; ``ZooKeeperSwitches`` for a cluster with ZooKeeper."""
         return all_rules(self.switches, self.zookeeper)
 
     @property

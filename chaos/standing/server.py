@@ -217,11 +217,11 @@ def _view(order: StandingOrder, cluster: StandingCluster) -> AbstractAsyncContex
 
 
 async def stand(order: StandingOrder, *, on_serving: Callable[[Server], None]) -> None:
-    """Starts a cluster, serves commands until the end is requested, and stops it. Cancelled while it starts, it kills.
+    """Starts a cluster, serves commands until the end is requested, and stops it. If cancelled early, it kills.
 
     Args:
-        order: what to start.
-        on_serving: given the server once the cluster serves, so that a signal can ask for the end.
+        order: the order of the cluster.
+        on_serving: called with the server once the cluster serves, so that a signal can request the end.
 
     Raises:
         EmulatorError: the cluster did not start.

@@ -34,16 +34,16 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
     """One supervisor's cluster.
 
     Attributes:
-        incarnation: which supervisor of this run, from 0; it names the harness's event file.
+        incarnation: number of the supervisor in this run, from 0; it names the harness's event file.
         pid: the supervisor's process.
         boot_id: of the machine, since it was booted.
         since: when the supervisor started.
         first_since: when the first supervisor of the run started; ``None`` if it is this one.
-        stood_s: how long the cluster had stood when this was written, in seconds, over all supervisors.
+        stood_s: how long the cluster had been up when this was written, in seconds, over all supervisors.
         cluster_id: of the nodes' data.
-        ports: where each node listens.
-        metrics_ports: where each node serves its metrics.
-        kafka_ports: where each client of Apache Kafka reaches each broker, by the client's name.
+        ports: port of each node.
+        metrics_ports: metrics port of each node.
+        kafka_ports: port of each Kafka client on each broker, by the client's name.
         steps: number of steps played, over all supervisors.
         step: the step being played; ``None`` between steps.
         problem: the reason why the verdict will be ``unknown``; ``None`` if there is none.

@@ -111,15 +111,15 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         directory: the run's.
         supervisor_pid: of the process that owns the cluster.
-        era: its name.
+        era: name of the era.
         session_timeout_ms: of the brokers.
         network_faults: whether links run through proxies.
         faults: descriptions of the faults in force.
         clients: producers and consumers that are connected.
-        problem: what will make the verdict ``unknown``, as far as known by now.
+        problem: the reason why the verdict will be ``unknown``, as far as known.
         view: address of the live view; ``None`` without one.
         zookeeper: the state in ZooKeeper; ``None`` in a KRaft cluster.
-        bootstrap_servers: where each client of Apache Kafka connects, by its name.
+        bootstrap_servers: the bootstrap addresses of each Kafka client, by its name.
     """
 
     directory: str

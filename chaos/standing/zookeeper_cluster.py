@@ -1,4 +1,4 @@
-"""A standing cluster around a ZooKeeper server: as any other, but for its server and where committed state is read."""
+"""A standing cluster with a ZooKeeper server: like others, except for its server and the committed state."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Final
@@ -86,7 +86,7 @@ class StandingZooKeeperCluster(StandingCluster):
         """Waits for the end of the sessions of brokers that were killed: until then they cannot register again.
 
         Raises:
-            StepError: the server keeps them.
+            StepError: the server keeps the sessions.
         """
 
         def gone() -> Observation:

@@ -23,7 +23,7 @@ class Cell:
         changed: changes of the era's rules and the scenario's properties, as ``name=value``.
         repetition: from 1.
         seed: of its random choices.
-        driver: what plays it, where the suite has several; ``None`` for the suite's only one.
+        driver: its driver, if the suite has several; ``None`` for the suite's only one.
         skipped: why it is not played; ``None`` if it is.
     """
 
@@ -89,7 +89,7 @@ def cells_of(
     Args:
         selected: the scenarios.
         eras: the eras to play; if empty those of the suite file, else those that a scenario has expectations for.
-        repetitions: how often; ``None`` for without end.
+        repetitions: number of repetitions; ``None`` for no end.
         seed: of the first repetition; each further one has the next number.
         drivers: the drivers; cells that a driver cannot play are skipped.
         kafka_era: the only era that Apache Kafka plays.

@@ -163,7 +163,7 @@ class SuitePlayer:
         return not self._settings.stops_at_failure or self._is_stopped or self._unjudged < self._settings.jobs + BATCH
 
     async def _play_cell(self, cell: Cell, order: RunOrder) -> str | None:
-        """Plays a cell; returns from which step on steps were left out, and why."""
+        """Plays a cell; returns the first step that was left out, and why, if any was."""
         if order.driver is DriverName.SIMULATOR:
             return await self._virtual_time.play(order, timeout_s=self._settings.timeout_s)
         run = Run(order, make_driver=make_driver, on_status=lambda status: self._listener.status(cell, status))

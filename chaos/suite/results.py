@@ -43,10 +43,10 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     """One cell.
 
     Attributes:
-        scenario: its name.
+        scenario: name of the scenario.
         path: of the scenario file.
         line: of the expectation for the era in that file, from 1; 1 if there is none.
-        era: its name.
+        era: name of the era.
         changed: its changes of the era's rules and the scenario's properties, as ``name=value``.
         repetition: from 1.
         seed: of its random choices.
@@ -64,8 +64,8 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
         below_min_isr_s: for how long the worst partition had a leader, and an ISR that acks=all does not accept.
         fault_to_ack_s: the longest time from a fault to the first acknowledgement of a record that was sent after it;
             ``None`` without a fault, or without such an acknowledgement.
-        left_out: from which step on steps were left out, and why; ``None`` if all were played.
-        driver: what played it, where the suite had several; ``None`` for the suite's only one.
+        left_out: the first step that was left out, and why; ``None`` if all were played.
+        driver: its driver, if the suite had several; ``None`` for the suite's only one.
     """
 
     scenario: str
@@ -160,7 +160,7 @@ def judged_result(
         report: the verdict.
         directory: of its run, if it is kept.
         picture: of its run as lines, if it did not pass and there is one.
-        left_out: from which step on steps were left out, and why.
+        left_out: the first step that was left out, and why.
     """
     status = _STATUS[report.outcome]
     reasons: tuple[str, ...] = ()

@@ -39,8 +39,8 @@ class Suite:
         settings: ``KEY=VALUE``, on top of each era's rules and each scenario's properties.
         overrides: the parsed values of ``--set``.
         driver: driver of the cells that name none.
-        store: where run directories go.
-        toxiproxies: the program, by driver, where a scenario needs it.
+        store: store of the run directories.
+        toxiproxies: the program, by driver, if a scenario needs it.
         kafka: the installed Apache Kafka for its cells; ``None`` if there are none.
         shard: the part of a suite that the cells are, as ``2/4``; ``None`` for all of it.
     """
@@ -99,9 +99,9 @@ def make_suite(
         settings: ``KEY=VALUE``, switches and properties.
         drivers: each cell is played by each of them.
         kafka: the installed Apache Kafka, if it is one of the drivers.
-        seed: of the first repetition; any, if not given.
-        store: where run directories go.
-        repetitions: how often each cell is played; ``None`` for without end.
+        seed: of the first repetition; random if not given.
+        store: store of the run directories.
+        repetitions: how often each cell is played; ``None`` for no end.
         shard: only the cells of this part.
 
     Raises:
@@ -155,7 +155,7 @@ def suite_again(results: Path, *, store: Path) -> Suite:
 
     Args:
         results: of that suite.
-        store: where run directories go.
+        store: store of the run directories.
 
     Raises:
         ConfigError: the file has no results, every cell passed, or a scenario no longer exists.
@@ -196,11 +196,11 @@ def suite_of(
     """Returns a suite of these cells.
 
     Args:
-        cells: what to play.
+        cells: the cells to play.
         settings: ``KEY=VALUE``, switches and properties.
         driver: driver of the cells that name none.
-        store: where run directories go.
-        kafka: what plays cells on Apache Kafka.
+        store: store of the run directories.
+        kafka: the installed Apache Kafka for its cells.
 
     Raises:
         ConfigError: there is no such setting, or the store cannot be used.
@@ -223,7 +223,7 @@ def suite_of(
 
 
 def toxiproxy_for(scenarios: Sequence[Scenario], *, driver: DriverName) -> Path | None:
-    """Returns toxiproxy-server where scenarios need it, after a check that the driver can work at all.
+    """Returns toxiproxy-server if scenarios need it, after a check that the driver can work at all.
 
     Raises:
         MissingToolError: there is no such program, no Docker engine, an image is missing, or no C compiler.

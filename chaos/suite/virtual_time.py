@@ -45,11 +45,11 @@ class VirtualTimePlayers:
         """Plays a run to its end. Main thread only: the processes end with the thread that started them.
 
         Args:
-            order: what to play.
+            order: the order to play.
             timeout_s: a run that takes longer is stopped, which its record says; ``None`` for no limit.
 
         Returns:
-            From which step on steps were left out, and why; ``None`` if all were played.
+            The first step that was left out, and why; ``None`` if all were played.
 
         Raises:
             PlayerLostError: the process ended by itself.

@@ -1,1 +1,1 @@
-"""Clusters with a real ZooKeeper server: processes of our own around ZooKeeper's."""
+"""Clusters with a real ZooKeeper server: Laststand's processes around ZooKeeper's."""

@@ -22,7 +22,7 @@ from laststand.emulator.core.types import NodeId
 
 
 class ZooKeeperDriver(ProcessDriver):
-    """``Driver`` of processes around a ZooKeeper server; arguments as of ``ProcessDriver``."""
+    """``Driver`` of processes around a ZooKeeper server; arguments as in ``ProcessDriver``."""
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
         self._events = ServerEvents(order.layout, has_sync_ledger=records_syncs(order.zookeeper))

@@ -1,6 +1,6 @@
 """The plan's faults as rows, each with its targets, its begin and its end.
 
-The harness writes a line per target. Lines of one fault that follow each other directly were one action.
+The harness writes a line per target. Consecutive lines of one fault count as one action.
 """
 
 from collections.abc import Iterator

@@ -155,7 +155,7 @@ class Runs:
 
     @property
     def verdicts(self) -> "DataFrame":
-        """One row per run: how verification judges it."""
+        """One row per run: its verdict."""
         return self.table("verdicts")
 
     @property

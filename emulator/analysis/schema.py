@@ -51,7 +51,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
         name: its name.
         spark_type: as Spark SQL writes it.
         unit: unit of a number; empty if there is none.
-        meaning: in plain words; empty if no docstring has it.
+        meaning: in words; empty if no docstring has it.
     """
 
     name: str

@@ -311,11 +311,12 @@ class LostRecordRow(msgspec.Struct, frozen=True, kw_only=True):
         operation_id: of the send.
         acknowledged_by: the node that acknowledged it.
         leader_epoch: leader epoch in which it was appended.
-        acked_epoch: in which it was acknowledged; later where the producer had tried again.
+        acked_epoch: the leader epoch in which it was acknowledged; later than the append's if the producer had tried
+            again.
         loss_class: kind of the loss: which logs still have the batch.
         holders: nodes whose final logs have the batch.
         lacking_leader: the first leader whose log lacked the batch.
-        lacking_epoch: the leader epoch of that.
+        lacking_epoch: the leader epoch of that leader.
     """
 
     topic: str

@@ -86,7 +86,7 @@ def examine(
         scope: which batches are compared with their CRC.
         only: the partitions to look at; ``None`` is all.
 
-    What cannot be read is a problem in the report, and the rest is looked at all the same.
+    Unreadable files are problems in the report, and the rest is still examined.
     """
     problems = [problem for directory in directories for problem in directory.problems]
     problems += _strangers(directories)
@@ -196,7 +196,7 @@ def _choose(
 ) -> tuple[list[tuple[LogDirectoryFacts, Path]], list[SeveralLogs], list[UnreadReplica]]:
     """Returns the logs to compare, the brokers that have several, and the logs whose topic cannot be read.
 
-    Logs of another topic of the name are looked at, too: they are another partition in the report.
+    Logs of another topic with the name are compared, too: they are another partition in the report.
     """
     unread: list[UnreadReplica] = []
     logs: dict[BrokerId, list[BrokerLog]] = {}

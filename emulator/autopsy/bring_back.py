@@ -1,4 +1,4 @@
-"""Finds the broker to bring back first: the number of leaderless partitions that each gives a leader. Pure.
+"""Finds the broker to bring back first, by the number of leaderless partitions that would get a leader. Pure.
 
 A broker is worth most for a partition if it may lead it cleanly, by the proofs that it still has after its restart, and
 if no other log that was read holds a record that it lacks. Brokers are ordered greedily: the next broker is the one

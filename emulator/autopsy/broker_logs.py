@@ -1,4 +1,4 @@
-"""Chooses the log that counts among several logs of a partition in one broker's directories.
+"""Chooses the current log among several logs of a partition in one broker's directories.
 
 A broker with several disks has several log directories (``log.dirs``, JBOD), and each of its partitions is in one of
 them; a copied directory may also hold a restored backup. The metadata log decides in two ways: by the topic's id, which
@@ -44,7 +44,7 @@ class Choice(NamedTuple):
     """The choice among a broker's logs of a partition: one log, or all that may be the current one.
 
     Attributes:
-        others: those that do not.
+        others: the logs that are not current.
     """
 
     logs: tuple[BrokerLog, ...]

@@ -63,7 +63,7 @@ class Log:
 
     @property
     def has_gaps(self) -> bool:
-        """Records are missing between others, as the log cleaner leaves a log."""
+        """True if records are missing between others, as after log cleaning."""
         lengths = self.batches["last_offset"] - self.batches["base_offset"] + 1
         is_gap = self.batches["base_offset"][1:] > self.batches["last_offset"][:-1] + 1
         return bool(np.any(self.batches["record_count"] < lengths) or np.any(is_gap))
@@ -168,7 +168,7 @@ def _part_by_epoch(left: Log, right: Log) -> Parting:
 
 
 def _first_differing_batch(left: Log, right: Log, *, below: Offset) -> Offset | None:
-    """Returns the first offset at which batches of two logs differ where both have some; ``None`` if none does."""
+    """Returns the first offset at which batches of two logs differ, where both have one; ``None`` if none differ."""
     first = max(_first_offset(left), _first_offset(right))
     theirs = [_between(log.batches, first, below) for log in (left, right)]
     shared = min(map(len, theirs))
@@ -198,7 +198,7 @@ def surplus(log: Log, *, start: Offset, end: Offset | None = None) -> Surplus:
 
     Args:
         log: the log.
-        start: inclusive.
+        start: first offset, inclusive.
         end: exclusive; ``None`` is the end of the log.
     """
     stop = log.log_end_offset if end is None else min(end, log.log_end_offset)

@@ -69,7 +69,7 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
         leader_epoch: the leader epoch, which rises at each change of the leader.
         leader_recovery_state: whether the last leader was elected uncleanly and had not recovered.
         min_insync_replicas: as set on the topic or for the cluster; null if it is set in neither place.
-        unclean_leader_election_enable: the same of this property.
+        unclean_leader_election_enable: likewise.
     """
 
     replicas: tuple[BrokerId, ...]
@@ -200,7 +200,7 @@ class PartitionAutopsy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_alike(self) -> bool:
-        """All replicas that were found could be read, hold the same records, and are undamaged."""
+        """True if all replicas that were found could be read, hold the same records, and are undamaged."""
         return not self.differs and not self.unread
 
     @property
@@ -217,7 +217,7 @@ class UnreadReplica(msgspec.Struct, frozen=True, kw_only=True):
         partition: number of the partition.
         broker_id: the log's broker.
         folder: of the log.
-        reason: why, in words.
+        reason: the reason, in words.
     """
 
     topic: str
@@ -235,8 +235,8 @@ class SeveralLogs(msgspec.Struct, frozen=True, kw_only=True):
         partition: number of the partition.
         broker_id: the broker of the logs.
         folders: the logs that may be the current one; several if nothing distinguishes them.
-        other_folders: of the others.
-        deciding: what says which one counts.
+        other_folders: folders of the other logs.
+        deciding: the evidence that decides which log is current.
 
     """
 
@@ -282,7 +282,7 @@ class AutopsyReport(msgspec.Struct, frozen=True, kw_only=True):
         brokers_to_return: brokers with replicas of partitions without a leader, those first that should return first.
         several_logs: partitions of which a broker has more than one log.
         unread: logs that could not be read.
-        problems: what could not be read, and what does not fit together, in words.
+        problems: unreadable files and contradictions, in words.
     """
 
     version: int = AUTOPSY_VERSION

@@ -51,7 +51,7 @@ class LogDirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
             if unknown.
         high_watermarks: as checkpointed last, by partition.
         recovery_points: below which logs were flushed, by partition.
-        log_start_offsets: where set apart from the first segment, by partition.
+        log_start_offsets: checkpointed offsets that differ from the first segment's, by partition.
         problems: files that could not be read, in words.
     """
 

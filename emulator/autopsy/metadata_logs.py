@@ -57,8 +57,8 @@ class ControllerLog(msgspec.Struct, frozen=True, kw_only=True):
         is_voter: whether the voters at the end of the longest log have it, this disk included.
         election: from ``quorum-state``; ``None`` if that is missing.
         start_offset: of its first record.
-        end_offset: exclusive.
-        records: of the log, in order.
+        end_offset: the log end offset, exclusive.
+        records: the log's records, in order.
         problem: why reading ended early.
     """
 
@@ -104,7 +104,7 @@ class ComparedLogs(msgspec.Struct, frozen=True, kw_only=True):
         voters: the node ids of all voters, by the longest log.
         missing: voters of which no log was read.
         committed_end_offset: every record below it is certainly committed.
-        records: of all logs, by offset; several of one offset where logs differ.
+        records: of all logs, by offset; several per offset if logs differ.
     """
 
     logs: tuple[ControllerLog, ...]

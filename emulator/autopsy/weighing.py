@@ -43,7 +43,7 @@ def weigh(
     """Compares the logs of a partition, at least one, each with each.
 
     Args:
-        logs: those first that are preferred where logs are equally long.
+        logs: the logs; of equally long ones the first is preferred.
         high_watermarks: those that are known.
         is_compacted: whether a cleaner may have rewritten some.
     """

@@ -27,7 +27,7 @@ class ActiveController:
     An unanswered request is sent again, as by Kafka's ``AdminClient``: it may be executed twice.
 
     Args:
-        ask: how requests travel.
+        ask: sends a request and returns the answer.
         controller_ids: all controllers.
     """
 

@@ -1,8 +1,9 @@
 """The admin client: typed methods over the requests of administrators.
 
-A method about one thing returns it or raises ``AdminError``; a method about many returns one result each, in the order
-asked, and raises only where the request as a whole was refused. Large requests are split where Kafka's limits ask for
-it: ElectLeaders by partitions, DescribeTopicPartitions by topics and then page by page along its cursor (KIP-966).
+A method about one subject returns its result or raises ``AdminError``; a method about many returns one result each, in
+the order of the request, and raises only if the request as a whole was refused. Large requests are split where Kafka's
+limits require it: ElectLeaders by partitions, DescribeTopicPartitions by topics and then page by page along its cursor
+(KIP-966).
 
 How requests travel is the caller's: ``ask`` is ``AdminConnection.ask`` for processes, and any coroutine function of
 that shape elsewhere.
@@ -55,8 +56,8 @@ class AdminClient:
     """An administrator of one cluster.
 
     Args:
-        ask: how requests travel.
-        controller_id: which node is the controller.
+        ask: sends a request and returns the answer.
+        controller_id: node id of the controller.
     """
 
     def __init__(self, ask: Ask, *, controller_id: NodeId) -> None:
@@ -113,7 +114,7 @@ class AdminClient:
         Args:
             names: topics; ``None`` for all.
             node_id: the node whose metadata is asked for; ``None`` for the controller.
-            page_size: partitions of one response at most; the node may have a smaller limit.
+            page_size: maximal number of partitions in one response; the node may have a lower limit.
 
         Raises:
             AdminError: no answer came.
@@ -392,7 +393,7 @@ class AdminClient:
         """Has the leader of several controllers add an observer that has caught up; returns once committed.
 
         Raises:
-            AdminError: it refused; with REQUEST_TIMED_OUT, another change is undecided, or the observer lags.
+            AdminError: the leader refused; with REQUEST_TIMED_OUT, another change is undecided, or the observer lags.
         """
         await self._change_voters("AddRaftVoter", AddRaftVoterRequest(voter=voter, listener=""))
 
@@ -400,7 +401,7 @@ class AdminClient:
         """Has the leader of several controllers remove a voter, itself perhaps; returns once committed.
 
         Raises:
-            AdminError: it refused; with REQUEST_TIMED_OUT, another change is undecided.
+            AdminError: the leader refused; with REQUEST_TIMED_OUT, another change is undecided.
         """
         await self._change_voters("RemoveRaftVoter", RemoveRaftVoterRequest(voter=voter))
 

@@ -23,9 +23,9 @@ class AdminConnection:
 
     Args:
         addresses: ``host:port`` of each node that may be asked.
-        keepalive: how soon a silent node is given up.
+        keepalive: settings after which a silent node is given up.
         token: of the cluster.
-        cause_id: what all requests are sent for.
+        cause_id: cause id of all requests.
         timeout_s: time limit for an answer. The answer to ElectLeaders has none, as long as the connection holds: it
             may have to wait for an unclean recovery, which has a time limit of its own.
     """

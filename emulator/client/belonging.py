@@ -45,7 +45,7 @@ class RunningMember:
 
     @property
     def is_over(self) -> bool:
-        """It has left its group, or died."""
+        """True if the member has left its group, or died."""
         return self._process.member.is_over
 
     def start(self) -> None:

@@ -15,7 +15,7 @@ class ProducerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One producer.
 
     Attributes:
-        name: as in the history, ``producer-0``.
+        name: its name in the history, such as ``producer-0``.
         rate: records per second.
         record_size: bytes of a record's value.
         batch_size: maximal bytes of values in a batch; a larger record has a batch of its own.
@@ -64,7 +64,7 @@ class TransactionsConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The transactional producer, and the read_committed consumer of its records.
 
     Attributes:
-        name: as in the history, and the transactional id.
+        name: its name in the history, which is also the transactional id.
         topics: the topics that it writes to.
         version: of the cluster's transactions.
         record_size: bytes of a record's value.
@@ -127,7 +127,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         history_path: file to create.
         control_port: where the harness listens for this process, on loopback.
-        token_file: holds the cluster's token, which harness and nodes want to see.
+        token_file: file with the cluster's token, which harness and nodes require.
         brokers: every broker; any of them is asked for metadata.
         session_timeout_ms: the cluster's; silent connections are given up after half of it.
         wire: the protocol by which brokers are called.

@@ -82,12 +82,12 @@ class ConsoleProducer:
         settings: of the producer.
         brokers: any of them is asked for metadata.
         partitions: of the topic.
-        links: how to reach the cluster.
+        links: connections to the cluster.
         history: gets every invocation and outcome.
         batch_bytes_max: encoded size of one batch, before compression.
         compression: of batches.
         headers: headers of every record besides the identity.
-        timestamp_ms: of every record; when it is sent, if not given.
+        timestamp_ms: of every record; the time of sending if not given.
         tally: counts the records' outcomes.
 
     Attributes:

@@ -32,7 +32,7 @@ class RunningConsumer:
         positions: start positions; partitions without an entry start by ``auto.offset.reset``.
 
     Attributes:
-        errors: by partition, why a final consumer could not read it; complete once ``read_all`` returned.
+        errors: by partition, why a final consumer could not read it; complete once ``read_all`` has returned.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ class Fetches:
     """Reads answers to fetches.
 
     Args:
-        is_committed_only: whether the client is given committed records only.
+        is_committed_only: whether the client receives committed records only.
         on_records: receives the records of each answer, if given.
     """
 
@@ -30,7 +30,7 @@ class Fetches:
         self._asked: dict[CorrelationId, tuple[TopicPartition, Offset]] = {}
 
     def note_request(self, request: effects.SendRequest) -> None:
-        """Remembers where a fetch reads from."""
+        """Notes the offset that a fetch reads from."""
         if isinstance(request.request, messages.FetchRequest):
             target = request.request.partitions[0]
             self._asked[request.correlation_id] = (target.topic_partition, target.fetch_offset)

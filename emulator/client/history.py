@@ -58,7 +58,7 @@ _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class GroupPosition(NamedTuple):
-    """The content of a line about a position of a group; attributes as of ``GroupPositionOperation``."""
+    """The content of a line about a position of a group; attributes as in ``GroupPositionOperation``."""
 
     type: OperationType
     operation_id: CauseId
@@ -158,7 +158,7 @@ def read_history(path: Path) -> list[HistoryLine]:
     """Returns the whole lines of a history.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
         msgspec.MsgspecError: a line is none of a history.
     """
     return _LINE.decode_lines(read_lines(path))
@@ -180,7 +180,7 @@ def rewrite_history(path: Path, operations: Iterable[Operation]) -> None:
     """Replaces a history that is no longer written to, and seals it.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     file = LineFile(os.open(path, _NEW_FILE | os.O_TRUNC, 0o644), path, constants={})
     for operation in operations:

@@ -18,7 +18,7 @@ class MemberProcess:
         member: the state machine.
 
     Attributes:
-        is_paused: it is stopped.
+        is_paused: whether it is stopped.
     """
 
     def __init__(self, member: GroupMember) -> None:

@@ -29,7 +29,7 @@ class Pace:
     """One producer's records.
 
     Args:
-        config: its rate and partitions.
+        config: the producer's rate and partitions.
         now_s: when it starts.
         producer: the state machine that takes the records.
     """
@@ -86,7 +86,7 @@ class TransactionMaker:
         result: TransactionResult,
         source: Source | None = None,
     ) -> TransactionOffered:
-        """Returns the next transaction; arguments are as of ``TransactionOffered``."""
+        """Returns the next transaction; arguments as in ``TransactionOffered``."""
         cause_id = CauseId(f"{self._producer}:transaction:{self._transactions}")
         self._transactions += 1
         return TransactionOffered(
@@ -105,7 +105,7 @@ class TransactionPace:
 
     Args:
         config: partitions, sizes and rate.
-        maker: names them.
+        maker: makes their names.
         producer: the state machine that executes them.
     """
 

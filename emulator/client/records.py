@@ -1,7 +1,7 @@
 """Records that contain their identity: a value is ``producer-0:123`` and dots up to the record's size.
 
-So the ids can be recovered from a log, or a batch on the wire, without the history. Where the value is the user's, the
-same text is in a header. Batches are format v2.
+So the ids can be recovered from a log, or a batch on the wire, without the history. If the value belongs to the user,
+the same text is in a header. Batches have format v2.
 """
 
 import time

@@ -36,10 +36,10 @@ class Sending:
         brokers: any of them is asked for metadata.
         topics: the topics that the producer will write to.
         awaited: those of them that may not exist yet.
-        links: how to reach the cluster.
+        links: connections to the cluster.
         history: gets every invocation and outcome.
         encode: makes the bytes of a batch.
-        on_recorded: called with the same, for counting.
+        on_recorded: called with the recorded lines, for counting.
 
     Attributes:
         producer: the state machine.

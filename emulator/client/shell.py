@@ -1,6 +1,6 @@
 """Runs one client state machine: delivers inputs, keeps its clock, executes its effects.
 
-In one turn the lines of the history come first and are written before any request is sent.
+In one turn the lines of the history are written first, before any request is sent.
 """
 
 import asyncio
@@ -52,11 +52,11 @@ class Links:
 
     Args:
         addresses: of the nodes.
-        keepalive: how soon a silent node is given up.
+        keepalive: settings after which a silent node is given up.
         token: of the cluster.
         tasks: owns the started tasks.
         dialler: the client that sends the requests; ``None`` for requests that no fault may affect.
-        wire: how nodes are spoken to.
+        wire: the protocol by which nodes are called.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Shell(Generic[InputT, EffectT]):
 
     Args:
         core: the state machine.
-        links: how to reach the cluster.
+        links: connections to the cluster.
         history: flushed before anything is sent.
         to_input: converts an outcome and its bytes to the core's input.
         record: writes an effect that is no request into the history.

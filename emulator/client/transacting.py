@@ -42,7 +42,7 @@ class RunningTransactionalProducer:
         brokers: any of them is asked for metadata.
         links: to the brokers.
         history: records the producer's requests and their responses.
-        counters: count that.
+        counters: count the outcomes.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class RunningTransactionalProducer:
             await asyncio.sleep(TICK_MS / 1000)
 
     async def finish(self, *, timeout_ms: int) -> None:
-        """Waits until all transactions are over, and gives up those that are not in time."""
+        """Waits until all transactions are over, and gives up those that are not over in time."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._is_idle.wait()

@@ -107,10 +107,10 @@ class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the child's.
         pid: the process id that it had.
-        cause: why.
+        cause: its cause.
         exit_code: its exit code, or ``None`` if a signal ended it.
         signal_number: the signal that ended it, or ``None`` if it exited.
-        stderr_tail: its last lines, at most 40.
+        stderr_tail: its last lines on stderr, at most 40.
         explanation: why it ended, if the container engine says so; only in containers.
     """
 
@@ -146,7 +146,7 @@ class Child:
         """Start the process; returns within milliseconds. Call from a coroutine on the main thread.
 
         Args:
-            spec: what to run.
+            spec: the process to run.
             on_end: called once, in the event loop, when the process has ended and was reaped.
 
         Raises:
@@ -204,7 +204,7 @@ class Child:
         """The message in which the child reports that it is ready.
 
         Raises:
-            InvariantError: it has not reported, or was not to.
+            InvariantError: the child has not reported, or does not report.
         """
         if self._ready is None:
             raise InvariantError(f"{self.spec.name} has not reported that it is ready")
@@ -282,7 +282,7 @@ class Child:
 
     @property
     def is_paused(self) -> bool:
-        """All threads of the process are stopped, as SIGSTOP leaves them."""
+        """True if all threads of the process are stopped, as by SIGSTOP."""
         states = [_state(path) for path in Path(f"/proc/{self.pid}/task").glob("*/stat")] if self.end is None else []
         return bool(states) and all(state in ("T", "t", None) for state in states)
 

@@ -9,7 +9,7 @@ def require_docker_sdk() -> None:
     """Checks that the Docker SDK can be imported.
 
     Raises:
-        MissingToolError: it cannot.
+        MissingToolError: the SDK cannot be imported.
     """
     if importlib.util.find_spec("docker") is None:
         raise MissingToolError(tool="the Docker SDK", expected="it installed: pip install 'laststand[docker]'")

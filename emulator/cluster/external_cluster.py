@@ -18,7 +18,7 @@ class ExternalCluster(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         addresses: that brokers advertise.
         features: finalized levels, by name.
-        broker_numbers: the cluster's own ids of brokers, where a scenario has others.
+        broker_numbers: the cluster's own ids of brokers, if a scenario has others.
     """
 
     cluster_id: str

@@ -13,8 +13,8 @@ The server answers one order after the other. It dies with the harness, and the 
 (``laststand.emulator.parent_death``). A child that has ended is a zombie until its exit code is collected, so that its
 process id is not reused before.
 
-A fork copies only the thread that asks for it, and locks that other threads hold stay locked in the copy. The server
-has one thread: none of its imports starts another, as gRPC does not before its first channel or server.
+A fork copies only the thread that asks for it, and locks held by other threads stay locked in the copy. The server has
+one thread: none of its imports starts another one, not even gRPC's before its first channel or server.
 """
 
 import atexit
@@ -67,7 +67,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     line, if it has one.
 
     Attributes:
-        argv: program and arguments, as ``os.fsencode`` gives them.
+        argv: program and arguments, as returned by ``os.fsencode``.
         imports: modules that are imported before the fork, for a command line of ``module_command``; without any, the
             program is executed.
         environment: the complete environment of the child.

@@ -47,14 +47,14 @@ See: TypeAlias = Callable[[], Awaitable[str | None]]
 
 
 class HookError(EmulatorError):
-    """A hook that failed, or was not seen to take effect in time."""
+    """A hook failed, or no effect was observed in time."""
 
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True):
     """One command.
 
     Attributes:
-        name: its key.
+        name: key of the hook.
         command: for the shell; placeholders such as ``{name}`` stand for the node.
         effective_when: a command that ends with 0 if the hook took effect; ``None`` if Kafka's protocol shows the
             effect.
@@ -86,7 +86,7 @@ def read_hooks(path: Path) -> Hooks:
 
     Raises:
         ScenarioError: the file is invalid; the text names file, line and key.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with open_document(path, read_text(path)).fields() as fields:
         names = _names(fields.required("nodes"))
@@ -132,14 +132,14 @@ async def run_hook(
         hook: the command.
         values: of its placeholders.
         folder: the working directory.
-        see: sees the effect; ``None`` where the command's end is its effect.
-        is_due: the command is run even where its effect is seen before.
+        see: returns whether the effect is observed; ``None`` if the end of the command is the effect.
+        is_due: whether the command is run even if its effect is observed before.
 
     Returns:
         False if the command was not run, because its effect was there before.
 
     Raises:
-        HookError: it failed, or was not seen to take effect in time.
+        HookError: the command failed, or no effect was observed in time.
     """
     command = filled(hook.command, values)
     missing: str | None = None

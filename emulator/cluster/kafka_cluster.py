@@ -1,4 +1,4 @@
-"""A cluster of Apache Kafka: one JVM per node, with the links, folders and incarnations of our own processes.
+"""A cluster of Apache Kafka: one JVM per node, with the links, folders and incarnations of Laststand's nodes.
 
 Links are directed without privileges. Each JVM has a hosts file of its own (``-Djdk.net.hosts.file``), in which the
 name of every other node stands for a loopback address. There the proxy of exactly that link listens, at the one port
@@ -160,15 +160,15 @@ class KafkaCluster(ProcessCluster):
 
     Args:
         layout: the nodes of the cluster, and the places of its files.
-        kafka: what starts a node; nodes that are started again may run another release.
+        kafka: the program of a node; restarted nodes may run another release.
         rules_of: returns the rules of a release.
         sync_shim: the library that records the nodes' syncs; ``None`` if no node will lose power.
         messages: the links on which faults of single messages are possible.
         properties: of every node, in addition to those of the layout.
-        on_start: as for ``ProcessCluster``.
+        on_start: as in ``ProcessCluster``.
         on_stop: called with a node that is about to be stopped in order.
         on_end: called with node, incarnation and end of each process that has ended, before ``on_unexpected_end``.
-        on_unexpected_end: as for ``ProcessCluster``.
+        on_unexpected_end: as in ``ProcessCluster``.
     """
 
     records_unreachable_peers = False
@@ -212,7 +212,7 @@ class KafkaCluster(ProcessCluster):
         """Sets the release of a node's next processes, if one is named.
 
         Raises:
-            MissingToolError: it is not installed.
+            MissingToolError: the release is not installed.
         """
         if kafka is not None:
             self._own_programs[node_id] = msgspec.structs.replace(self._kafka, distribution=find_kafka(kafka))
@@ -242,7 +242,7 @@ class KafkaCluster(ProcessCluster):
     async def _await_leadership(self, leader_id: NodeId, starting: asyncio.Task[None]) -> None:
         """Waits until all controllers' disks name a leader, or until the time limit for the start of a node.
 
-        It waits no longer once all were started and one has ended: that end is reported as a crash.
+        It waits no longer once all controllers were started and one has ended: that end is reported as a crash.
 
         A controller that does not follow yet may become a candidate, and without pre-votes it deposes the leader.
         """
@@ -286,7 +286,7 @@ class KafkaCluster(ProcessCluster):
         return {link: f"{self._host_for(link.source)}:{ports[link.target]}" for link in links}
 
     def _host_for(self, source: NodeId) -> str:
-        """Returns the address at which a node, or the client, finds all others."""
+        """Returns the address by which a node, or the client, finds all others."""
         sources = (*self.layout.node_ids, CLIENT)
         return f"127.0.{sources.index(source) + 1}.1"
 
@@ -395,7 +395,7 @@ def format_log_directory(
         template: a formatted log directory, which is copied except for its identity; ``None`` for a broker's.
         node_id: the node that the log directory is for.
         cluster_id: of which cluster.
-        directory_id: its identity; drawn if not given.
+        directory_id: id of the directory; random if not given.
     """
     if template is not None:
         shutil.copytree(template, data, dirs_exist_ok=True, ignore=shutil.ignore_patterns(META_PROPERTIES))

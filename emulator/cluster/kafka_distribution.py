@@ -56,7 +56,7 @@ class KafkaDistribution(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def class_path(self) -> str:
-        """All jars, in the order in which the archive of classes has them."""
+        """All jars, in the same order as in the archive of classes."""
         return os.pathsep.join(str(jar) for jar in sorted((self.folder / "jars").glob("*.jar")))
 
     @property
@@ -82,7 +82,7 @@ class KafkaProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kafka_cache() -> Path:
-    """Returns where versions are installed."""
+    """Returns the directory of installed versions."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "laststand" / "kafka"
 
@@ -94,10 +94,10 @@ def installed_versions() -> tuple[str, ...]:
 
 
 def find_kafka(version: str | None) -> KafkaDistribution:
-    """Returns an installed version, the newest one if none is asked for.
+    """Returns an installed version; the newest one by default.
 
     Raises:
-        MissingToolError: it is not installed.
+        MissingToolError: the version is not installed.
     """
     there = installed_versions()
     wanted = version or next(iter(there), None)

@@ -66,8 +66,8 @@ class KafkaInstallError(EmulatorError):
     """Kafka could not be installed.
 
     Attributes:
-        step: what failed.
-        reason: why, in one line.
+        step: the step that failed.
+        reason: the reason, in one line.
     """
 
     def __init__(self, *, step: str, output: str) -> None:

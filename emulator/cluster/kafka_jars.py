@@ -1,7 +1,7 @@
 """SHA-256 of the jars of Kafka and its dependencies, for the versions that were played: ``kafka_jars.sha256``.
 
-The file is as ``sha256sum`` writes it, one jar a line. Maven and Ivy check jars against checksums that come from the
-same place as the jars; these do not.
+The file has the format of ``sha256sum``, one jar a line. Maven and Ivy check jars against checksums from the same place
+as the jars; these checksums are independent of it.
 """
 
 import hashlib

@@ -65,7 +65,7 @@ async def await_kafka(address: str, *, has_ended: Callable[[], bool], timeout_s:
     """Dials a node again and again until it answers; returns whether it did.
 
     Args:
-        address: where to dial.
+        address: address of the node.
         has_ended: returns whether the node's process has ended, so that it will not answer.
         timeout_s: how long to try.
     """

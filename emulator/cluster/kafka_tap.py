@@ -44,7 +44,7 @@ class KafkaTap:
 
     Args:
         cluster: the cluster as it was found.
-        listen: where clients connect.
+        listen: the addresses to which clients connect.
         history_file: returns the file for a broker's clients.
         key_file: returns the file for the keys of acknowledged records; ``None`` if they are not recorded.
 
@@ -101,7 +101,7 @@ class KafkaTap:
             proxy.broker.close()
 
     async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
-        """Returns where clients reach a broker that an answer names."""
+        """Returns the address at which clients reach a broker that a response names."""
         async with self._opening:
             self.addresses[broker_id] = address
             if broker_id in self._proxies:  # it may have come back at another address
@@ -127,7 +127,7 @@ class KafkaTap:
         return topic not in self._changed
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
-        """Returns name and id of a topic of which a request has one."""
+        """Returns name and id of a topic, given one of them by a request."""
         if name is None:
             return self._names.get(topic_id or TopicId(""), f"?{topic_id}"), topic_id
         return name, self._topic_ids.get(name)

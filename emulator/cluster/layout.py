@@ -40,11 +40,11 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         combined: whether controller 100 shares a process with broker 0, and so on.
         switches: the rules that every node follows.
         properties: of every node, by Kafka's names.
-        toxiproxy: the program, or ``None`` where no link will be broken.
+        toxiproxy: the program, or ``None`` if no link will be broken.
         metrics: whether every node serves ``/metrics``; costs a tenth of a second of each start.
-        cluster_id: a UUID in Kafka's text form; drawn if not given. Nodes refuse data of another cluster.
-        ports: where nodes listen; those without an entry get a port that is free.
-        metrics_ports: the same for ``/metrics``.
+        cluster_id: a UUID in Kafka's text form; random if not given. Nodes refuse data of another cluster.
+        ports: ports of nodes; nodes without an entry get free ports.
+        metrics_ports: likewise for ``/metrics``.
         kafka_clients: names of the clients of Apache Kafka, each of which has addresses of its own.
         kafka_ports: the brokers' ports for each of these clients, by name; clients without an entry get free ports.
     """
@@ -140,7 +140,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_tls(self) -> bool:
-        """Nodes use TLS for their connections to each other."""
+        """True if nodes use TLS for their connections to each other."""
         return node_properties(dict(self.properties)).has_tls_between_nodes
 
     @property
@@ -154,12 +154,12 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return node_properties(dict(self.properties)).has_tls
 
     def metrics_url(self, address: str) -> str:
-        """Returns where a node that serves metrics at an address shows them."""
+        """Returns the URL of a node's metrics."""
         return f"{'https' if self.has_tls else 'http'}://{address}/metrics"
 
     @property
     def tls_folder(self) -> Path:
-        """Certificates, and the authority that issues them, where nodes speak TLS to each other."""
+        """The folder of certificates, and of the authority that issues them, if nodes use TLS between each other."""
         return self.token_file.with_name(FOLDER)
 
     @property
@@ -168,7 +168,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return (*map(node_name, self.node_ids), node_name(CLIENT_ID), HARNESS, *self.kafka_clients)
 
     def event_file(self, node_id: NodeId, incarnation: int) -> Path:
-        """One incarnation's events."""
+        """The file of one incarnation's events."""
         return self.directory / "events" / event_file_name(node_id, incarnation)
 
     def last_incarnation(self, node_id: NodeId) -> int | None:

@@ -1,4 +1,4 @@
-"""Faults of messages to nodes that are not ours: a proxy for each link on which a scenario interferes with messages.
+"""Faults of messages to nodes of other programs: a proxy for each link on which a scenario interferes with messages.
 
 A proxy stands between the link's Toxiproxy, if there is one, and the node::
 
@@ -44,10 +44,10 @@ class LinkMessages:
         self._proxies: list[FrameProxy] = []
 
     async def open(self, addresses: Callable[[NodeId], str], *, host: str = LOOPBACK) -> dict[Link[NodeId], str]:
-        """Makes all proxies listen; returns where.
+        """Starts all proxies; returns their addresses.
 
         Args:
-            addresses: where each node listens.
+            addresses: the nodes' own addresses.
             host: the interface on which the proxies do.
         """
         return {link: await self._open(link, addresses(link.target), host) for link in sorted(self._links)}

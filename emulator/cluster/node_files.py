@@ -1,7 +1,6 @@
 """Work on a node's files, done by this process or by one that runs where the files are.
 
-Each piece of work is a value that can be sent. ``containers/volume_program.py`` receives it where this process does not
-see the files.
+Each piece of work is a value that can be sent to ``containers/volume_program.py`` if this process cannot see the files.
 """
 
 import shutil
@@ -52,7 +51,7 @@ class NodeFiles(Protocol):
         """Returns once the run's ``events`` and ``history`` have everything that nodes have written so far.
 
         Raises:
-            StorageError: it cannot be read.
+            StorageError: a file cannot be read.
         """
 
 
@@ -135,7 +134,7 @@ class FlipBit(_Work, frozen=True, kw_only=True):
     partition: TopicPartition
 
     def perform(self, run: Path) -> FlippedBit | None:
-        """Flips a bit of the batch; returns which one."""
+        """Flips a bit of the batch; returns the flipped bit."""
         return flip_last_batch(data_directory(run, self.node_id) / str(self.partition))
 
 
@@ -210,7 +209,7 @@ class FindLogEnd(_Work, frozen=True, kw_only=True):
     partition: TopicPartition
 
     def perform(self, run: Path) -> Offset:
-        """Returns the log end offset; 0 where the node has no log of the partition."""
+        """Returns the log end offset; 0 if the node has no log of the partition."""
         return _log_end(data_directory(run, self.node_id), self.partition)
 
 
@@ -220,7 +219,7 @@ class ViewReplica(_Work, frozen=True, kw_only=True):
     partition: TopicPartition
 
     def perform(self, run: Path) -> ReplicaView | None:
-        """Returns the replica's files; ``None`` where the node has no log of the partition."""
+        """Returns the replica's files; ``None`` if the node has no log of the partition."""
         return view_replica(data_directory(run, self.node_id), ledger_directory(run, self.node_id), self.partition)
 
 

@@ -47,7 +47,7 @@ class NodeProcess(Protocol):
         ...
 
     async def stop(self) -> ProcessEnd:
-        """Ends it in order, or kills it if it does not end in time."""
+        """Ends the process in order, or kills it if it does not end in time."""
         ...
 
     async def kill(self) -> ProcessEnd:
@@ -63,7 +63,7 @@ class NodeProcess(Protocol):
         ...
 
     def notify(self, number: signal.Signals = signal.SIGUSR1) -> None:
-        """Sends it a signal."""
+        """Sends the process a signal."""
 
 
 class NodeHost(Protocol):
@@ -100,21 +100,21 @@ class NodeHost(Protocol):
         ...
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
-        """Makes addresses known. ``on_end`` is called with every process that ended, expected or not.
+        """Determines addresses. ``on_end`` is called with every process that ended, expected or not.
 
         Raises:
-            EmulatorError: it cannot.
+            EmulatorError: a host or port is not available.
         """
 
     async def close(self) -> None:
         """Kills the remaining processes, and releases the addresses."""
 
     def address(self, node_id: NodeId) -> str:
-        """Returns ``host:port`` of a node, for the harness and for other nodes, past all proxies."""
+        """Returns ``host:port`` of a node, for the harness and for other nodes, bypassing all proxies."""
         ...
 
     def kafka_address(self, link: Link[NodeId]) -> str:
-        """Returns where a broker listens for a client of Apache Kafka, host and port, past all proxies.
+        """Returns host and port of a broker's listener for a client of Apache Kafka, bypassing all proxies.
 
         If nodes are not configured by this host, it is the address in their own configuration.
         """
@@ -144,14 +144,14 @@ class NodeHost(Protocol):
         """Starts a toxiproxy-server without proxies.
 
         Raises:
-            ToxiproxyError: it does not answer.
+            ToxiproxyError: the server does not answer.
             MissingToolError: nodes use TLS, and the server's API accepts requests from everyone.
         """
         ...
 
 
 def make_certificates(layout: ClusterLayout) -> None:
-    """Makes certificates of nodes and clients, where nodes speak TLS to each other.
+    """Makes certificates of nodes and clients, if nodes use TLS between each other.
 
     Raises:
         ConfigError: they cannot be made.
@@ -205,7 +205,7 @@ class LocalHost:
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
-        """All children of the supervisor, the client and the proxies among them."""
+        """All children of the supervisor, including the client and the proxies."""
         return self._supervisor.children
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
@@ -247,7 +247,7 @@ class LocalHost:
         return None if port is None else port.address
 
     def kafka_address(self, link: Link[NodeId]) -> str:
-        """Returns where a broker listens for a client of Apache Kafka."""
+        """Returns the address of a broker's listener for a client of Apache Kafka."""
         return self._kafka_ports[link].address
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
@@ -279,7 +279,7 @@ class LocalHost:
     def _stop_timeout_s(self, node_id: NodeId) -> float:
         """Returns how long a process may take to stop: if controllers stop with brokers, the last ones get no answers.
 
-        A broker then gives up after a session.
+        A broker that cannot shut down in a controlled way gives up after a session timeout.
         """
         if len(self._layout.machine_of(node_id)) == 1:
             return STOP_TIMEOUT_S

@@ -89,7 +89,7 @@ class ReservedPort:
 
     @property
     def address(self) -> str:
-        """The port with its host, as gRPC and toxiproxy-server want it."""
+        """The port with its host, in the form that gRPC and toxiproxy-server use."""
         return f"{LOOPBACK}:{self.number}"
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class ReservedPort:
 
 @cache
 def _lasting_ports() -> Sequence[int]:
-    """Returns the ports that no outgoing connection is given; none where the kernel does not say which these are."""
+    """Returns the ports that outgoing connections never get; none if the kernel does not name them."""
     try:
         lowest, highest = map(int, _EPHEMERAL_RANGE.read_text(encoding="ascii").split())
     except (OSError, ValueError):

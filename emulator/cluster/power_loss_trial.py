@@ -90,7 +90,7 @@ def check_directory(directory: Path) -> None:
     """Checks that a ledger can record everything in a directory.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: something in it cannot be recorded.
     """
 
     def refuse(expected: str) -> ConfigError:
@@ -132,7 +132,7 @@ def try_power_loss(
         command: the program and its arguments.
         library: that is preloaded.
         directory: its working directory, which ``check_directory`` passed.
-        moment: when.
+        moment: the moment of the power loss.
         keep: shape of the loss.
         disk: the file system that is played.
         seed: of all choices.
@@ -241,7 +241,7 @@ class _Program:
             self._selector.register(pipe, selectors.EVENT_READ, stream)
 
     def _has_begun(self, setting: str) -> bool:
-        """Returns whether the process is the program itself, and no longer what launches it."""
+        """Returns whether the process is the program itself, and no longer its launcher."""
         try:
             environment = Path(f"/proc/{self._process.pid}/environ").read_bytes()
         except ProcessLookupError:

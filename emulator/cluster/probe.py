@@ -44,10 +44,10 @@ async def probe(
     """Dial ``host:port`` and wait up to ``timeout_s`` seconds for the first byte of an answer.
 
     Args:
-        address: where to dial.
+        address: address of the listener.
         timeout_s: for the whole probe.
         probe_connection: the protocol; by default, HTTP/2.
-        context: of TLS; ``None`` where the node does not speak it.
+        context: of TLS; ``None`` if the node does not use it.
     """
     try:
         async with asyncio.timeout(timeout_s), (probe_connection or ProbeConnection)(address, context) as connection:

@@ -49,7 +49,7 @@ class ProcessCluster:
         cluster_id: the layout's, or the random one.
         interceptions: faults of single messages that a node has from its next start on.
         clock_rates: of nodes whose clocks are wrong, in parts per million, by node.
-        eras: of nodes that have other rules than the layout's, likewise, as ``node_rules`` reads them.
+        eras: rules of nodes that differ from the layout's, by node, in the form of ``node_rules``.
         protocols: of brokers in a cluster with ZooKeeper that use another protocol version than the rules name, by
             broker.
     """
@@ -68,8 +68,7 @@ class ProcessCluster:
 
         Args:
             layout: the nodes of the cluster, and the places of its files.
-            on_start: called with node, incarnation and the rules that are its own, if any, just before each process
-                starts.
+            on_start: called with node, incarnation and the node's own rules, if any, just before each process starts.
             on_unexpected_end: called at once with the name of every process that ended unexpectedly, or failed to stop.
             host: where the nodes run; by default, on this machine's loopback.
         """
@@ -140,7 +139,7 @@ class ProcessCluster:
         return {node: _port(address) for node, address in self.metrics_addresses().items()}
 
     def direct_addresses(self) -> dict[int, str]:
-        """Returns where every node listens, past the proxies."""
+        """Returns the address of every node, bypassing the proxies."""
         return {int(node): self._host.address(node) for node in self.layout.node_ids}
 
     def metrics_addresses(self) -> dict[int, str]:
@@ -159,7 +158,7 @@ class ProcessCluster:
     async def start(self) -> None:
         """Starts every process of the cluster at once; before them the proxies, unless they run already.
 
-        Nodes that run already, because somebody else started them, are only recorded. A standby controller that never
+        Nodes that run already, because another party started them, are only recorded. A standby controller that never
         ran stays down.
 
         Raises:
@@ -210,12 +209,12 @@ class ProcessCluster:
             await self.toxiproxy.create(upstreams, listeners={**reserved, **self._listeners(upstreams)})
 
     async def _detours(self) -> Mapping[Link[NodeId], str]:
-        """Returns where the proxies of links forward to, if not to the node."""
+        """Returns the addresses to which the proxies of links forward, if not to the node."""
         return {}
 
     @contextmanager
     def _reserved_kafka_ports(self) -> Iterator[Mapping[Link[NodeId], str]]:
-        """Chooses where clients of Kafka reach brokers: ports that a cluster which is started again finds free."""
+        """Chooses the brokers' ports for Kafka clients; a cluster that is started again will find these ports free."""
         with ExitStack() as stack:
             chosen: dict[Link[NodeId], str] = {}
             if self._host.listen_host == LOOPBACK:
@@ -226,7 +225,7 @@ class ProcessCluster:
             yield chosen
 
     def _listeners(self, _: Iterable[Link[NodeId]]) -> Mapping[Link[NodeId], str]:
-        """Returns where the proxies of links listen, if that matters."""
+        """Returns the listening addresses of the links' proxies, if they are fixed."""
         ports = {link: self.layout.kafka_port(link) for link in self.layout.kafka_links}
         return {link: f"{LOOPBACK}:{port}" for link, port in ports.items() if port is not None}
 
@@ -236,8 +235,8 @@ class ProcessCluster:
         Nodes that share its process are started with it.
 
         Raises:
-            StartError: it did not become ready.
-            InvariantError: it runs.
+            StartError: the process did not become ready.
+            InvariantError: the node runs.
         """
         machine = self.layout.machine_of(node_id)
         incarnations = {each: self._incarnations.get(each, -1) + 1 for each in machine}
@@ -276,8 +275,8 @@ class ProcessCluster:
 
         Args:
             node_id: the node.
-            era: as ``node_rules`` reads it.
-            kafka: a release, which matters to nodes of Apache Kafka alone.
+            era: in the form of ``node_rules``.
+            kafka: a release, only for nodes of Apache Kafka.
         """
         if era is not None:
             self.eras[node_id] = era
@@ -305,7 +304,7 @@ class ProcessCluster:
         return None if child is None else await child.stop()
 
     def end_broker(self, broker_id: BrokerId) -> None:
-        """Has a process with both roles end its broker in order; its controller goes on until the node is stopped."""
+        """Ends the broker of a process with both roles in order; its controller continues until the node is stopped."""
         child = self.process_of(broker_id)
         if child is not None:
             child.notify(signal.SIGUSR2)
@@ -415,7 +414,7 @@ class ProcessCluster:
         return Certificates(layout.tls_folder, node_name(node_id)).properties if layout.has_tls else {}
 
     def kafka_addresses(self) -> dict[str, dict[BrokerId, str]]:
-        """Returns where each client of Apache Kafka reaches the brokers, by its name."""
+        """Returns the addresses at which each client of Apache Kafka reaches the brokers, by its name."""
         reached = self._host.kafka_address
         if self.toxiproxy is not None and self.configures_nodes:
             reached = self.toxiproxy.address

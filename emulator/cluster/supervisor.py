@@ -61,7 +61,7 @@ class Supervisor:
         """Start a child and wait until it is ready, if it reports that. Several may be started at once with ``gather``.
 
         Raises:
-            StartError: it ended or was not ready within ``timeout_s`` seconds; it was killed.
+            StartError: the child ended or was not ready within ``timeout_s`` seconds; it was killed.
             InvariantError: a child of that name lives.
             OSError: the process could not be made.
         """

@@ -9,7 +9,7 @@ It reads only the following APIs; frames of all others pass unchanged:
 
 A request of these in a version that cannot be read closes the connection, so that none passes unread.
 
-A client that asks for a fetch session is answered as where a broker has no room for one: it names all its partitions
+A client that asks for a fetch session is answered as by a broker without room for one: it names all its partitions
 again with each fetch.
 """
 
@@ -81,7 +81,7 @@ class TappedCluster(Protocol):
     """The cluster that a tap is of."""
 
     async def place_of(self, broker_id: BrokerId, address: str) -> tuple[str, int]:
-        """Returns where clients reach a broker that an answer names.
+        """Returns the address at which clients reach a broker that a response names.
 
         Raises:
             ConfigError: there is no room for its proxy.
@@ -97,7 +97,7 @@ class TappedCluster(Protocol):
         ...
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
-        """Returns name and id of a topic of which a request has one."""
+        """Returns name and id of a topic, given one of them by a request."""
         ...
 
     def fail(self, problem: str) -> None:
@@ -168,7 +168,7 @@ class _Exchange(NamedTuple):
     Attributes:
         api: the request's API; ``None`` if the response passes unchanged.
         version: the request's version.
-        correlation: its correlation id.
+        correlation: the request's correlation id.
         sent: of a produce request.
         asked: of a consumer's fetch.
         body: of a request about positions of groups.
@@ -190,13 +190,13 @@ class TappedConnection:
     Args:
         broker: the broker that the client connects to.
         number: unique among the broker's connections.
-        on_end: called with it when it is over.
+        on_end: called with the connection when it has ended.
 
     Attributes:
         client: the end of the client, as a protocol of asyncio.
         client_id: of the newest request.
         link: the client as an end of links.
-        number: as given.
+        number: the given number.
     """
 
     def __init__(self, broker: TappedBroker, *, number: int, on_end: Callable[["TappedConnection"], None]) -> None:

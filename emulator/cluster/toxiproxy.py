@@ -91,7 +91,7 @@ class Toxic(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: Toxiproxy's type: ``timeout``, ``latency``, ``bandwidth``, ``reset_peer``, ...
-        stream: which direction.
+        stream: the byte direction.
         attributes: of that type, by Toxiproxy's names.
     """
 
@@ -101,7 +101,7 @@ class Toxic(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name on a proxy, which has at most one toxic of a type in each direction."""
+        """Name of the toxic on a proxy, which has at most one toxic of a type in each direction."""
         return f"{self.kind}_{self.stream.value}"
 
     def __str__(self) -> str:
@@ -176,7 +176,7 @@ class ServerProcess(Protocol):
         ...
 
     async def stop(self) -> ProcessEnd:
-        """Ends it."""
+        """Ends the server."""
         ...
 
 
@@ -198,14 +198,14 @@ class Toxiproxy:
         """A server that was started already; ``await_answer`` waits until it can be used.
 
         Args:
-            server: its process; it ends with this.
+            server: its process, which ends together with this object.
             address: ``host:port`` of its API; proxies are dialled at the same host.
-            token: which the API wants to see.
+            token: the token that its API requires.
             listen_host: the interface on which proxies listen, as the server sees it.
-            probe_connection: how the nodes behind the links are asked for a sign of life.
+            probe_connection: the protocol for probing the nodes behind the links.
             probes: nodes that are asked in another way.
-            context: of TLS, where nodes speak it.
-            kafka_context: the same for the listeners of Kafka's clients.
+            context: of TLS, if nodes use it.
+            kafka_context: TLS for the listeners of Kafka's clients.
         """
         self._server = server
         self._host = address.rpartition(":")[0]
@@ -239,14 +239,14 @@ class Toxiproxy:
             supervisor: ends the server when it ends itself.
             program: from ``toxiproxy_build.find_toxiproxy``.
             log_path: file for the server's output.
-            token_file: holds the token that its API shall want to see.
-            probe_connection: how the nodes behind the links are asked for a sign of life.
+            token_file: file with the token that its API will require.
+            probe_connection: the protocol for probing the nodes behind the links.
             probes: nodes that are asked in another way.
-            context: of TLS, where nodes speak it.
-            kafka_context: the same for the listeners of Kafka's clients.
+            context: of TLS, if nodes use it.
+            kafka_context: TLS for the listeners of Kafka's clients.
 
         Raises:
-            ToxiproxyError: it ended, or did not answer within 20 s.
+            ToxiproxyError: the server ended, or did not answer within 20 s.
         """
         token, port = RunToken.read(token_file), ReservedPort()
         with port.lent():
@@ -309,7 +309,7 @@ class Toxiproxy:
 
         Args:
             upstreams: for each link the ``host:port`` of its target. The target need not listen yet.
-            listeners: where links listen, likewise; one without an entry gets a free port.
+            listeners: listening addresses of links, by link; a link without an entry gets a free port.
 
         Raises:
             ToxiproxyError: the server refused, or one of the links exists.
@@ -352,7 +352,7 @@ class Toxiproxy:
         """Stop both byte directions of each link.
 
         Returns:
-            The links that this changed: those that were not cut before.
+            The links that were not cut before.
 
         Raises:
             ToxiproxyError: the server could not.
@@ -493,7 +493,7 @@ class Toxiproxy:
         """Wait until the server answers.
 
         Raises:
-            ToxiproxyError: it ended, or did not answer within 20 s.
+            ToxiproxyError: the server ended, or did not answer within 20 s.
         """
         deadline = asyncio.get_running_loop().time() + _START_TIMEOUT_S
         while self._server.end is None:

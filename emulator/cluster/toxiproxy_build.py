@@ -70,7 +70,7 @@ def cached_program() -> Path:
 
 
 def check_asks_for_token(program: Path) -> None:
-    """Checks that a server's API wants to see the cluster's token.
+    """Checks that a server's API requires the cluster's token.
 
     Raises:
         MissingToolError: the server is one from ``PATH``, which accepts requests from everyone.
@@ -90,7 +90,7 @@ def provide_toxiproxy(*, announce: Callable[[str], object]) -> Path:
         announce: called before a build, and with the reason if nothing was built.
 
     Raises:
-        MissingToolError: there is none on ``PATH``, and no Go.
+        MissingToolError: there is no server on ``PATH``, and no Go.
         BuildError: nor can it be built.
     """
     cached = cached_program()
@@ -112,7 +112,7 @@ def build_toxiproxy() -> Path:
 
     Raises:
         MissingToolError: there is no Go.
-        BuildError: Go said no, or took longer than ten minutes.
+        BuildError: Go failed, or took longer than ten minutes.
     """
     program = cached_program()
     program.parent.mkdir(parents=True, exist_ok=True)

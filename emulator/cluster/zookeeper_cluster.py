@@ -1,4 +1,4 @@
-"""A cluster with ZooKeeper: its server in the place of the controller, and brokers that each host a controller.
+"""A cluster with ZooKeeper: its server instead of the controller, and brokers that each host a controller.
 
 The server is a JVM that is started, killed and paused as any other node. It keeps its tree and its transaction log in
 the run's directory.
@@ -106,12 +106,12 @@ class ZooKeeperCluster(ProcessCluster):
 
     Args:
         layout: the nodes of the cluster and the places of its files; its controller is the ZooKeeper server.
-        zookeeper: what starts the server; ``None`` where the host does.
+        zookeeper: the program of the server; ``None`` if the host starts it.
         messages: the links to the server on which faults of single messages are possible.
-        on_start: as for ``ProcessCluster``.
+        on_start: as in ``ProcessCluster``.
         on_server_end: called with the incarnation and the end of each process of the server, before
             ``on_unexpected_end``.
-        on_unexpected_end: as for ``ProcessCluster``.
+        on_unexpected_end: as in ``ProcessCluster``.
         before_brokers: awaited at the start of the cluster, once the server serves and before a broker runs; if not
             given, all are started at once.
         host: where the nodes run; by default, on this machine's loopback.
@@ -185,11 +185,11 @@ class ZooKeeperCluster(ProcessCluster):
         super()._note_running(node_id)
 
     def has_sync_ledger(self, node_id: NodeId) -> bool:
-        """Returns whether a node keeps one itself, or runs under the shim."""
+        """Returns whether a node keeps a sync ledger itself, or runs under the shim."""
         return self._is_under_shim or node_id != self.layout.controller_id
 
     def addresses_for(self, source: NodeId) -> dict[int, str]:
-        """Returns where a node, or ``CLIENT``, reaches every node; a controller reaches its own broker, too."""
+        """Returns the addresses of all nodes for a node, or ``CLIENT``; a controller also reaches its own broker."""
         addresses = super().addresses_for(source)
         addresses |= {link.target: address for link, address in self._unproxied.items() if link.source == source}
         return {**addresses, source: self._host.address(source)} if source in self.layout.node_ids else addresses

@@ -119,9 +119,9 @@ def server_settings(*, data: Path, host: str, port: int, session_timeout_ms: int
     """Returns the content of ``zoo.cfg``.
 
     Args:
-        data: where the tree and the transaction log are kept.
+        data: directory of the tree and the transaction log.
         host: interface to listen on.
-        port: where to listen.
+        port: port to listen on.
         session_timeout_ms: of the clients. Sessions expire at ticks, so a tick is a fraction of it.
     """
     tick_ms = min(_TICK_MS_MAX, max(_TICK_MS_MIN, session_timeout_ms // _TICKS_PER_SESSION))

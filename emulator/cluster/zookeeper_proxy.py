@@ -1,4 +1,4 @@
-"""A proxy that knows ZooKeeper's messages: what one broker asks of the server passes through an ``Interceptor``.
+"""A proxy that knows ZooKeeper's messages: a broker's requests to the server pass an ``Interceptor``.
 
 ::
 
@@ -119,7 +119,7 @@ class _Stream:
         return message
 
     def pass_by(self, frame: bytes) -> _Message:
-        """Returns a message that does not wait for others, and for which none waits."""
+        """Returns a message that does not wait for other messages, nor they for it."""
         message = _Message(frame, lambda: self._write_past(message))
         return message
 

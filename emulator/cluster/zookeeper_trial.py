@@ -1,4 +1,4 @@
-"""A first start of a ZooKeeper server: whether it comes up, and an archive of its classes that makes others quicker.
+"""A first start of a ZooKeeper server, as a trial, and an archive of its classes that speeds up later starts.
 
 The archive is kept in the user's cache (application class data sharing, JEP 350), by Java and jars; if it exists, or
 the cache cannot be written, no trial is made.
@@ -44,7 +44,7 @@ def tried(program: ZooKeeperProgram) -> ZooKeeperProgram:
     """Returns a program that has come up once, with the archive of its classes.
 
     Raises:
-        ZooKeeperTrialError: it does not come up.
+        ZooKeeperTrialError: the server does not start.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "laststand"
     try:
@@ -59,7 +59,7 @@ def tried(program: ZooKeeperProgram) -> ZooKeeperProgram:
 
 
 def _identity(program: ZooKeeperProgram) -> str:
-    """Returns the identity of an archive: a JVM takes one only with the jars and the Java that made it."""
+    """Returns the identity of an archive: a JVM uses it only with the jars and the Java that made it."""
     files = (program.java.resolve(), *map(Path, program.class_path.split(os.pathsep)))
     known = "\n".join(f"{file} {file.stat().st_mtime_ns}" for file in files)
     return hashlib.sha256(known.encode()).hexdigest()[:12]

@@ -168,8 +168,8 @@ class ConfigError(EmulatorError):
 
     Attributes:
         key: the name as the user wrote it.
-        value: the value as the user wrote it, or ``None`` where the key itself is unknown.
-        expected: what would have been accepted, in words.
+        value: the value as the user wrote it, or ``None`` if the key itself is unknown.
+        expected: the accepted values, in words.
     """
 
     def __init__(self, *, key: str, value: str | None, expected: str) -> None:
@@ -188,7 +188,7 @@ class MissingToolError(ConfigError):
 
     Attributes:
         key: the program's name.
-        expected: what would have been accepted, and the places searched, in words.
+        expected: the accepted values, and the places searched, in words.
     """
 
     def __init__(self, *, tool: str, expected: str) -> None:

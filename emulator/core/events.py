@@ -258,7 +258,7 @@ class BatchAppended(PartitionEvent, frozen=True, kw_only=True):
 
 
 class LogTruncated(PartitionEvent, frozen=True, kw_only=True):
-    """A log was cut."""
+    """A log was truncated."""
 
     reason: TruncationReason
     old_end_offset: Offset
@@ -400,7 +400,7 @@ class AuthenticationFailed(Event, frozen=True, kw_only=True):
     Attributes:
         address: of the client or of its proxy; empty where gRPC does not say.
         mechanism: of SASL, as the client named it, ``SSL``, or ``token`` for the cluster's token.
-        reason: why, in words.
+        reason: the reason, in words.
     """
 
     address: str
@@ -510,7 +510,7 @@ class TransitionEnded(PartitionEvent, frozen=True, kw_only=True):
     Attributes:
         leader_epoch: of the partition, which is the coordinator's epoch.
         transactional_id: of the producer.
-        error: why it failed; NONE if it took effect.
+        error: the error; NONE if it took effect.
     """
 
     leader_epoch: LeaderEpoch
@@ -592,7 +592,7 @@ class BrokerUnfenced(Event, frozen=True, kw_only=True):
 
 
 class ControlledShutdownStarted(Event, frozen=True, kw_only=True):
-    """A broker is leaving in order."""
+    """A broker begins a controlled shutdown."""
 
     metadata_offset: MetadataOffset
     broker_id: BrokerId
@@ -988,7 +988,7 @@ class BitFlipped(PartitionEvent, frozen=True, kw_only=True):
     """A bit of a stored batch was flipped on a node's disk, whether or not its process was running.
 
     Attributes:
-        crc: CRC in the header, which was right before.
+        crc: CRC in the header, which matched before.
         damaged_crc: CRC of the damaged content; a reader that computes it has received damaged bytes.
     """
 
@@ -1107,7 +1107,7 @@ class OrderGiven(Event, frozen=True, kw_only=True):
     Attributes:
         given_to: the node.
         api: as in ``OrderReceived``.
-        order: likewise.
+        order: as in ``OrderReceived``.
     """
 
     given_to: NodeId
@@ -1122,10 +1122,10 @@ class OrderRelayed(Event, frozen=True, kw_only=True):
         client: its name in the history.
         given_to: the node.
         api: as in ``OrderReceived``.
-        order: likewise.
+        order: as in ``OrderReceived``.
         metadata_offset: end of the metadata that the broker had applied; the order's effects were committed later.
         unclean_elections: as in ``StepReached``.
-        deletions: likewise.
+        deletions: as in ``StepReached``.
     """
 
     client: str

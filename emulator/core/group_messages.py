@@ -36,9 +36,9 @@ class JoinGroupRequest(CoordinatorMessage, frozen=True, kw_only=True):
         member_id: as given by the coordinator.
         drawn_member_id: a fresh id, used if the member needs one.
         instance_id: of a static member.
-        client_id: as the client calls itself.
+        client_id: the client's id.
         client_host: its address.
-        session_timeout_ms: how long it lives without a heartbeat.
+        session_timeout_ms: how long the member lives without a heartbeat.
         rebalance_timeout_ms: how long it may take to join again.
         protocol_type: such as ``consumer``.
         protocols: in order of preference.

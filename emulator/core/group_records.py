@@ -50,7 +50,7 @@ class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         member_id: of the member.
         instance_id: of a static member (KIP-345).
-        client_id: as its client called itself.
+        client_id: the client's id.
         client_host: its address.
         rebalance_timeout_ms: how long it may take to join again.
         session_timeout_ms: how long it lives without a heartbeat.

@@ -210,7 +210,7 @@ class TransactionOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field=
         operation_id: the same in both lines.
         result: ``commit`` or ``abort``, as requested last.
         sends: operations that sent its batches, in order; complete in the last line.
-        error: why it did not end as first intended.
+        error: the error because of which it did not end as first intended.
     """
 
     index: int

@@ -19,7 +19,7 @@ SAME_NUMBERS: Final[BrokerNumbers] = {}
 
 
 def renumbered(entity: _EntityT, numbers: BrokerNumbers) -> _EntityT:
-    """Returns a message with other ids of brokers in all fields that the schema says hold one; others stay."""
+    """Returns a message with other broker ids in all fields that hold one by the schema; other fields stay."""
     return _renumbered(entity, numbers) if numbers else entity
 
 

@@ -54,7 +54,7 @@ def uuid_of(topic_id: TopicId | None) -> uuid.UUID | None:
 
 
 def topic_id_of(number: uuid.UUID | None) -> TopicId | None:
-    """Returns a topic's id as Kafka prints it."""
+    """Returns a topic's id in Kafka's text form."""
     return None if number is None else TopicId(uuid_text(number.bytes))
 
 

@@ -51,7 +51,7 @@ class Login(NamedTuple):
 async def connected(
     address: str, login: Login | None = None, *, numbers: BrokerNumbers = SAME_NUMBERS
 ) -> AsyncIterator["KafkaConnection"]:
-    """Connects to a node for some requests, without looking whether it stays alive; arguments as of ``dial``.
+    """Connects to a node for some requests, without keepalive; arguments as in ``dial``.
 
     Raises:
         OSError: there is no connection.
@@ -98,7 +98,7 @@ class KafkaConnection:
 
         Args:
             address: of the node, or of a proxy in front of it.
-            keepalive: how soon a silent node is given up; ``None`` if the caller waits no longer than it wants to.
+            keepalive: settings after which a silent node is given up; ``None`` if the caller has its own deadline.
             login: the dialler's; ``None`` if the node requires none, or only ApiVersions is sent.
             numbers: of the cluster's brokers.
 

@@ -30,7 +30,7 @@ class BrokersWord(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a cluster as one of its brokers knows it.
 
     Attributes:
-        cluster_id: ``None`` where the broker does not say.
+        cluster_id: ``None`` if the broker does not name it.
         addresses: advertised addresses of the brokers that it knows as alive.
         racks: of the same brokers.
         partitions: of the topics that were asked for and exist. No answer has partition epochs: they are 0.

@@ -61,7 +61,7 @@ class MetadataCopy(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         directory: of the copy.
         records: in order, transactions resolved.
-        end_offset: exclusive; where the intact log ends.
+        end_offset: end of the intact log, exclusive.
         last_epoch: of the controllers, in the last record of the log; 0 of a snapshot alone.
         snapshot_offset: end of the records that come from a snapshot; ``None`` if the log begins at 0.
         problem: why reading ended early; ``None`` if it did not.
@@ -126,7 +126,7 @@ def add_to(image: MetadataImage, dated: DatedRecord, *, directory: str) -> None:
     """Folds one record into an image.
 
     Raises:
-        StorageError: it changes what does not exist.
+        StorageError: the record changes an object that does not exist.
     """
     try:
         if isinstance(dated.record, OtherRecord):

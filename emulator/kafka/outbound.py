@@ -60,12 +60,12 @@ class KafkaOutbound:
     """The sending half of a client.
 
     Args:
-        addresses: where nodes are reached.
-        keepalive: how soon silent nodes are given up.
+        addresses: addresses of nodes.
+        keepalive: settings after which silent nodes are given up.
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
         deliver: called with every outcome, on the event loop, never from within ``send``.
-        login: of the client; ``None`` where nodes do not ask for one.
+        login: of the client; ``None`` if nodes do not require one.
         numbers: of the cluster's brokers.
     """
 
@@ -109,7 +109,7 @@ class KafkaOutbound:
         task.add_done_callback(self._calls.discard)
 
     async def close(self) -> None:
-        """Gives every unanswered request up and closes all connections."""
+        """Gives up every unanswered request and closes all connections."""
         for task in tuple(self._calls):
             task.cancel()
         for connection in self._connections.values():

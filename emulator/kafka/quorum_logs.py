@@ -1,4 +1,4 @@
-"""Follows the metadata logs of several controllers of Kafka, which grow and are cut, and says what they have committed.
+"""Follows the metadata logs of several controllers of Kafka, and determines what they have committed.
 
 Files show who has a record. A record is committed if a majority of the voters has it, on disk where that is known, and
 none of them has a later epoch: no controller without it can be elected then. All earlier records are committed, too.

@@ -1,6 +1,6 @@
 """Administrators' requests: the broker forwards it to the controller, as Kafka's brokers do (KIP-590).
 
-The controller never answers the client. Where it gives no answer within the request's time, that is REQUEST_TIMED_OUT.
+The controller never answers the client itself. If it gives no answer in time, the client gets REQUEST_TIMED_OUT.
 """
 
 import secrets
@@ -86,7 +86,7 @@ def _wire_error(error: ErrorCode) -> int:
 
 
 def result_of(error: ErrorCode, message: str = "") -> Message:
-    """Returns an error and its message as answers have them."""
+    """Returns an error and its message in the form of a response."""
     return {"errorCode": _wire_error(error), "errorMessage": None if error is ErrorCode.NONE else message or error.name}
 
 

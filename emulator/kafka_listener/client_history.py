@@ -51,9 +51,9 @@ class Sent(NamedTuple):
     """A batch that a client sent.
 
     Attributes:
-        partition: where to.
+        partition: the partition that it was sent to.
         topic_id: of the topic, by this broker's metadata.
-        batch: its header.
+        batch: header of the batch.
         acks: of the request.
         invoked: the line about its invocation.
         keys: of its records, if they are recorded.
@@ -116,7 +116,7 @@ class ClientHistory:
         broker_id: of the broker.
         incarnation: of its process.
         keys: gets keys of records that are acknowledged; without it they are not read.
-        on_lines: called where lines were added, to have ``flush`` called; without it they are written at once.
+        on_lines: called when lines were added, to have ``flush`` called; without it lines are written at once.
     """
 
     def __init__(

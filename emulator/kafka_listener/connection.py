@@ -52,15 +52,15 @@ class KafkaConnection(asyncio.Protocol):
         on_end: called once the connection is over.
 
     Attributes:
-        link: as given.
-        number: as given.
+        link: the given link.
+        number: the given number.
         peer: the client's address, ``host:port``.
         client_id: of the newest request.
         software: name and version that the client gave in ApiVersions.
         principal: of the client; ``User:ANONYMOUS`` if it does not authenticate.
         is_authenticated: whether it has authenticated.
         exchange: the state of its authentication (``sasl.Exchange``).
-        is_secure: it speaks TLS.
+        is_secure: whether it uses TLS.
     """
 
     def __init__(

@@ -128,7 +128,7 @@ class Controller(Protocol):
         Args:
             controller: the controller's node id.
             request: of an administrator.
-            timeout_ms: how long it may take.
+            timeout_ms: time limit for the answer.
             on_behalf_of: the client whose permissions count; ``None`` if no permission is needed.
         """
         ...
@@ -170,8 +170,8 @@ class OwnController(Controller):
 class ControllerGateway(Controller):
     """Forwards administrators' requests to the controller, as Kafka's brokers do.
 
-    Where there are several, a request that is refused because another is active, or not answered, is sent again, also
-    to the others, as long as there is time: it may be carried out twice.
+    With several controllers, a request that is refused because another one is active, or that is not answered, is sent
+    again, also to the others, until its deadline: it may be executed twice.
 
     Args:
         make_outbound: makes the connections.

@@ -1,4 +1,4 @@
-"""The keys of records that clients were told are stored, one line for each batch: ``AckedKeys``.
+"""The keys of acknowledged records of Kafka clients, one line for each batch: ``AckedKeys``.
 
 Compressed batches are read by a thread, from their arrival on, so that requests of others do not wait: a megabyte may
 inflate to a thousand.

@@ -107,7 +107,7 @@ class KafkaListener:
         """Listens.
 
         Args:
-            host: interface.
+            host: interface to listen on.
             ports: one for each client, by its id as an end of links.
 
         Raises:
@@ -123,7 +123,7 @@ class KafkaListener:
 
         Args:
             served: this broker.
-            endpoints: where each client reaches each broker.
+            endpoints: the addresses at which each client reaches each broker.
         """
         self._served = served
         self._endpoints = endpoints
@@ -201,7 +201,7 @@ class KafkaListener:
         closes its connection.
 
         Raises:
-            RefusedError: it is not served, or a message is lost.
+            RefusedError: the request is not served, or a message is lost.
         """
         if not self._interceptor.is_idle:
             arrive_again = partial(self._repeat, served, connection, frame)
@@ -229,7 +229,7 @@ class KafkaListener:
             arrive_again: called if it is delivered a second time, or when its sender no longer waits for it.
 
         Raises:
-            RefusedError: it is lost.
+            RefusedError: the message is lost.
         """
         api = all_apis().get(int.from_bytes(request[:2], "big"))
         if api is None:

@@ -169,7 +169,7 @@ class Hidden:
         alternative: an operation on the cluster that permits to see everything.
 
     Attributes:
-        answered: as given.
+        answered: the given fields.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Hidden:
         self._alternative = alternative
 
     async def __call__(self, served: Served, request: ClientRequest, handler: Handler) -> Message | None:
-        """Answers with what may be seen."""
+        """Answers with the resources that the client may see."""
         answer = await handler(served, request)
         sees_all = self._alternative is not None and served.might(request, self._alternative, CLUSTER)
         if answer is None or sees_all:

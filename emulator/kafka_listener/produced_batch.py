@@ -56,7 +56,7 @@ class ProducedBatch(NamedTuple):
 
     Attributes:
         header: of the batch.
-        records: its bytes.
+        records: bytes of its records.
         append_time_ms: the append time that was written into it, if any.
         record_errors: records because of which it is refused.
     """
@@ -81,7 +81,7 @@ def framing_problem(records: bytes, *, version: int) -> tuple[int, str | None] |
     """Returns the error, and the message beside it, of bytes that are not one batch of the current format.
 
     Args:
-        records: of one partition.
+        records: bytes for one partition.
         version: of the request.
     """
     if len(records) < LOG_OVERHEAD:

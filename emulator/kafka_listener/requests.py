@@ -76,7 +76,7 @@ class ClientRequest(NamedTuple):
     Attributes:
         key: of the API.
         version: of the request.
-        body: its fields.
+        body: fields of the request.
         connection: the connection of the request.
         size: in bytes, with its header.
     """
@@ -111,9 +111,9 @@ class Served(NamedTuple):
     Attributes:
         broker_id: of the broker.
         cluster_id: of the cluster.
-        controllers: where administrators' requests are forwarded to, with their addresses.
-        broker: its state.
-        log_dir: where its logs are.
+        controllers: nodes to which administrators' requests are forwarded, with their addresses.
+        broker: the broker's state.
+        log_dir: directory of its logs.
         properties: of the node.
         versions: of each API that the cluster's era serves, by key.
         endpoints: of brokers, for the client of this listener.
@@ -247,14 +247,14 @@ class Served(NamedTuple):
         ]
 
     def topic_name(self, topic: Message) -> str | None:
-        """Returns the name of a topic that a request names or gives the id of; ``None`` for an unknown id."""
+        """Returns the name of a topic that a request names by name or id; ``None`` for an unknown id."""
         name: str = topic.get("name") or topic.get("topic") or ""
         if name or topic.get("topicId") is None:
             return name
         return self.broker.image.topic_names.get(topic["topicId"])
 
     def topic_of(self, name: str | None, topic_id: TopicId | None) -> tuple[str, TopicId | None]:
-        """Returns name and id of a topic of which a request has one."""
+        """Returns name and id of a topic, given one of them by a request."""
         image = self.broker.image
         if name is None:
             return image.topic_names.get(topic_id or TopicId(""), f"?{topic_id}"), topic_id

@@ -26,7 +26,7 @@ _SHA_VERSION: Final = 1
 
 
 def sasl_config(properties: NodeProperties) -> SaslConfig | None:
-    """Returns the configuration that properties give; ``None`` without SASL."""
+    """Returns the configuration from properties; ``None`` without SASL."""
     if not properties.has_sasl:
         return None
     return SaslConfig(properties.sasl_mechanisms, properties.sasl_users)

@@ -1,4 +1,4 @@
-"""Entries of partitions below their topics, as most requests and answers have them."""
+"""Entries of partitions below their topics, the form of most requests and responses."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice

@@ -45,7 +45,7 @@ class HeldCurve:
     """The end of an epoch's records in a log over time: it rises with appends, and falls where the log is cut.
 
     Args:
-        first: the first offset of the epoch that the log was given.
+        first: the first offset of the epoch that the log has had.
     """
 
     def __init__(self, first: int) -> None:

@@ -1,4 +1,4 @@
-"""The story of a run that goes on: what pictures are drawn from, made again from what its event files have by now.
+"""The story of a run that is under way: the data of pictures, rebuilt from the present content of the event files.
 
 Frequent events become curves (``partition_record``) as they arrive; rare events are kept if a story shows them. So a
 look costs only the new events, and memory does not grow with the number of records.

@@ -10,7 +10,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """An action that is possible now.
 
     Attributes:
-        step: as a scenario file writes it.
+        step: in the form of a scenario file.
         label: in few words.
     """
 
@@ -100,6 +100,6 @@ class Stage(Protocol):
         """Plays a step and records it; returns what was observed.
 
         Raises:
-            EmulatorError: it could not be played.
+            EmulatorError: the step could not be played.
         """
         ...

@@ -44,7 +44,7 @@ class NewEvents(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The event file, as places in it name it."""
+        """The event file, in the form that places use."""
         return f"events/{self.file}"
 
 

@@ -1,8 +1,8 @@
 """``python -m laststand.emulator.node broker|controller [--config FILE]``: one process of a node.
 
-``broker,controller`` with two files is a process with both roles (combined mode): each has a core, a port, an event log
-and a directory of its own, and they share what happens to the process. It stops its broker first, as Kafka's does.
-By SIGUSR2 it stops the broker alone, until SIGTERM: where a whole cluster ends, each broker then finds a controller.
+``broker,controller`` with two files is a process with both roles (combined mode): each has its own core, port, event
+log and directory, and they share the process's faults. It stops its broker first, as Kafka's does. At SIGUSR2 it stops
+the broker alone, and the controller at SIGTERM: when a whole cluster ends, each broker then finds a controller.
 
 The event log is opened before anything slow is imported, so that a process that is killed early still has a file. Exit
 codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the

@@ -1,4 +1,4 @@
-"""A broker's log directories, as the core's effects see them: one log per partition, wherever it lives.
+"""A broker's log directories, in the form of the core's effects: one log per partition, in any directory.
 
 A new log goes to the directory with the fewest logs. Every method returns when the files are changed; a failure is a
 ``StorageError``, which ends the process.
@@ -92,7 +92,7 @@ class BrokerFiles:
     def load(self) -> tuple[inputs.LoadedLog, ...]:
         """Opens and where needed recovers every log; may take long.
 
-        A directory that cannot be loaded is left out from now on, as long as there is another (Kafka's ``LogManager``).
+        A directory that cannot be loaded is left out from now on, if there is another one (Kafka's ``LogManager``).
 
         Raises:
             StorageError: no directory could be loaded.
@@ -120,7 +120,7 @@ class BrokerFiles:
             directory.sync_names()
 
     def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
-        """Sets a log aside; its files go after the delay."""
+        """Sets a log aside; its files are deleted after the delay."""
         delay_ms = self._properties.log_segment_delete_delay_ms
         self._directory_of(partition).delete_log(partition, now_ms=now_ms, delay_ms=delay_ms)
 
@@ -151,7 +151,7 @@ class BrokerFiles:
         return _EMPTY.join(self._log(partition).read(span))
 
     def truncate(self, partition: TopicPartition, offset: Offset) -> None:
-        """Cuts a log and rewrites its directory's recovery points."""
+        """Truncates a log and rewrites its directory's recovery points."""
         self._log(partition).truncate_to(offset)
         self._directory_of(partition).write_recovery_points()
 
@@ -184,7 +184,7 @@ class BrokerFiles:
             directory.write_log_starts()
 
     def close(self, broker_epoch: BrokerEpoch | None) -> None:
-        """Closes every log in order and says so in the clean-shutdown files."""
+        """Closes every log in order and writes the clean-shutdown files."""
         for directory in self._directories:
             directory.close_logs(broker_epoch)
 
@@ -196,12 +196,12 @@ class BrokerFiles:
             log.flush_if_due(now_ms=now_ms)
 
     def pop_flush_works(self) -> list[tuple[PartitionLog, FlushWork]]:
-        """Returns, once, what rolled segments left to be synced, with the log that is to complete it."""
+        """Returns, once, the segments that rolls left to be synced, with their logs."""
         works = ((log, log.pop_flush_work()) for log in self._logs())
         return [(log, work) for log, work in works if work is not None]
 
     def pop_risen_recovery_points(self) -> list[tuple[PartitionLog, Offset]]:
-        """Returns, once, the logs of which more is on the disk than before, and up to where."""
+        """Returns, once, the logs whose recovery point has risen, with the new one."""
         points = ((log, log.pop_risen_recovery_point()) for log in self._logs())
         return [(log, point) for log, point in points if point is not None]
 

@@ -1,4 +1,4 @@
-"""Cause ids of what starts inside a node: its start, its timers, its end."""
+"""Cause ids of events that begin inside a node: its start, its timers, its end."""
 
 from itertools import count
 

@@ -12,7 +12,7 @@ def change_clock(clock: NodeClock, order: ClockOrder, *, rearm: Callable[[], Non
 
     Args:
         clock: of the node.
-        order: what to do.
+        order: the order.
         rearm: sets the node's timers again by the changed clock.
     """
     now_ms = monotonic_ms()

@@ -28,7 +28,7 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         rules: the rules of clusters with ZooKeeper.
         ibp: the protocol that brokers speak.
         other_ibps: protocol versions of single brokers.
-        started_with: the protocol of this very process, if it differs from these.
+        started_with: the protocol of this process, if it differs from these.
     """
 
     rules: ZooKeeperRules
@@ -42,7 +42,7 @@ def zookeeper_config(switches: Switches, *, started_with: IbpLevel | None = None
 
     Args:
         switches: of the cluster.
-        started_with: the protocol of one process, if it is another than the rules say.
+        started_with: the protocol of one process, if it differs from the rules.
     """
     if not isinstance(switches, ZooKeeperSwitches):
         return None
@@ -52,7 +52,7 @@ def zookeeper_config(switches: Switches, *, started_with: IbpLevel | None = None
 
 
 def all_rules(switches: Switches, zookeeper: ZooKeeperConfig | None) -> Switches:
-    """Returns the rules that were kept apart as one: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
+    """Returns rules that were stored in parts as one value: ``ZooKeeperSwitches`` for a cluster with ZooKeeper."""
     if zookeeper is None:
         return switches
     shared = {name: getattr(switches, name) for name in Switches.__struct_fields__}
@@ -75,7 +75,7 @@ class KafkaListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     Attributes:
         client_id: of the client, as an end of links.
         port: the listener's port on this broker.
-        advertised: where the client reaches each broker (``host:port``).
+        advertised: the addresses at which the client reaches each broker (``host:port``).
     """
 
     client_id: NodeId
@@ -105,7 +105,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         node_id: brokers are 0..N-1, controllers 100 and up.
         incarnation: counts the processes of this node in the run, from 0.
         cluster_id: a node refuses data of another cluster.
-        controller_ids: where brokers register: the controllers, several of which are a quorum, or the ZooKeeper server.
+        controller_ids: nodes at which brokers register: the controllers, or the ZooKeeper server.
         data_dirs: log directories; a controller keeps its metadata log in the first. Created where missing.
         ledger_dir: directory of the sync ledger, outside the data directories.
         event_file: this incarnation's event log; must not exist yet.
@@ -114,12 +114,12 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         zookeeper: more rules; ``None`` in a KRaft cluster.
         properties: by Kafka's names, as text; the rest is default.
         host: interface to listen on.
-        port: where to listen; 0 picks any. A node keeps its port for a run.
+        port: port to listen on; 0 for any. A node keeps its port for a run.
         metrics_port: port of ``/metrics``, 0 for any; ``None`` for a node without it.
         kafka: of a broker that serves clients of Apache Kafka.
         addresses: addresses (``host:port``) at which this process reaches each node, maybe through a proxy.
         has_health_checks: whether it serves ``grpc.health.v1``.
-        clock_rate_ppm: rate of its clock, in parts per million of the right one.
+        clock_rate_ppm: rate of its clock, in parts per million of the correct rate.
         interceptions: faults of single messages that are in force from the start.
         standby_ids: those controllers that were no voters when the cluster was formatted.
     """
@@ -177,7 +177,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return token
 
     def rules(self) -> Switches:
-        """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
+        """Returns all rules; ``ZooKeeperSwitches`` for a cluster with ZooKeeper."""
         return all_rules(self.switches, self.zookeeper)
 
     def protocol(self) -> InterBrokerProtocol | None:
@@ -207,7 +207,7 @@ def read_config(path: str) -> NodeConfig:
     """Reads a configuration file.
 
     Raises:
-        ConfigError: it is missing, or no configuration.
+        ConfigError: the file is missing, or no configuration.
     """
     try:
         with open(path, "rb") as file:

@@ -23,7 +23,7 @@ class ControllerMetrics:
     """Metrics of one controller.
 
     Args:
-        active: returns the controller, at each scrape; ``None`` where another of several is active.
+        active: returns the controller, at each scrape; ``None`` if another of several controllers is active.
     """
 
     def __init__(self, active: Callable[[], Controller | None]) -> None:

@@ -77,7 +77,7 @@ class ServerConfig:
 
     Attributes:
         directory: the directory of all its files.
-        port: where to listen.
+        port: port to listen on.
         session_timeout_ms: of its clients, in milliseconds.
     """
 
@@ -177,7 +177,7 @@ def server_from_environment(environment: Mapping[str, str]) -> ServerConfig:
     """Returns the configuration of the ZooKeeper server.
 
     Raises:
-        ConfigError: as of ``config_from_environment``, or the era has no ZooKeeper.
+        ConfigError: as in ``config_from_environment``, or the era has no ZooKeeper.
     """
     given = _given(environment)
     properties = node_properties(properties_from(given, of_file=_read(given)))
@@ -215,7 +215,7 @@ def kafka_listeners(given: Mapping[str, str]) -> dict[str, KafkaListenerConfig]:
 
 
 def kafka_port(port: int, client_id: NodeId) -> int:
-    """Returns where a broker in a container listens for a client of Apache Kafka.
+    """Returns the port of a broker's listener for a client of Apache Kafka, in a container.
 
     Args:
         port: its port for nodes.
@@ -247,7 +247,7 @@ def properties_from(given: Mapping[str, str], *, of_file: str) -> dict[str, str]
     """Returns the properties that variables without their prefix name, and a file.
 
     Args:
-        given: the variables.
+        given: the environment's variables.
         of_file: content of the file that they name.
 
     Raises:

@@ -40,7 +40,7 @@ class EventWriter:
         path: the file, packed if its name says so; it must not exist, because two incarnations never share one.
         run: the run's id.
         node_id: the node of the events.
-        incarnation: which of its processes.
+        incarnation: number of the process.
         clock: gives the time of events that no turn made, in ns.
 
     Raises:

@@ -50,7 +50,7 @@ class ServedMetrics:
         """Listens on an address, port 0 for any, and returns the port.
 
         Args:
-            host: interface.
+            host: interface to listen on.
             port: the server's port.
             context: of TLS; ``None`` without TLS.
 

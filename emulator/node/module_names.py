@@ -13,9 +13,9 @@ def modules_of(role: NodeRole, *, has_zookeeper: bool, has_metrics: bool, has_ka
 
     Args:
         role: of the node.
-        has_zookeeper: its cluster has ZooKeeper.
-        has_metrics: it serves ``/metrics``.
-        has_kafka: it is to listen for clients of Apache Kafka, if it is a broker.
+        has_zookeeper: whether its cluster has ZooKeeper.
+        has_metrics: whether it serves ``/metrics``.
+        has_kafka: whether it listens for clients of Apache Kafka, if it is a broker.
     """
     names = [*_OF_EACH, f"node.{role.value}_shell"]
     if has_zookeeper:

@@ -29,7 +29,7 @@ def make_node_server(
     rearm: Callable[[], None],
     is_healthy: Callable[[], bool],
 ) -> NodeServer:
-    """Returns a server that is not started yet, without the services of one role alone.
+    """Returns a server that is not started yet, with the services of both roles only.
 
     Args:
         config: of this incarnation.

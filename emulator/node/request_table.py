@@ -7,7 +7,7 @@ from laststand.emulator.rpc.inbound import Responder
 
 
 class RequestTable:
-    """Gives numbers to requests, and finds the way back for answers.
+    """Numbers requests, and finds the requester of an answer.
 
     Bounded by the transport: each stream stops reading at a number of unanswered requests, and a unary request is
     given up by its caller's deadline at the latest, after which its answer is dropped.
@@ -27,7 +27,7 @@ class RequestTable:
         """Returns the way back and forgets it: a request is answered once.
 
         Raises:
-            KeyError: it was answered before.
+            KeyError: the request was answered before.
         """
         return self._responders.pop(request_id)
 

@@ -1,10 +1,10 @@
-"""The pulse of a node: inputs that are ready together make one turn.
+"""The loop of a node: inputs that are ready together make one turn.
 
 A turn runs without interruption on the event loop: it steps every input in order and executes what follows, files
 first, then one write of events, then messages. Putting inputs together costs no latency, because they were waiting
 anyway, and saves writes, syncs and frames.
 
-A timer of the core is an input like any other, put in when its time has come.
+A timer of the core is an input like any other, enqueued when it is due.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class TurnLoop(Generic[InputT]):
     Args:
         run_turn: takes the inputs of a turn.
         next_deadline_ms: when the core next wants a timer input, or ``None``.
-        timer_input: makes one.
+        timer_input: makes the input for a timer.
         clock: of the node; it decides when deadlines are due.
     """
 

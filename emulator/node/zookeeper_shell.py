@@ -30,7 +30,7 @@ _TO_ZOOKEEPER: Final = (exchange.ZooKeeperRequest, exchange.OpenSession, exchang
 
 
 class ZooKeeperBrokerShell(BrokerShell):
-    """Runs a broker and its controller; arguments and errors as of ``BrokerShell``."""
+    """Runs a broker and its controller; arguments and errors as in ``BrokerShell``."""
 
     _broker: ZooKeeperBroker
 

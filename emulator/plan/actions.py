@@ -90,7 +90,7 @@ class Clients(Enum):
 
 
 class Roles(Enum):
-    """The nodes of a machine that a fault of the network is about, where a broker and a controller share a process."""
+    """The nodes of a machine that a network fault affects, if a broker and a controller share a process."""
 
     ALL = "all"
     NAMED = "named"
@@ -103,15 +103,15 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table: a kind of action.
 
     Attributes:
-        kind: its class.
+        kind: class of the action.
         verb: in steps and, with ``-`` for ``_``, in ``laststand chaos``.
-        line_verb: first word of its line; empty where a line is the step itself.
+        line_verb: first word of its line; empty if the line is the step itself.
         example: a line.
         meaning: the meaning, in words for users.
         fields: its arguments by the struct's names, in order.
         fault: the name in the event log of the fault that it begins; ``None`` if it begins none.
         heals: names of the faults that it ends; ``all`` for all of them.
-        refused: why a driver does not have it, by driver.
+        refused: reason why a driver refuses it, by driver.
     """
 
     kind: type["_Action"]
@@ -126,12 +126,12 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def breaks_links(self) -> bool:
-        """Processes can do this only where their links go through proxies."""
+        """True if processes can do this only if their links go through proxies."""
         return self.fault is not None and ("link" in self.fields or self.kind in (Isolate, Expire, ExpireCertificate))
 
     @property
     def is_on_processes(self) -> bool:
-        """At least one driver of real processes can do this, in containers or not."""
+        """True if at least one driver of real processes can do this, in containers or not."""
         return any(driver.has_processes and driver not in self.refused for driver in DriverName)
 
 
@@ -165,7 +165,7 @@ def action_spec(
         verb: in steps, if it differs from the verb in lines.
         fault: name of the fault that it begins.
         heals: names of the faults that it ends.
-        refused: why a driver does not have it.
+        refused: reason why a driver refuses it.
     """
     first = example.split()[0]
     is_step = first.endswith(":")
@@ -210,7 +210,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
     """Base of all actions."""
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         yield from ()
 
     def repair(self) -> "Action | None":
@@ -654,7 +654,7 @@ class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
         return None if self.is_repair else DiskFull(nodes=self.nodes, state=Switched.OFF)  # type: ignore[arg-type]
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         if self.is_repair and self.left:
             yield "where room is made, no bytes are left that may still be written"
 
@@ -685,7 +685,7 @@ class ClockJump(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"):
     by_ms: Annotated[int, field.Duration("by", help="How far, such as 3 s.", line="ms")]
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         if not self.by_ms:
             yield "a jump by 0 ms is none"
 
@@ -854,7 +854,7 @@ class Slow(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slow"):
     ] = Direction.BOTH
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         if self.jitter_ms > self.latency_ms:
             yield "jitter is at most as long as the latency"
 
@@ -893,7 +893,7 @@ class Slice(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slice"):
     pause_ms: Annotated[int, field.Duration("pause", help="Pause before each piece, such as 1 ms.", line="pause")]
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         if not self.pause_ms:
             yield "a pause of 0 ms is none"
 
@@ -911,7 +911,7 @@ class Flap(OnLink[NodeT_co], frozen=True, kw_only=True, tag="flap"):
     times: Annotated[int, field.Whole("times", help="How often it is cut.", low=1, high=10_000)]
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         if min(self.down_ms, self.up_ms) < FLAP_PHASE_MIN_MS:
             yield f"down and up are {FLAP_PHASE_MIN_MS} ms at least: a shorter phase cannot be proved"
 
@@ -975,7 +975,7 @@ class Duplicate(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplicate")
     """Deliver the oldest held request, and keep holding it."""
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         yield from _only_requests(self.channel)
 
 
@@ -1016,7 +1016,7 @@ class DuplicateNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplica
         return Release(channel=self.channel)  # type: ignore[arg-type]
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         yield from _only_requests(self.channel)
 
 
@@ -1031,7 +1031,7 @@ class DelayMessages(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="delay")
     delay_ms: Annotated[int, field.Duration("by", help="How much later, such as 50 ms.", line="ms")]
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         if not self.delay_ms:
             yield "a delay of 0 ms is none"
 
@@ -1121,7 +1121,7 @@ class ElectLeaders(AdminAction, frozen=True, kw_only=True, tag="elect_leaders"):
         return () if self.election is admin_messages.RequestedElection.PREFERRED else self.partitions
 
     def problems(self) -> Iterator[str]:
-        """Yields why the arguments do not go together."""
+        """Yields why the arguments contradict each other."""
         if (self.leader is not None) != (self.election is admin_messages.RequestedElection.DESIGNATED):
             yield "a designated election, and no other, names its leader"
 
@@ -1180,7 +1180,7 @@ class DeleteRecords(AdminAction, frozen=True, kw_only=True, tag="delete_records"
 
     @property
     def deletions(self) -> tuple[events.RequestedDeletion, ...]:
-        """The deletions that the action asks for, as the events have them."""
+        """The deletions that the action asks for, in the form of the events."""
         return (events.RequestedDeletion(partition=str(self.partition), offset=self.offset),)
 
 

@@ -121,13 +121,13 @@ def fault_events(
 
     Args:
         action: the performed action.
-        effect: how the action was seen to take effect; ``None`` if no effect was seen.
+        effect: the observed effect of the action; ``None`` if there was none.
         cause_id: of the plan's step.
         before: metadata offset that was committed before it was done.
-        after: likewise when it was done.
+        after: end of the committed metadata when the action was done.
         broken: links that had any fault before.
         begun_ns: when it was done, by the clock of the events.
-        proved_ns: when its effect was looked for, by the same clock.
+        proved_ns: when the effect was looked for, by the same clock.
         kafka_links: the links of Kafka clients.
     """
     proved = None if effect is None else proved_ns

@@ -99,7 +99,7 @@ class Option(NamedTuple):
     """An argument as an option of a command.
 
     Attributes:
-        key: as in a step.
+        key: key in a step.
         word: key of the corresponding word in a line.
         help: for people.
         choices: allowed values; empty for any.
@@ -132,14 +132,14 @@ class Field(Protocol[ValueT]):
 
     @property
     def is_required(self) -> bool:
-        """A step must give the field."""
+        """True if a step must have the field."""
         ...
 
     def read(self, fields: Fields, names: Names) -> ValueT:
         """Takes the argument out of a step.
 
         Raises:
-            ScenarioError: it is missing, or is not allowed.
+            ScenarioError: the value is missing, or is not allowed.
         """
         ...
 
@@ -151,7 +151,7 @@ class Field(Protocol[ValueT]):
         """Takes the argument out of a line.
 
         Raises:
-            ValueError: it is missing, or has another form.
+            ValueError: the value is missing, or has another form.
         """
         ...
 
@@ -181,8 +181,8 @@ class _Scalar(Generic[ValueT]):
     Args:
         key: in a step.
         line: key in a line, if it differs.
-        default: where a step does not say.
-        line_default: where a line does not say, if that is another.
+        default: the value if a step has none.
+        line_default: the value if a line has none, if it differs.
         help: the argument, in words for users.
     """
 
@@ -259,14 +259,14 @@ class _Scalar(Generic[ValueT]):
         raise NotImplementedError
 
     def value_of(self, value: ValueT) -> YamlValue:
-        """Returns the value as a step has it."""
+        """Returns the value in the form of a step."""
         return self.word_of(value)
 
     def from_word(self, word: str) -> ValueT:
         """Returns the value of a word.
 
         Raises:
-            ValueError: it has another form.
+            ValueError: the word has another form.
         """
         raise NotImplementedError
 
@@ -637,7 +637,7 @@ class ControllerField:
 
 
 def node_value(node: NodeRef) -> YamlValue:
-    """Returns a node as a step has it."""
+    """Returns a node in the form of a step."""
     text = node_text(node)
     return int(text) if text.isdecimal() else text
 

@@ -1,4 +1,4 @@
-"""Refuses actions that cannot be done to Apache Kafka, with the reason, beside those that our own processes lack."""
+"""Refuses actions that are impossible on Apache Kafka but possible on Laststand's processes, with the reason."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Combined mode: what is done to a process, its machine or that machine's network is done to both nodes in it."""
+"""Combined mode: an action on a process, its machine or that machine's network affects both nodes in it."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, cast
@@ -29,10 +29,10 @@ _OF_MACHINES: Final = (
 
 
 def on_machines(action: actions.Action, machine_of: MachineOf) -> tuple[actions.Action, ...]:
-    """Returns what is done to whole machines: one action, or one for each link between two machines.
+    """Returns an action on whole machines: one action, or one for each link between two machines.
 
     Args:
-        action: any; one on messages, on a single disk, or on the roles that it names stays as it is.
+        action: any action; one on messages, on a single disk, or on the roles that it names stays unchanged.
         machine_of: of the cluster.
     """
     if getattr(action, "roles", None) is actions.Roles.NAMED:

@@ -99,7 +99,7 @@ def read_combined(cursor: Cursor | None, *, brokers: int, controllers: int) -> b
     """Returns whether each controller shares a process with a broker; by default, it does not.
 
     Raises:
-        ScenarioError: it is no truth value, or there are fewer brokers than controllers.
+        ScenarioError: the value is no truth value, or there are fewer brokers than controllers.
     """
     if cursor is None or cursor.choice(("true", "false")) == "false":
         return False
@@ -113,7 +113,7 @@ class Names:
 
     Args:
         brokers: their number.
-        controllers: likewise, those that the quorum is given later among them.
+        controllers: their number, including those that may join the quorum later.
         partitions: all partitions.
         producers: by their names.
         kafka_clients: names of the Kafka clients, which dial only brokers.

@@ -64,7 +64,7 @@ _CERTIFIED: Final = re.compile(r"(?:client|harness|authority|(?:broker|controlle
 
 
 def check_kafka_clients(names: Sequence[str]) -> str | None:
-    """Returns why these cannot be the names of the clients of Kafka of one cluster; ``None`` if they can."""
+    """Returns why these cannot be the names of a cluster's Kafka clients; ``None`` if they can."""
     unfit = next((name for name in names if not is_node_name(name)), None)
     if unfit is not None:
         return f"{unfit!r} cannot be a client's name, allowed: {NODE_NAME_RULE}"
@@ -170,7 +170,7 @@ class DrawnNodes(msgspec.Struct, frozen=True, kw_only=True, tag="drawn"):
     Attributes:
         count: number of brokers.
         drawn_from: among which.
-        partition: of which replicas are meant; ``None`` is the cluster's only one.
+        partition: the partition whose replicas are meant; ``None`` for the cluster's only one.
     """
 
     count: int

@@ -66,7 +66,7 @@ class PlanLineError(ConfigError):
     """A line of a plan is not understood.
 
     Attributes:
-        line: which one, from 1 on.
+        line: number of the line, from 1.
     """
 
     def __init__(self, error: ConfigError, *, line: int) -> None:
@@ -115,12 +115,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all_controllers(self) -> int:
-        """Controllers, those that are down at first among them."""
+        """All controllers, including those that are down at first."""
         return self.controllers + self.standby_controllers
 
     @property
     def length(self) -> int:
-        """Faults, client operations and departures from prompt delivery in order."""
+        """The number of faults, client operations and late or reordered messages."""
         return sum(map(_is_counted, self.actions))
 
     @property

@@ -65,7 +65,7 @@ def has_workload(path: Path, text: str) -> bool:
     """Returns whether a document has its own clients, so that it is a scenario.
 
     Raises:
-        ScenarioError: it is no mapping.
+        ScenarioError: the document is no mapping.
     """
     fields = open_document(path, text).fields()
     return _WORKLOAD in fields.keys
@@ -75,7 +75,7 @@ def read_plan_yaml(path: Path, text: str) -> Plan:
     """Inverse of ``format_plan_yaml``; ``path`` is for messages.
 
     Raises:
-        ScenarioError: it is no plan.
+        ScenarioError: the document is no plan.
     """
     return read_numbered_yaml(path, text).plan
 
@@ -84,7 +84,7 @@ def read_numbered_yaml(path: Path, text: str) -> NumberedPlan:
     """Returns a document's plan and the lines of its parts.
 
     Raises:
-        ScenarioError: it is no plan.
+        ScenarioError: the document is no plan.
     """
     with open_document(path, text).fields() as top:
         top.required("name").text()

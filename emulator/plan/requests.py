@@ -32,7 +32,7 @@ def requests_of(
 
     Args:
         action: the action.
-        image: committed metadata, where a topic that is recreated has its replicas and configuration.
+        image: committed metadata, which has the replicas and configuration of a topic to recreate.
         topic_id: of a topic that is created.
     """
     match action:

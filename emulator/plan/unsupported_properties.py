@@ -1,7 +1,7 @@
 """Properties that are refused, by drivers or by clusters.
 
-The simulated disk has no timed flush, Kafka has no unclean recovery, some nodes speak no TLS to each other, and several
-controllers have to be allowed to elect one.
+The simulated disk has no timed flush, Kafka has no unclean recovery, some nodes use no TLS between each other, and
+several controllers need permissions before they can elect one.
 """
 
 from collections.abc import Mapping

@@ -83,7 +83,7 @@ class Cursor:
         """Returns a scalar value as it is written.
 
         Raises:
-            ScenarioError: it is no single value, or empty.
+            ScenarioError: it is no scalar value, or empty.
         """
         if not isinstance(self._node, yaml.ScalarNode) or self._node.tag == _NULL_TAG:
             self._expected("a single value")
@@ -114,7 +114,7 @@ class Cursor:
         """Returns one of the allowed words.
 
         Raises:
-            ScenarioError: it is another.
+            ScenarioError: it is another word.
         """
         words = tuple(allowed)
         text = self.text()
@@ -136,7 +136,7 @@ class Cursor:
         """Returns the entries of a mapping; use it as a context manager.
 
         Raises:
-            ScenarioError: it is no mapping, or a key is there twice.
+            ScenarioError: it is no mapping, or a key occurs twice.
         """
         if not isinstance(self._node, yaml.MappingNode):
             self._expected("a mapping")
@@ -220,7 +220,7 @@ class Fields:
         return [(key, self._entries.pop(key)) for key in list(self._entries) if key in wanted]
 
     def pop_rest(self) -> list[tuple[str, Cursor]]:
-        """Takes out every entry that is left."""
+        """Removes and returns the remaining entries."""
         rest = list(self._entries.items())
         self._entries.clear()
         return rest

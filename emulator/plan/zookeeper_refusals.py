@@ -1,4 +1,4 @@
-"""Refuses actions that cannot be done in a cluster with ZooKeeper, around a real server, or in one without."""
+"""Refuses actions that are impossible in a cluster with ZooKeeper, with a real server, or without ZooKeeper."""
 
 from typing import Final
 

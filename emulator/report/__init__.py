@@ -1,1 +1,1 @@
-"""Pictures of a run: ``report.html``, and the same as text."""
+"""Pictures of a run: ``report.html``, and a text version."""

@@ -56,7 +56,7 @@ def _row(candidate: CandidateReport, partition: PartitionAutopsy, axis: _Axis, *
 
 
 def _parts_from_longest(candidate: CandidateReport, partition: PartitionAutopsy) -> int:
-    """Returns the offset at which a log stops being the beginning of the longest one."""
+    """Returns the offset from which a log differs from the longest one."""
     longest = next(each for each in partition.candidates if each.folder == partition.longest_folder)
     found = [loss.parting.offset for loss in longest.losses if loss.held_in == candidate.folder]
     return found[0] if found else candidate.log_end_offset

@@ -70,7 +70,7 @@ RETURN_COLUMNS: Final = (
 
 
 def row_of(candidate: CandidateReport, partition: PartitionAutopsy) -> tuple[str | int | None, ...]:
-    """Returns the cells of a candidate, as ``COLUMNS`` names them; the longest log has a star."""
+    """Returns the cells of a candidate, for ``COLUMNS``; the longest log has a star."""
     star = "*" if (candidate.broker_id, candidate.folder) == (partition.longest, partition.longest_folder) else ""
     return (
         f"{candidate.broker_id}{star}",
@@ -87,7 +87,7 @@ def row_of(candidate: CandidateReport, partition: PartitionAutopsy) -> tuple[str
 
 
 def return_row_of(broker: BrokerReturn) -> tuple[int, ...]:
-    """Returns the cells of a broker, as ``RETURN_COLUMNS`` names them."""
+    """Returns the cells of a broker, for ``RETURN_COLUMNS``."""
     return (
         broker.broker_id,
         broker.replicas,
@@ -131,7 +131,7 @@ def state_words(partition: PartitionAutopsy) -> str:
 
 
 def details_of(partition: PartitionAutopsy) -> Iterator[str]:
-    """Yields a sentence per damaged log, and one per loss that an election would mean."""
+    """Yields a sentence per damaged log, and one per loss that an election would cause."""
     names = {
         candidate.folder: log_name(candidate.broker_id, candidate.folder, partition)
         for candidate in partition.candidates
@@ -157,7 +157,7 @@ def details_of(partition: PartitionAutopsy) -> Iterator[str]:
 
 
 def _grouped(losses: Sequence[Loss]) -> Iterator[tuple[list[str], Loss]]:
-    """Yields losses and the folders of the logs that hold it, those that are the same of several logs once."""
+    """Yields losses, each with the folders of the logs that hold it; equal ones of several logs once."""
     found: dict[tuple[Parting, Surplus, Surplus], list[Loss]] = {}
     for loss in losses:
         found.setdefault((loss.parting, loss.lost, loss.committed), []).append(loss)

@@ -30,7 +30,7 @@ class TimeAxis:
     """Horizontal places of times.
 
     Attributes:
-        left: where time 0 is; ``right``: where the run ends.
+        left: place of time 0; ``right``: place of the run's end.
         end_us: when that is.
     """
 

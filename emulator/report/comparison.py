@@ -30,11 +30,11 @@ class Comparison(NamedTuple):
     """The difference between the decisions of two runs.
 
     Attributes:
-        left, right: their eras, or what distinguishes them.
+        left, right: the runs' eras, or what distinguishes them.
         sentence: the first decision that differs.
         rows: decisions side by side; if there are too many, those around the first difference.
         before, after: numbers of rows left out before and after these.
-        other: the run on the right.
+        other: the second run.
         switches: that differ, with the rule of each run.
 
     """

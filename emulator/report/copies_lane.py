@@ -26,7 +26,7 @@ def copies_lane(picture: PartitionPicture, box: Box) -> list[str]:
 
 
 def copies_shapes(picture: PartitionPicture, box: Box) -> list[str]:
-    """Draws the same without words."""
+    """Draws the same shapes without text."""
     parts = [rect(box.left, box.top, picture.final_right - box.left, box.height, "frame")]
     final: list[tuple[float, float, str]] = []
     for span in picture.records.spans:
@@ -122,7 +122,7 @@ def gone_path(picture: PartitionPicture, box: Box, gone: tuple[GoneRecords, ...]
 
 
 def epoch_lines(picture: PartitionPicture, box: Box) -> list[str]:
-    """Draws where epochs meet; of lines that would make a grey area, some."""
+    """Draws the borders of epochs; only some of them if all would make a grey area."""
     ys: list[float] = []
     for span in picture.records.spans[1:]:
         y = box.y(span.low)

@@ -1,4 +1,4 @@
-"""Blocks of a lane that are too close together to be drawn apart: a page must not grow with what nobody can see."""
+"""Blocks of a lane that are too close together to be drawn separately: they must not make a page larger."""
 
 from collections.abc import Collection, Sequence
 from typing import Final

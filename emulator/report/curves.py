@@ -91,7 +91,7 @@ def held_curves(partition: PartitionStory, *, end_us: int) -> dict[tuple[str, in
 
 
 def held_curve(held: HeldRecords, *, end_us: int) -> Curve | None:
-    """Returns where the records of an epoch ended in a log; ``None`` if that was all after the end of the run."""
+    """Returns the end of an epoch's records in a log over time; ``None`` if it held them only after the run's end."""
     if not held.ends or held.ends[0].time_us > end_us:
         return None
     return curve(held.ends, start=held.first, end_us=end_us)

@@ -56,7 +56,7 @@ class _Found(NamedTuple):
 
 
 def line_of(place: EventPlace) -> str:
-    """Returns where an event stands, as a file and the number of a line, from 1."""
+    """Returns the place of an event: a file and the number of a line, from 1."""
     return f"{place.file}:{place.sequence + 1}"
 
 
@@ -65,7 +65,7 @@ def edges_of(picture: PartitionPicture, boxes: Mapping[str, Box]) -> list[Edge]:
 
     Args:
         picture: of a partition.
-        boxes: where its lanes are.
+        boxes: the places of its lanes.
     """
     causes = {
         (caused.event.file, caused.event.sequence): place

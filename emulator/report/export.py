@@ -1,4 +1,4 @@
-"""Runs as files of other programs."""
+"""Writes runs as files for other programs."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum

@@ -74,7 +74,7 @@ def picture_of(
         verdict: of the run; ``None`` while it is under way: then no loss is known, and logs are shown as they are now.
         partition: to draw.
         story: of the run.
-        left: where time begins.
+        left: place of time 0.
         right: the right edge of the lanes.
         final_width: width of the final logs.
     """

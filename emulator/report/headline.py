@@ -141,7 +141,7 @@ def _first_line(losses: Sequence[Loss]) -> str:
 def _truncated(
     partition: PartitionStory, losses: list[Loss], elected: FirstLacking | None
 ) -> tuple[list[str], list[str]]:
-    """Describes which replicas cut lost records to follow which leader, before that leader was elected and later."""
+    """Describes which replicas truncated lost records to follow which leader, and when."""
     events = {copy.event for loss in losses for copy in loss.copies if copy.became is CopyFate.TRUNCATED}
     before: dict[int | None, set[int]] = {}
     after: dict[int | None, set[int]] = {}

@@ -1,4 +1,4 @@
-"""The clients' history as Jepsen writes one (EDN), in the form of its Kafka workload: sends and polls of records.
+"""The clients' history in Jepsen's form (EDN), that of its Kafka workload: sends and polls of records.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Words in blocks of a picture: as many as have room. The script lays them again when the picture is zoomed."""
+"""Texts in blocks of a picture: as much as there is room for. The script places them again after zooming."""
 
 from collections.abc import Sequence
 from html import escape
@@ -33,9 +33,9 @@ def block_label(
         words: texts, from the longest to the shortest.
         left: edge of the block.
         right: its other edge.
-        y: where the words stand.
+        y: vertical place of the text.
         class_: of the words.
-        indent: from the left edge to the words.
+        indent: distance from the left edge to the text.
         character: width of a letter.
     """
     room = right - left - indent + 5

@@ -47,7 +47,7 @@ def leader_lane(picture: PartitionPicture, box: Box, *, marked: Collection[int])
 
     Args:
         picture: of the partition.
-        box: its place.
+        box: place of the lane.
         marked: times at which the number of a step stands in the lane.
     """
     changes, time = picture.changes, picture.time

@@ -63,7 +63,7 @@ def area(xs: Floats, tops: Floats, bottoms: Floats) -> str:
 
 
 def visible(xs: Floats, ys: Floats) -> Ints:
-    """Returns the places of a curve's points without which it would look otherwise, its first and last among them.
+    """Returns the points of a curve that its shape needs, including the first and the last.
 
     A point is left out if it is near the previous visible point, or if the curve is level there.
     """

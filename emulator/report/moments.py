@@ -31,7 +31,7 @@ class State(NamedTuple):
 
 
 class Moments(msgspec.Struct, frozen=True, kw_only=True):
-    """The data of one picture: its id, its time axis, committed states, brokers, edges, what followed from causes."""
+    """The data of one picture: its id, its time axis, committed states, brokers, edges, and events by cause."""
 
     figure: str
     knots: list[tuple[int, float]]

@@ -36,7 +36,7 @@ class PlayedCell(NamedTuple):
     Attributes:
         directory: of the run.
         page: the address of its report.
-        column: in which it stands; its era, and its driver where the runs have several, if that is not given.
+        column: its column; by default its era, with its driver if the runs have several.
         repetition: number of the repetition in that column, from 1, if the scenario was played several times.
     """
 
@@ -47,7 +47,7 @@ class PlayedCell(NamedTuple):
 
 
 class UnplayedCell(NamedTuple):
-    """A scenario and a column of which there is no run, why, and whether there could have been one."""
+    """A scenario and a column without a run, the reason, and whether a run is possible."""
 
     scenario: str
     column: str
@@ -81,7 +81,7 @@ class _Group(NamedTuple):
 
 
 def write_overview(played: Sequence[PlayedCell], target: Path, *, unplayed: Sequence[UnplayedCell] = ()) -> None:
-    """Writes a page with a cell for each run; of several of one scenario and column, the worst.
+    """Writes a page with a cell for each run; if several have one scenario and column, for the worst.
 
     Scenarios with a run that is not as expected come first, scenarios without a played run last.
 

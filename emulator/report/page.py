@@ -209,7 +209,7 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
 def _page(
     content: Mapping[str, object], drawn: list[_Picture], others: list[_Small], listed: list[_Listed], left_out: int
 ) -> str:
-    """Returns a page with some partitions drawn large, others in small, and others in a table."""
+    """Returns a page with some partitions drawn large, others small, and others in a table."""
     moments = [picture.moments for picture in drawn]
     other = content["other"]
     if isinstance(other, _OtherRun) and other.picture is not None:

@@ -46,7 +46,7 @@ class PartitionPicture:
         held: the records held of each epoch, by topic id and epoch, and by node.
         flushed: the offset up to which logs were on disk, by topic id and node, as far as it is known.
         gone: the records that no log has any more.
-        final_left, final_right: where final logs are drawn.
+        final_left, final_right: edges of the final logs.
     """
 
     story: RunStory
@@ -80,7 +80,7 @@ class PartitionPicture:
         return self._promised_ends.get(key, 0)
 
     def final_ends(self, key: tuple[str, int]) -> Mapping[int, int]:
-        """Returns where final logs end in an epoch, by node."""
+        """Returns the ends of final logs in an epoch, by node."""
         return self._final_ends.get(key, {})
 
     @cached_property

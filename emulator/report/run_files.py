@@ -32,7 +32,7 @@ class ReportedRun:
         plan: text of the recorded plan, or else of the scenario, if there is one.
         properties: of every node, by Kafka's names.
         driver: its driver, if that is known.
-        traces: whether each of its traces follows the specification in ``docs/tla``, where TLC was asked.
+        traces: whether each of its traces follows the specification in ``docs/tla``, if TLC was run.
     """
 
     directory: Path

@@ -25,7 +25,7 @@ _LEFT_OUT: Final[tuple[type[events.Event], ...]] = (*FREQUENT, events.FileSealed
 
 
 class LoggedEvent(NamedTuple):
-    """An event and where and when it was written."""
+    """An event, and its place and time."""
 
     time_ns: int
     node: int

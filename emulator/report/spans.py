@@ -101,7 +101,7 @@ def mistaken_spans(partition: PartitionStory, story: RunStory, broker: int) -> I
 
 
 def joined(spans: Iterator[Span]) -> list[Span]:
-    """Returns spans with those that follow each other in the same words as one."""
+    """Joins consecutive spans with the same text."""
     found: list[Span] = []
     for span in spans:
         if found and found[-1].words == span.words and found[-1].end_us >= span.begin_us:

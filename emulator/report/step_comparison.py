@@ -38,7 +38,7 @@ class StepComparison(NamedTuple):
     """Two runs side by side.
 
     Attributes:
-        left, right: their names.
+        left, right: names of the runs.
         steps: the steps that both reached, in order, up to the first one that differs.
         differences: in the committed states after these steps, then in the lost records.
     """
@@ -50,7 +50,7 @@ class StepComparison(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The sentence that says where the runs part."""
+        """The sentence that says where the runs first differ."""
         if not self.differences:
             return f"The two runs agree at all {self.steps} steps that both reached, and in what they lost."
         first = self.differences[0]

@@ -1,4 +1,4 @@
-"""A run as traces that the TLA+ specification of ``docs/tla`` can be asked about: one for each of its partitions.
+"""A run as traces for the TLA+ specification of ``docs/tla``: one for each of its partitions.
 
 ::
 
@@ -72,8 +72,8 @@ class Rejection(NamedTuple):
     """The first line that the specification cannot follow.
 
     Attributes:
-        line: its number in the trace, from 1 on.
-        action: that does not allow it.
+        line: number of the line in the trace, from 1.
+        action: the action that does not allow it.
         place: node, incarnation and sequence of the event.
         event: the event itself, if the run is available.
     """
@@ -133,7 +133,7 @@ class NotSpecifiedError(ConfigError):
     """The specification does not cover something that happened in a run.
 
     Attributes:
-        lacks: what that is.
+        lacks: what the specification lacks.
     """
 
     def __init__(self, lacks: str, logged: LoggedEvent) -> None:
@@ -230,7 +230,7 @@ def _incarnation(event: events.PartitionEvent) -> _Incarnation:
 def _order(logged: LoggedEvent, *, controllers: frozenset[int]) -> tuple[bool, int, bool, bool, int, int, int]:
     """Orders by time; the harness's actions precede their consequences, and the end of the run is last.
 
-    Within a moment of virtual time a controller commits before brokers apply that.
+    Within a moment of virtual time a controller commits a change before brokers apply it.
     """
     is_end = isinstance(logged.event, events.RunEnded)
     is_broker = logged.node not in controllers
@@ -241,7 +241,7 @@ def _order(logged: LoggedEvent, *, controllers: frozenset[int]) -> tuple[bool, i
 def _answers_first(logged: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
     """Returns the events with a leader's updates from a response before the high watermark that they allow.
 
-    Both are in one turn, and the second is noted first.
+    Both are in one turn, and the high watermark is recorded first.
     """
     ordered: list[LoggedEvent] = []
     for each in logged:

@@ -1,4 +1,4 @@
-"""Reason why records were not read that logs still hold: a leader lacks them, which came into the ISR all the same."""
+"""Explains why records were not read that logs still hold: the leader lacks them, although it joined the ISR."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -22,11 +22,11 @@ class LeaderWithout(NamedTuple):
     """A leader whose log lacks acknowledged records.
 
     Attributes:
-        leader: which.
+        leader: the leader's broker.
         elected: the change that made it the final leader.
         joined: the last earlier change by which it joined the ISR; ``None`` if it was always in it.
         other_epoch: epoch of the records that its log has at the offsets of the missing ones, if any.
-        undone: its truncation that a power loss undid, if one did.
+        undone: its truncation that a power loss undid, if any.
     """
 
     leader: int
@@ -37,7 +37,7 @@ class LeaderWithout(NamedTuple):
 
 
 def leader_without(losses: Sequence[Loss], partition: PartitionStory, story: RunStory) -> LeaderWithout | None:
-    """Returns the last leader, if its log lacks what others hold; ``None`` if that is not how records were lost."""
+    """Returns the last leader, if its log lacks records that others hold; ``None`` if records were lost otherwise."""
     changes = changes_until(partition, story.end_us)
     leader = changes[-1].leader if changes else None
     lacking = [loss for loss in losses if loss.holders and leader not in loss.holders]
@@ -81,7 +81,7 @@ def _undone(partition: PartitionStory, story: RunStory, node: int) -> UndoneCut 
 
 
 def _is_back(cut: Cut, partition: PartitionStory) -> bool:
-    """Returns whether the final log has records that were cut off, and that no event records since."""
+    """Returns whether the final log has truncated records again, without an event that records their return."""
     left = {
         each.leader_epoch: each.ends[-1].value
         for each in partition.held

@@ -138,7 +138,7 @@ class NodeNames:
 
 
 def faults_and_repairs(story: RunStory) -> list[tuple[int, str, str]]:
-    """Returns the plan's faults and repairs: time, a few words, and the effect that was seen; each once."""
+    """Returns the plan's faults and repairs: time, a few words, and the observed effect; each once."""
     names = NodeNames(story)
     found = [(fault.begun_us, names.fault_label(fault), fault.effect or "it had no effect") for fault in story.faults]
     found += [(heal.begun_us, names.heal_label(heal), "") for heal in story.heals if _has_mended(heal, story)]

@@ -7,7 +7,7 @@ from laststand.emulator.verification.verdict.report import VerdictReport
 
 
 def worst_first(verdict: VerdictReport, story: RunStory) -> list[PartitionStory]:
-    """Returns partitions: those that lost most acks=all records first, of others those to which most were written."""
+    """Returns partitions: those that lost most acks=all records first, the others by the number of records written."""
     counts = {(each.topic, each.partition): each for each in verdict.partitions}
 
     def place(partition: PartitionStory) -> tuple[int, int, str, int]:

@@ -22,7 +22,7 @@ class AddressBook:
         self._addresses = dict(addresses)
 
     def address_of(self, node_id: NodeId) -> str:
-        """Returns where to call a node.
+        """Returns the address of a node.
 
         Raises:
             TransportError: the address book lacks the node.

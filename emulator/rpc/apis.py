@@ -35,7 +35,7 @@ class UnaryApi:
     """One request-response method.
 
     Attributes:
-        service: which serves it.
+        service: the service that has it.
         name: Kafka's name of the API, which is the method's too.
         request_type: the core's request.
         path: of the method, for gRPC.

@@ -44,8 +44,8 @@ class Authority:
 
     Args:
         folder: for its certificate and key, and for the certificates that it issues.
-        certificate: its own.
-        key: its own.
+        certificate: file of its certificate.
+        key: file of its key.
     """
 
     def __init__(self, folder: Path, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
@@ -80,7 +80,7 @@ class Authority:
 
         Args:
             name: of the process.
-            hosts: names and addresses at which others reach it.
+            hosts: names and addresses at which the process is reached.
         """
         files, now = Certificates(self._folder, name), datetime.now(UTC)
         names = [_general_name(host) for host in (name, *hosts)]

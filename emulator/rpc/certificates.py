@@ -1,4 +1,4 @@
-"""A process's certificates, where nodes speak TLS to each other (``security.inter.broker.protocol=SSL``).
+"""A process's certificates, if nodes use TLS between each other (``security.inter.broker.protocol=SSL``).
 
 They are beside the token, in a folder that only its owner can enter::
 
@@ -57,7 +57,7 @@ class Certificates:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties of a node that has them, by Kafka's names, for its listener of Kafka's clients, too."""
+        """The properties of a node with these certificates, by Kafka's names, also for its listener of clients."""
         return {
             "ssl.keystore.location": str(self.server),
             "ssl.truststore.location": str(self.authority),
@@ -66,7 +66,7 @@ class Certificates:
 
     @property
     def client_properties(self) -> dict[str, str]:
-        """The properties of a client of Kafka that has them."""
+        """The properties of a Kafka client with these certificates."""
         return {
             "security.protocol": "SSL",
             "ssl.keystore.type": "PEM",
@@ -79,7 +79,7 @@ class Certificates:
         """Reads all files once.
 
         Raises:
-            ConfigError: one cannot be read, or has a key that does not belong to its certificate.
+            ConfigError: a file cannot be read, or has a key that does not belong to its certificate.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         load_authorities(context, str(self.authority))
@@ -168,7 +168,7 @@ def load_authorities(context: ssl.SSLContext, path: str) -> None:
     """Makes a TLS context trust the authorities in a file.
 
     Raises:
-        ConfigError: it cannot be read, or holds no certificate.
+        ConfigError: the file cannot be read, or has no certificate.
     """
     _load("ssl.truststore.location", path, context.load_verify_locations)
 

@@ -55,7 +55,7 @@ class Keepalive(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         interval_ms: silence after which a ping is sent.
-        timeout_ms: how long its answer may take.
+        timeout_ms: time limit for the answer to a ping.
     """
 
     interval_ms: int
@@ -141,7 +141,7 @@ def client_of(metadata: Iterable[tuple[str, str | bytes]]) -> Requester | None:
 
 
 class Channel:
-    """A connection to one server. Its methods take and return bytes: the codecs do that work, outside gRPC."""
+    """A connection to one server. Its methods take and return bytes; codecs convert them, outside gRPC."""
 
     def __init__(self, connections: "_Connections", token: RunToken) -> None:
         """Wraps gRPC's own channels.
@@ -234,7 +234,7 @@ def open_channel(
 
     Args:
         address: of the peer.
-        keepalive: how soon it is given up when it is silent.
+        keepalive: settings after which a silent peer is given up.
         token: of the cluster.
         peer: the node that must be at the address, by its certificate, if nodes use TLS.
         dialler: the process that opens the channel; ``None`` if no fault may affect its messages.

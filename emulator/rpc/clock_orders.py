@@ -18,7 +18,7 @@ class ClockOrder(msgspec.Struct, frozen=True, kw_only=True):
     """An order to change the clock.
 
     Attributes:
-        rate_ppm: its rate from now on, in parts per million of the right one; ``None`` to leave it.
+        rate_ppm: its new rate, in parts per million of the correct rate; ``None`` to keep it.
         jump_ms: by how much it is set forward.
     """
 
@@ -30,7 +30,7 @@ class ClockReport(msgspec.Struct, frozen=True, kw_only=True):
     """The clock after an order.
 
     Attributes:
-        rate_ppm: its rate.
+        rate_ppm: rate of the clock.
         before_ms: the node's time before the order.
         after_ms: the clock after the order.
     """

@@ -61,7 +61,7 @@ class Streamed(msgspec.Struct, Generic[MessageT], frozen=True, kw_only=True):
 
     Attributes:
         correlation_id: the sender's handle; the answer repeats it.
-        cause_id: what set it off.
+        cause_id: cause of the message.
         message: the core's message.
         attachments: one block per partition of the message, in order; empty for messages without batches.
     """
@@ -142,7 +142,7 @@ def encode_produce_request(
     cause_id: CauseId,
     attachments: Sequence[Attachment],
 ) -> Payload:
-    """Returns a produce request, encoded; the batches are the attachments, one per partition."""
+    """Returns an encoded produce request; the batches are the attachments, one per partition."""
     message = broker_pb2.ProduceRequest(
         cause_id=cause_id,
         correlation_id=correlation_id,

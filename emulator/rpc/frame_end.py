@@ -1,4 +1,4 @@
-"""One end of a connection of frames, an int32 size and that many bytes, as asyncio calls a protocol.
+"""One end of a connection of frames (an int32 size and that many bytes), as a protocol of asyncio.
 
 A frame that is larger than one read is received into memory of its own, so that it is not copied.
 """
@@ -85,7 +85,7 @@ class FrameEnd(asyncio.BufferedProtocol):
         self.other.release()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Returns where the next bytes go: into the frame that is not whole, or into the chunk."""
+        """Returns the buffer for the next bytes: in the incomplete frame, or in the chunk."""
         return self._chunk[self._filled :] if self._frame is None else memoryview(self._frame)[self._received :]
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -78,7 +78,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
 
     Raises:
         IncompleteReadError: the connection ended.
-        OSError: it broke, or the frame is longer than any message may be.
+        OSError: the connection broke, or the frame is longer than any message may be.
     """
     size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
     if size > MESSAGE_BYTES_MAX:

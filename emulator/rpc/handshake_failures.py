@@ -1,4 +1,4 @@
-"""TLS handshakes that fail at gRPC: it reports them, with the reason and without the address, on standard error alone.
+"""TLS handshakes that fail at gRPC, which reports them only on standard error, with the reason but without the address.
 
 ::
 

@@ -97,8 +97,8 @@ class StreamMessage(NamedTuple):
     """A message of the metadata stream, which is encoded when it leaves.
 
     Attributes:
-        encode: returns the ``MetadataStreamResponse``: all that is new to the reader up to this message, or ``None`` if
-            a later message that left before it had that.
+        encode: returns the ``MetadataStreamResponse`` with everything that is new to the reader up to this message, or
+            ``None`` if a later message that left earlier had it.
         cause_id: of its newest batch.
     """
 
@@ -113,7 +113,7 @@ class Subscriber(Protocol):
         """Returns the next message, waiting for it.
 
         Raises:
-            SubscriptionEndedError: it asked for what does not exist, or the node ends.
+            SubscriptionEndedError: the position does not exist, or the node ends.
         """
         ...
 
@@ -331,7 +331,7 @@ class NodeServer:
     """A node's gRPC server.
 
     Args:
-        keepalive: how soon silent callers are given up.
+        keepalive: settings after which silent callers are given up.
         token: of the cluster; calls that do not show it are refused.
         on_request: takes every request, on the event loop; must return at once.
         interceptor: applies faults to messages, also to those of the node's other servers; its orders arrive here.
@@ -340,7 +340,7 @@ class NodeServer:
         rules: the rules that convert certificates to principals, if nodes use TLS.
 
     Attributes:
-        interceptor: as given.
+        interceptor: the given one.
     """
 
     def __init__(
@@ -375,7 +375,7 @@ class NodeServer:
         self._add(CONTROLLER_SERVICE, handlers)
 
     def add_quorum(self) -> None:
-        """Serves what controllers ask of each other, and administrators of their quorum."""
+        """Serves requests between controllers, and administrators' requests to their quorum."""
         self._add(QUORUM_SERVICE, {api.name: self._unary_handler(api) for api in QUORUM_APIS})
 
     def add_health(self, is_serving: Callable[[], bool]) -> None:

@@ -4,8 +4,8 @@ The harness sends orders to the node's own port (``INTERCEPTION_PATH``), bypassi
 is in the user agent of its connection, since requests do not name it. Held messages are lost with the process, as with
 a broken connection; the next process continues to hold messages (``NodeConfig.interceptions``).
 
-A request is held before the node sees it, so its sender may give it up meanwhile, and it is executed all the same when
-it is released. A response is held after the node has sent it. The metadata stream is the API ``Stream``.
+A request is held before the node sees it: its sender may give it up meanwhile, and it is still executed when it is
+released. A response is held after the node has sent it. The metadata stream is the API ``Stream``.
 """
 
 import asyncio

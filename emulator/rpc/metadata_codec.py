@@ -23,7 +23,7 @@ class MetadataStreamRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         from_offset: of the first one; the start of a batch, or the end of the log.
         cause_id: of the subscription.
-        controller_epoch: the highest that the caller has seen.
+        controller_epoch: the highest one that the caller has seen.
     """
 
     from_offset: MetadataOffset

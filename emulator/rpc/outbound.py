@@ -63,9 +63,9 @@ class Outbound:
     """The sending half of a process.
 
     Args:
-        addresses: where peers are reached.
+        addresses: addresses of peers.
         dialler: the process that sends the requests; ``None`` for requests that no fault may affect.
-        keepalive: how soon silent peers are given up.
+        keepalive: settings after which silent peers are given up.
         token: of the cluster.
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
@@ -174,7 +174,7 @@ class Outbound:
             loop.call_soon(self._fail, correlation_id, cause_id, RequestFailure.DISCONNECTED)
 
     async def close(self) -> None:
-        """Gives every unanswered request up and closes all channels."""
+        """Gives up every unanswered request and closes all channels."""
         for produce_stream in self._produce_streams.values():
             produce_stream.close()
         for fetch_stream in self._fetch_streams.values():

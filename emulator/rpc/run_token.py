@@ -35,7 +35,7 @@ class RunToken:
         certificates: presented by its holder together with the token; ``None`` without TLS between nodes.
 
     Attributes:
-        certificates: as given.
+        certificates: the given ones.
     """
 
     __slots__ = ("_text", "certificates")
@@ -103,7 +103,7 @@ class RunToken:
         """Writes the token into a file of mode 0600, and replaces an existing one.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: the file cannot be created.
         """
         self._write(path, replace=True)
 

@@ -1,4 +1,4 @@
-"""Translation between a frozen struct of the core and the protobuf message of the same name.
+"""Converts between a frozen struct of the core and the protobuf message of the same name.
 
 ``proto/write.py`` writes the messages from the structs. The translation is derived from the struct's annotations, once,
 at import:
@@ -11,7 +11,7 @@ at import:
 - a struct or a named tuple is a message, and so is a tuple inside a tuple: ``tuple[tuple[A, B], ...]`` is a repeated
   message whose fields are A and B in order, ``tuple[tuple[A, ...], ...]`` one whose only field is a repeated A.
 
-A struct and a message that do not fit each other are a ``TypeError`` at import, not a field that is lost in silence.
+A struct and a message that do not match are a ``TypeError`` at import, not a silently lost field.
 """
 
 import types
@@ -35,13 +35,13 @@ _SCALARS: Final = (int, str, bool, float, bytes)
 
 
 class StructCodec(Generic[StructT]):
-    """Translates one type of struct to one type of message and back.
+    """Converts one type of struct to one type of message and back.
 
     Args:
         struct: the core's type.
         message: the protobuf class.
         transport_fields: fields of the message that the struct lacks, such as ``cause_id``.
-        driver_fields: fields of the struct that are none of the message's; ``read`` is given their values.
+        driver_fields: fields of the struct that the message lacks; ``read`` gets their values.
 
     Raises:
         TypeError: the two do not have the same fields.

@@ -74,7 +74,7 @@ class SegmentScan(msgspec.Struct, frozen=True, kw_only=True):
         batches: in file order.
         positions: byte position of each.
         valid_bytes: end of the last one.
-        end: why there is no further one.
+        end: why no further batch follows.
         reason: the same in words; empty at a plain end of file.
     """
 

@@ -1,4 +1,4 @@
-"""``.kafka_cleanshutdown``: two facts in one file, and they must not be mixed up (Kafka's ``LogManager``).
+"""``.kafka_cleanshutdown``: one file with two facts that must not be confused (Kafka's ``LogManager``).
 
 Its *existence*, whatever its content, means that the logs of its directory were closed in order and need no recovery.
 Its *content*, ``{"version":0,"brokerEpoch":N}``, is the proof that a registration sends to the controller (KIP-966).
@@ -60,8 +60,8 @@ def previous_broker_epoch(epochs: Iterable[int | None]) -> BrokerEpoch | None:
     """Returns the broker epoch that the next registration may claim.
 
     Args:
-        epochs: what ``read_broker_epoch`` returned per configured directory, in their order; ``None`` also for one
-            that is not live.
+        epochs: results of ``read_broker_epoch`` for each configured directory, in order; ``None`` also for one that is
+            not live.
 
     Returns:
         The epoch that all directories agree on, else ``None`` (-1 on the wire). A leading -1 counts as "nothing seen

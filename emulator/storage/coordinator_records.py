@@ -1,7 +1,7 @@
 """Batches of the records that coordinators write, in Kafka's format, so that Kafka's own tools read the logs.
 
 ``group_records`` and ``transaction_records`` have the keys and values, ``control_batch`` the markers. A batch is never
-compressed. Records of other types, and values of other versions, were not written here and are passed over.
+compressed. Records of other types, and values of other versions, come from other programs and are skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -92,7 +92,7 @@ def decode_transactions(batches: bytes) -> tuple[LoadedRecord, ...]:
     """Returns the last record of each transactional id in concatenated batches; earlier ones are obsolete.
 
     Raises:
-        CorruptRecordError: as ``decode_records``.
+        CorruptRecordError: as in ``decode_records``.
     """
     latest: dict[bytes | None, tuple[_Stored, Offset, int]] = {}
     for position, header in _headers(batches):
@@ -129,7 +129,7 @@ def decode_log(batches: bytes, *, topic: str) -> tuple[LoadedRecord, ...]:
 
 
 def _headers(batches: bytes) -> Iterator[tuple[int, BatchDescriptor]]:
-    """Yields where each batch begins, and its header."""
+    """Yields each batch's position and header."""
     position = 0
     while position < len(batches):
         size = batch_size_at(batches, position)

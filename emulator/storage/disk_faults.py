@@ -112,7 +112,7 @@ class FaultyDisk:
         """Waits for the delay of the armed faults; returns whether the fsync makes anything durable.
 
         Raises:
-            OSError: it fails.
+            OSError: the armed fault makes it fail.
         """
         self._check()
         self._wait()
@@ -136,7 +136,7 @@ class FaultyDisk:
         """Does nothing, unless an armed fault makes the read fail.
 
         Raises:
-            OSError: it fails.
+            OSError: the armed fault makes it fail.
         """
         self._count(DiskOperation.READ)
 

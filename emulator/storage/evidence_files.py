@@ -37,7 +37,7 @@ def vouchers(run: Path, *, but_for: Path, cause_id: CauseId) -> Iterator[events.
     """Yields the content of each of a run's files, once no process writes them any more.
 
     Args:
-        run: its directory.
+        run: the run's directory.
         but_for: the file of the process that vouches.
         cause_id: of the events.
 

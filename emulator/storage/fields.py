@@ -72,7 +72,7 @@ class FieldReader:
         return value
 
     def numbers(self, form: struct.Struct) -> tuple[Any, ...]:
-        """Reads several numbers that follow each other."""
+        """Reads several consecutive numbers."""
         try:
             values = form.unpack_from(self._content, self.position)
         except struct.error:
@@ -119,7 +119,7 @@ class FieldReader:
         raise FieldError("a number of variable length has no end")
 
     def uuid(self) -> str:
-        """Reads a UUID, and returns it as Kafka prints it."""
+        """Reads a UUID, and returns it in Kafka's text form."""
         return uuid_text(self.raw_bytes(_UUID_BYTES))
 
     def raw_bytes(self, size: int) -> bytes:

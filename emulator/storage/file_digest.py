@@ -73,7 +73,7 @@ def digest_of(path: Path) -> str:
     """Returns the digest of all bytes of a file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     digest = FileDigest(count=len)
     with path.open("rb") as file:
@@ -86,7 +86,7 @@ def content_of(path: Path) -> FileContent:
     """Returns the content of a file of lines, without its seal and without a torn last line.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     digest = FileDigest(line_count_of(path))
     with path.open("rb") as file:

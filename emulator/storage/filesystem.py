@@ -56,10 +56,10 @@ class File(Protocol):
         """
 
     def truncate(self, size: int) -> None:
-        """Cuts the file down to ``size`` bytes; no effect if it is not longer.
+        """Truncates the file to ``size`` bytes; no effect if it is not longer.
 
         Raises:
-            StorageError: the cut failed.
+            StorageError: the truncation failed.
         """
 
     def sync(self) -> None:
@@ -77,7 +77,7 @@ class DirectoryLock(Protocol):
     """An exclusive lock, held until it is released or the process ends."""
 
     def release(self) -> None:
-        """Gives the lock up."""
+        """Releases the lock."""
 
 
 class FileSystem(Protocol):
@@ -107,7 +107,7 @@ class FileSystem(Protocol):
         """Creates a directory; its parent must exist and the name be free.
 
         Raises:
-            StorageError: otherwise.
+            StorageError: the directory cannot be created.
         """
 
     def remove_directory(self, path: str) -> None:

@@ -14,7 +14,7 @@
                         | rebalanceTimeout i32 | sessionTimeout i32 | subscription bytes | assignment bytes
 
 A string has a length of two bytes, bytes one of four, -1 for null; a null value is a tombstone. A batch is never
-compressed. Records of other types, and values of other versions, were not written here and are passed over. Source:
+compressed. Records of other types, and values of other versions, come from other programs and are skipped. Source:
 Kafka's ``GroupCoordinatorRecordHelpers``, ``OffsetCommitValue.json``, ``GroupMetadataValue.json``.
 """
 

@@ -65,8 +65,8 @@ class SegmentHeaders(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         headers: in file order.
         file_bytes: length of the file.
-        valid_bytes: where the last batch ends.
-        end: why there is no further one.
+        valid_bytes: end of the last batch.
+        end: why no further batch follows.
         reason: the same in words; empty at a plain end of file.
         legacy_magic: format of the bytes after them, if it is one of ``LEGACY_MAGICS``.
     """

@@ -36,7 +36,7 @@ def read_lines(path: Path) -> bytes:
     """Returns the whole lines of a file as JSON, each with its line end.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     content = read_bytes(path)
     return json_lines(content) if is_packed(path) else content[: content.rfind(b"\n") + 1]
@@ -46,7 +46,7 @@ def stream_lines(path: Path) -> Iterator[bytes]:
     """Yields the lines of a file as JSON, each with its line end; a torn last line has none.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with open_file(path) as file:
         if not is_packed(path):
@@ -73,10 +73,10 @@ class Texts(NamedTuple):
 
 
 def read_texts(path: Path, *, begin: int = 0) -> Texts:
-    """Reads the lines of a file that are not packed, from a byte on: a size that the file had, or the end of others.
+    """Reads the unpacked lines of a file, from a byte on, which must be an earlier file size or the end of other lines.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with open_file(path) as file:
         begin = file.seek(begin // CELL * CELL if is_packed(path) else begin)
@@ -93,7 +93,7 @@ class LineFile:
 
     Args:
         descriptor: of the file, open for appending.
-        path: its name.
+        path: of the file.
         constants: the values that are the same in all lines, by name.
     """
 
@@ -113,7 +113,7 @@ class LineFile:
 
         Args:
             line: an event, or an operation.
-            number: its position among the lines of the file.
+            number: position of the line in the file.
             time_ns: when it is written.
             text: makes its JSON.
         """

@@ -1,4 +1,4 @@
-"""One log directory: its lock, its partitions, its checkpoints and the file that says it was closed in order.
+"""One log directory: its lock, its partitions, its checkpoints and its clean-shutdown file.
 
 ::
 
@@ -136,7 +136,7 @@ class LogDirectory:
             settings_of: settings of a topic, by its name.
 
         Returns:
-            One per partition, sorted.
+            The logs, one per partition, sorted.
 
         Raises:
             StorageError: a file could not be read or written.
@@ -187,7 +187,7 @@ class LogDirectory:
         """Makes a partition directory; its topic id is durable when this returns, its name after ``sync_names``.
 
         Raises:
-            StorageError: it exists, or a write failed.
+            StorageError: the log exists, or a write failed.
         """
         log = create_log(
             self._filesystem,

@@ -97,11 +97,11 @@ class MemoryFile:
         self._filesystem.perform(f"append {self._path}", operation, process=self._process)
 
     def read(self, *, position: int, length: int) -> bytes:
-        """Reads; see ``filesystem.File``."""
+        """Reads bytes; see ``filesystem.File``."""
         return bytes(self._node.content[position : position + length])
 
     def truncate(self, size: int) -> None:
-        """Cuts; see ``filesystem.File``."""
+        """Truncates the file; see ``filesystem.File``."""
         if size >= len(self._node.content):
             return
 
@@ -112,7 +112,7 @@ class MemoryFile:
         self._filesystem.perform(f"truncate {self._path}", operation, process=self._process)
 
     def sync(self) -> None:
-        """Makes durable; see ``filesystem.File``."""
+        """Makes the bytes durable; see ``filesystem.File``."""
         if self._is_closed:
             return
 
@@ -128,7 +128,7 @@ class MemoryFile:
         self._filesystem.perform(f"sync {self._path}", operation, process=self._process)
 
     def close(self) -> None:
-        """Closes; see ``filesystem.File``."""
+        """Closes the file; see ``filesystem.File``."""
         self._is_closed = True
 
 
@@ -136,7 +136,7 @@ class MemoryLock:
     """A lock without contenders: one process at a time uses a memory file system."""
 
     def release(self) -> None:
-        """Gives the lock up."""
+        """Releases the lock."""
 
 
 class MemoryFileSystem:
@@ -221,7 +221,7 @@ class MemoryFileSystem:
         return plan
 
     def perform(self, description: str, operation: Callable[[], None], *, process: int) -> None:
-        """Counts an operation and performs it, unless the fault strikes at it or struck before.
+        """Counts an operation and performs it, unless the crash happens at it or has happened.
 
         Raises:
             SimulatedCrashError: the process died, now or earlier.
@@ -277,7 +277,7 @@ class MemoryFileSystem:
         return isinstance(self._find(path), _DirectoryNode)
 
     def list_directory(self, path: str) -> list[str]:
-        """Lists; see ``filesystem.FileSystem``."""
+        """Lists a directory; see ``filesystem.FileSystem``."""
         return sorted(self._directory(path).names)
 
     def make_directory(self, path: str) -> None:

@@ -85,7 +85,7 @@ def format_directory(filesystem: FileSystem, directory: str, fresh: MetaProperti
     """Formats a log directory with ``fresh`` unless it is formatted already; returns its properties.
 
     Raises:
-        StorageError: it belongs to another node, or the write failed.
+        StorageError: the directory belongs to another node, or the write failed.
     """
     meta = read_meta_properties(filesystem, directory)
     if meta is None:

@@ -47,7 +47,7 @@ class MetadataLog:
         """Opens the log in an existing, durable directory; creates it if it is missing, and truncates a torn tail.
 
         Raises:
-            CorruptRecordError: intact batches that do not follow each other, or are of no metadata log.
+            CorruptRecordError: intact batches do not continue each other, or belong to no metadata log.
             StorageError: a file operation failed.
         """
         path = offset_file_path(directory, 0, LOG_SUFFIX)
@@ -95,10 +95,10 @@ class MetadataLog:
         self._note(batch, position)
 
     def truncate(self, end_offset: MetadataOffset) -> None:
-        """Cuts the log, durably; a batch that lies on the cut goes whole.
+        """Truncates the log durably; a batch at the new end is removed entirely.
 
         Raises:
-            StorageError: the cut failed, or an earlier operation did.
+            StorageError: the truncation failed, or an earlier operation did.
         """
         kept = bisect_right(self._ends, end_offset)
         if kept < len(self._ends):

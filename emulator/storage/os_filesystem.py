@@ -91,7 +91,7 @@ class OsFile:
             view = view[os.write(self._descriptor, view) :]
 
     def read(self, *, position: int, length: int) -> bytes:
-        """Reads; see ``filesystem.File``."""
+        """Reads bytes; see ``filesystem.File``."""
         with _mapped(self._path):
             if self._disk.is_failing:
                 self._disk.suffer_read()
@@ -107,7 +107,7 @@ class OsFile:
             return b"".join(parts)
 
     def truncate(self, size: int) -> None:
-        """Cuts; see ``filesystem.File``."""
+        """Truncates the file; see ``filesystem.File``."""
         if size >= self._size:
             return
         with _mapped(self._path), self._sync_lock, self._names_lock:
@@ -120,7 +120,7 @@ class OsFile:
             self._is_dirty = True
 
     def sync(self) -> None:
-        """Makes durable; see ``filesystem.File``."""
+        """Makes the bytes durable; see ``filesystem.File``."""
         with _mapped(self._path), self._sync_lock:
             if self._descriptor < 0:
                 return
@@ -146,7 +146,7 @@ class OsFile:
                 self._ledger.record_sync(inode=self._inode, length=length, directory=directory, name=name, seen=seen)
 
     def close(self) -> None:
-        """Closes; see ``filesystem.File``."""
+        """Closes the file; see ``filesystem.File``."""
         with self._sync_lock:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
@@ -160,7 +160,7 @@ class OsLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Gives the lock up."""
+        """Releases the lock."""
         os.close(self._descriptor)
 
 

@@ -114,7 +114,7 @@ class PartitionLog:
         """Takes over opened segments; use ``create_log`` or ``recovery.load_log``.
 
         Args:
-            filesystem: where the log is.
+            filesystem: the file system of the log.
             path: of the partition directory.
             partition: topic and number.
             topic_id: from ``partition.metadata``.
@@ -348,7 +348,7 @@ class PartitionLog:
         comes down with it: the caller writes its checkpoint at once (Kafka's ``AbstractFetcherThread``).
 
         Raises:
-            StorageError: a cut failed.
+            StorageError: a truncation failed.
         """
         if offset >= self.log_end_offset:
             return

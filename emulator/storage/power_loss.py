@@ -96,10 +96,10 @@ def count_as_durable(data_directory: str, *, ledger_folder: str) -> None:
 
 
 def scan_log_end(partition_directory: str) -> Offset:
-    """Returns where a log would end if it were recovered now, without touching it; 0 for no segment.
+    """Returns where a recovery would end a log now, without changing it; 0 without segments.
 
-    The next offset after the last intact batch of the first segment that is not intact to its end, or that does not
-    reach up to the next one, or of the newest one: the recovery point is ignored, everything is read.
+    The result is the offset after the last intact batch of the first segment that is damaged or does not reach the next
+    one, or of the newest segment. The recovery point is ignored, everything is read.
 
     Raises:
         StorageError: a file cannot be read.

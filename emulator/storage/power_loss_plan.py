@@ -81,8 +81,8 @@ class UndoneWrite(NamedTuple):
 
     Attributes:
         number: of the write in ``FileView.overwritten``.
-        start: see above.
-        end: see above.
+        start: as in ``ByteLoss``.
+        end: as in ``ByteLoss``.
     """
 
     number: int

@@ -107,7 +107,7 @@ def write_quorum_state(
     """Replaces the file, durably with its name.
 
     Args:
-        filesystem: where.
+        filesystem: the file system of the file.
         directory: of the metadata log.
         election: to be written.
         kraft_version: decides on the file's version.

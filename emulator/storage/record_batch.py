@@ -186,7 +186,7 @@ def parse_produced(buffer: Buffer, *, max_message_bytes: int) -> BatchDescriptor
 
 
 def split_batches(buffer: Buffer) -> list[tuple[memoryview, BatchDescriptor]] | InvalidBatch:
-    """Cuts the concatenated batches of a fetch response apart, each checked as ``parse_batch`` does, none copied."""
+    """Splits the concatenated batches of a fetch response, each checked as in ``parse_batch``, without copying."""
     view = memoryview(buffer)
     batches: list[tuple[memoryview, BatchDescriptor]] = []
     position = 0
@@ -229,7 +229,7 @@ def stamp(batch: Buffer, descriptor: BatchDescriptor) -> Buffer:
 
 
 def stamp_append_time(batch: Buffer, timestamp_ms: int) -> bytes:
-    """Returns the batch with the time of its append as the timestamp of all its records, and with the CRC of that.
+    """Returns the batch with its append time as timestamp of all records, and the CRC of the changed content.
 
     Source: Kafka's ``DefaultRecordBatch.setMaxTimestamp`` for ``message.timestamp.type=LogAppendTime``.
     """

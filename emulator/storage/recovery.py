@@ -111,7 +111,7 @@ def load_log(
         is_clean: whether the clean-shutdown file of its log directory existed.
         checkpoints: of its log directory.
         settings: of the topic.
-        memory: where its newest batches will be kept.
+        memory: keeps its newest batches.
 
     Returns:
         The open log, and its state for the core.

@@ -32,10 +32,10 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         log_start_offset: of the first record that may be read.
-        log_end_offset: exclusive; where recovery would end the log.
+        log_end_offset: the offset where recovery would end the log, exclusive.
         high_watermark: the checkpointed one; ``None`` if there is none.
         last_written_leader_epoch: of the last record; ``None`` for an empty log.
-        epochs: where each leader epoch begins, by the records themselves and the checkpoint.
+        epochs: start offsets of leader epochs, from the records and the checkpoint.
         flushed_end_offset: exclusive; records from here on are lost with the power.
         unflushed_bytes: bytes of the log that are lost with the power.
     """

@@ -145,7 +145,7 @@ class Segment:
         """Drops every batch whose last offset is at or above ``offset``, and all batches after the first of these.
 
         Raises:
-            StorageError: the cut failed.
+            StorageError: the truncation failed.
         """
         kept = bisect_left(self.batches, offset, key=_last_offset)
         if kept == len(self.batches):
@@ -156,7 +156,7 @@ class Segment:
         self._index.rebuild(self.batches, self._positions)
 
     def finish(self) -> None:
-        """Completes the time index, before the segment is left for a newer one or closed.
+        """Completes the time index, before a newer segment begins or this one is closed.
 
         Raises:
             StorageError: the write failed.

@@ -44,11 +44,11 @@ def has_ledger(folder: str) -> bool:
 
 
 class KeptBytes(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes ``start..end`` of a file that a change, not durable yet, has cut off or written over.
+    """Bytes ``start..end`` of a file that a change, not durable yet, has cut off or overwritten.
 
     Attributes:
-        start: see above.
-        end: see above.
+        start: first byte.
+        end: byte after the last one.
         number: of the file with the bytes.
         position: of its line in the ledger, in bytes.
     """
@@ -63,8 +63,8 @@ class Overwritten(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes ``start..end`` of a file that were changed in place, which is not durable.
 
     Attributes:
-        start: see above.
-        end: see above.
+        start: first byte.
+        end: byte after the last one.
         before: has these bytes, and may have others; ``None`` if nothing was written before, which reads as zeros.
         position: of the line about the change in the ledger, in bytes.
     """
@@ -80,8 +80,8 @@ class Coverage(msgspec.Struct, kw_only=True):
 
     Attributes:
         intact_length: this prefix of the file's present content is durable, except for overwritten ranges.
-        pieces: what durable content had after it, in ascending order and without gaps; empty unless a truncation is
-            not durable.
+        pieces: earlier durable content after that length, in ascending order and without gaps; empty unless a
+            truncation is not durable.
         overwritten: in the order of the writes. Invariant: within the durable length.
     """
 
@@ -221,7 +221,7 @@ class SyncLedger:
         return f"{self.kept_folder}/{inode}"
 
     def cut_path(self, piece: KeptBytes) -> str:
-        """Returns the path at which bytes wait that were cut or written over."""
+        """Returns the path for bytes that were cut off or overwritten."""
         return f"{self.kept_folder}/cut-{piece.number}"
 
     # --- What happened --------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class SyncLedger:
 
         Args:
             inode: the file.
-            size: its length after the truncation.
+            size: length of the file after the truncation.
             read_cut: the file's bytes from ``size`` up to ``intact_length``.
         """
         covered = self.coverage.get(inode)
@@ -265,7 +265,7 @@ class SyncLedger:
         self.record_name(inode, directory=directory, name=name)
 
     def record_name(self, inode: int, *, directory: int, name: str) -> None:
-        """Notes the name that a file or directory was given, which is not durable yet."""
+        """Notes a new name of a file or directory, which is not durable yet."""
         self._write(["name", inode, directory, name])
 
     def record_no_name(self, inode: int) -> None:

@@ -82,7 +82,7 @@ def seal_batch(
     base_sequence: int | None = None,
     attributes: int = 0,
 ) -> bytes:
-    """Returns the batch of encoded records; arguments as of ``build_value_batch``.
+    """Returns the batch of encoded records; arguments as in ``build_value_batch``.
 
     Args:
         parts: the bytes of all records, in order.

@@ -1,1 +1,1 @@
-"""The oracle: judges what runs left behind, with Spark. Import its modules directly; none imports pyspark at once."""
+"""The oracle: judges runs from their files, with Spark. Import its modules directly; none imports pyspark at once."""

@@ -1,6 +1,6 @@
 """Writes the archive of Spark's classes at set-up (``python -m`` this module), before anybody waits for a verdict.
 
-An existing archive is kept. Where none can be written, no error is reported, because the archive is optional.
+An existing archive is kept. If none can be written, no error is reported, because the archive is optional.
 """
 
 import sys

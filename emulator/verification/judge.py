@@ -126,9 +126,9 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
 
     Args:
         run: the run.
-        evidence: its cluster, its timeline, its files and its history; of its partitions only what a comparison of
-            acks asks for.
-        judged: its partitions, by name.
+        evidence: the run's cluster, timeline, files and history; of its partitions only what a comparison by acks
+            needs.
+        judged: the judged partitions, by name.
     """
     timeline, cluster = evidence.timeline, evidence.facts.cluster
     doubts = doubts_of(evidence, [partition.readings for partition in judged])

@@ -13,7 +13,7 @@ def judge_here(directory: Path) -> Judgement:
     """Judges a run, and writes its verdict and its story.
 
     Raises:
-        ConfigError: it is no run directory.
+        ConfigError: the path is no run directory.
         OSError: a file cannot be read or written.
     """
     found = judge(plan_run(0, open_run_directory(directory)))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class JudgeName(Enum):
-    """Name of a judge, as options have it."""
+    """Name of a judge, as in options."""
 
     SPARK = "spark"
     """Many runs at a time, large runs in slices, on this machine or on a cluster."""

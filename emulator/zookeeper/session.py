@@ -97,7 +97,7 @@ class ZooKeeperSession:
 
     @property
     def session_id(self) -> SessionId | None:
-        """The id of the session that is open; ``None`` without one."""
+        """The id of the open session; ``None`` without one."""
         known = None if self._client is None else self._client.client_id
         return None if known is None or not known[0] else SessionId(known[0])
 

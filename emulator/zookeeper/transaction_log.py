@@ -57,7 +57,7 @@ class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """One zxid.
 
     Attributes:
-        zxid: its place among all.
+        zxid: its zxid.
         wall_ms: wall clock time at which the server accepted it, before any client learned of it.
         name: its kind, for one that changes no node.
         changes: of nodes, in order; empty if a session began, or a request was refused.
@@ -73,9 +73,9 @@ class Znode(msgspec.Struct, frozen=True):
     """A node as of the last transaction that was read.
 
     Attributes:
-        data: its content.
+        data: content of the node.
         version: 0 at its creation, one more with each write.
-        czxid: of the transaction that made it.
+        czxid: zxid of the transaction that created it.
         mzxid: zxid of its last write.
         session_id: of the session with which an ephemeral node ends; ``None`` for a persistent node.
     """
@@ -113,12 +113,12 @@ class TransactionLogReader:
         return dict(sorted(found.items(), key=lambda entry: entry[0].split("/")))
 
     def version(self, path: str) -> NodeVersion | None:
-        """Returns a node's version, likewise."""
+        """Returns a node's version after the last transaction that was read."""
         node = self._nodes.get(path)
         return None if node is None else node.version
 
     def children(self, path: str) -> tuple[str, ...]:
-        """Returns the names of a node's children, ascending, likewise."""
+        """Returns the names of a node's children, ascending, after the last transaction that was read."""
         prefix = path.rstrip("/") + "/"
         names = (each.removeprefix(prefix) for each in self._nodes if each.startswith(prefix))
         return tuple(sorted(name for name in names if "/" not in name))
@@ -127,7 +127,7 @@ class TransactionLogReader:
         """Yields the transactions that were written since the last call.
 
         Args:
-            synced: if given, only those that a loss of power would leave.
+            synced: if given, only transactions that a power loss would leave.
 
         Raises:
             StorageError: a file is no transaction log.

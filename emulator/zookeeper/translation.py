@@ -62,8 +62,8 @@ def submit(client: Any, step: Step, *, on_node: object, on_children: object) -> 
 
     Args:
         client: kazoo's.
-        step: what to do.
-        on_node: takes events of a node's watch, if the step sets one.
+        step: the step to send.
+        on_node: receives events of a node's watch, if the step sets one.
         on_children: called by a watch on children.
     """
     match step:
@@ -117,7 +117,7 @@ def stat_of(result: Any) -> NodeStat | None:
     """Returns a node's metadata from ``exists`` or ``get_children``; ``None`` if there is none.
 
     Raises:
-        KazooException: it failed otherwise.
+        KazooException: it failed for another reason.
     """
     if isinstance(result.exception, NoNodeError):
         return None

@@ -1,7 +1,7 @@
 """Certificates that expire or are renewed while nodes run: those that a node presents as a client.
 
-Open connections would go on, so they are closed, as by the restart of a listener. To see whether a node is accepted,
-the harness connects to another node with that node's certificate.
+Open connections would continue, so they are closed, as by the restart of a listener. To check whether a node is
+accepted, the harness connects to another node with that node's certificate.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Links that carry nothing: cut, isolated, half open, or without responses.
 
-A cut link is cut in one direction of calls: one node cannot call another, in either byte direction; the other can still
-call it. Where requests or responses alone are stopped, the sender's keepalive times out and it closes the connection.
-New connections never become usable: from then on the link is effectively cut.
+A cut affects one direction of calls: one node cannot call another, in either byte direction; the other can still call
+it. If requests or responses alone are stopped, the sender's keepalive times out and it closes the connection. New
+connections never become usable: from then on the link is effectively cut.
 """
 
 from laststand.chaos.process.faults.links import SILENT_AFTER_S, break_links, proxies
@@ -23,7 +23,7 @@ async def cut(target: ProcessTarget, action: actions.Cut[NodeId]) -> actions.Out
 
 @executes(actions.Isolate)
 async def isolate(target: ProcessTarget, action: actions.Isolate[NodeId]) -> actions.Outcome:
-    """Cuts every link to and from machines, or named nodes; those of clients included unless they stay connected."""
+    """Cuts every link to and from machines, or named nodes, including those of clients unless they stay connected."""
     links = {
         link
         for node_id in action.nodes

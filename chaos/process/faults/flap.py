@@ -12,7 +12,7 @@ from laststand.emulator.plan import actions
 
 @executes(actions.Flap)
 async def flap(target: ProcessTarget, action: actions.Flap[NodeId]) -> actions.Outcome:
-    """Cuts a link and mends it; it is whole when this returns."""
+    """Cuts a link and heals it; the link is whole when this returns."""
     if not await passes(target, action.link):
         return actions.no_op("nothing passed there before")
     loop = asyncio.get_running_loop()

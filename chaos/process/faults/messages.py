@@ -84,7 +84,7 @@ async def lose_held(target: ProcessTarget, action: actions.LoseHeld[NodeId]) -> 
 
 @executes(actions.Duplicate)
 async def duplicate(target: ProcessTarget, action: actions.Duplicate[NodeId]) -> actions.Outcome:
-    """Delivers the oldest request that is held, and keeps it."""
+    """Delivers the oldest held request, and keeps holding it."""
     return await _on_held(target, action.channel, Intervention.DUPLICATE_HELD, "1 duplicated")
 
 

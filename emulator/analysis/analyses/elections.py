@@ -20,6 +20,7 @@ ORDER BY run, elections DESC, reason, election
 def elections(runs: Runs) -> "DataFrame":
     """Returns the number of elections of each run, by reason and by how the leader was chosen.
 
-    ``no_candidate`` means that the partition was left without leader. The creation of a partition is no election.
+    ``no_candidate`` means that the partition was left without a leader. The creation of a partition counts as no
+    election.
     """
     return runs.sql(_QUERY)

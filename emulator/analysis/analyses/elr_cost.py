@@ -48,7 +48,7 @@ ORDER BY run, time_s, topic, partition
 def elr_cost(runs: Runs) -> "DataFrame":
     """Returns each period in which a partition with an ELR had no leader: its length, and the records that were kept.
 
-    ``kept`` is 0 where the leader did not come from the ELR. ``leader``, ``election`` and ``kept`` are null where the
-    run ended first; the orderly stop of all brokers at the end of a run is left out.
+    ``kept`` is 0 if the leader did not come from the ELR. ``leader``, ``election`` and ``kept`` are null if the run
+    ended first; the orderly stop of all brokers at the end of a run is left out.
     """
     return runs.sql(_QUERY, lag=replica_lag(runs))

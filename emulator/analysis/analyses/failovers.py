@@ -1,10 +1,10 @@
 """Measures the recovery of partitions from faults: one row per fault and partition, and figures over many runs.
 
-Times count from the begin of the fault. A *new leader* is the first leader of a later leader epoch; it only counts
-where the fault hit the leader's node. The *first ack* is the first acknowledgement of a batch that was sent after the
-fault began. Where the fault hit the leader's node, acknowledgements of that node before the effect was seen do not
-count: the fault may not have reached it yet. Events after the begin of the next fault on the partition's leader belong
-to that fault.
+Times count from the beginning of the fault. A *new leader* is the first leader of a later leader epoch; it only counts
+if the fault hit the leader's node. The *first ack* is the first acknowledgement of a batch that was sent after the
+fault began. If the fault hit the leader's node, acknowledgements of that node before the effect was seen do not count:
+the fault may not have reached it yet. Events after the beginning of the next fault on the partition's leader belong to
+that fault.
 """
 
 from typing import TYPE_CHECKING, Final

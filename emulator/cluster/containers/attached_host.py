@@ -46,7 +46,7 @@ class AttachedHost:
     """The containers of a project.
 
     Args:
-        project: its name.
+        project: name of the project.
     """
 
     listen_host = ""  # each node has its own in its environment
@@ -100,7 +100,7 @@ class AttachedHost:
         """Locks the nodes' files for this harness, and opens them.
 
         Raises:
-            ConfigError: another harness has them.
+            ConfigError: another harness has locked them.
             StorageError: the volumes cannot be read.
         """
         directory = self._layout.directory
@@ -215,7 +215,7 @@ class AttachedHost:
         return advertised[BrokerId(link.target)]
 
     def metrics_address(self, node_id: NodeId) -> str | None:
-        """Returns where a node serves metrics; on this machine, at its container's address."""
+        """Returns the address of a node's metrics; on this machine, that of its container."""
         return None if self._layout.is_zookeeper(node_id) else f"{self._network_address(str(node_id))}:{METRICS_PORT}"
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
@@ -248,7 +248,7 @@ class AttachedHost:
         return name in self._children and await in_thread("disconnect", lambda: self._project.disconnect(name))
 
     async def connect(self, node_id: NodeId) -> bool:
-        """Puts it back.
+        """Puts a container back on its network.
 
         Raises:
             EngineError: the engine refused.
@@ -260,7 +260,7 @@ class AttachedHost:
         """Finds the server that runs, with its proxies.
 
         Raises:
-            ToxiproxyError: it does not answer.
+            ToxiproxyError: the server does not answer.
         """
         container = self._project.members[PROCESS_NAME]
         process = self._process(PROCESS_NAME, container, on_end=self._report_end)

@@ -77,9 +77,9 @@ class ComposedNode:
     """A node's service.
 
     Attributes:
-        node_id: its id.
+        node_id: the node's id.
         role: ``broker`` or ``controller``.
-        name: of the service, at which others find it.
+        name: of the service, by which other containers find it.
         addresses: of all other nodes, through the proxies.
         published: port on this machine's loopback.
         rack: of a broker; empty without racks.
@@ -109,7 +109,7 @@ def render(
         racks: number of racks that the brokers are assigned to in turn, named from ``a`` on; 0 for none.
         era: the protocol, unless the environment names another (``LASTSTAND_ERA``).
         controllers: ids are 100 and up; several are a quorum, and have no ZooKeeper server in their place.
-        switches: rules that are changed, unless the environment names others (``LASTSTAND_SET``).
+        switches: rules to change, unless the environment names others (``LASTSTAND_SET``).
         properties: of every node, by Kafka's names, unless the environment has others.
     """
     broker_ids = tuple(NodeId(broker) for broker in range(brokers))

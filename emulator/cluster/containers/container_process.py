@@ -77,7 +77,7 @@ class ContainerProcess:
         return await asyncio.shield(self._ended)
 
     async def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> ProcessEnd:
-        """Ends it with SIGTERM, and with SIGKILL after ``timeout_s`` seconds. A paused one runs on before.
+        """Ends it with SIGTERM, and with SIGKILL after ``timeout_s`` seconds. A paused process is resumed first.
 
         Raises:
             EngineError: the engine is gone.
@@ -114,7 +114,7 @@ class ContainerProcess:
         return await self._switch(self.container.unpause, is_paused=False)
 
     def notify(self, number: signal.Signals = signal.SIGUSR1) -> None:
-        """Sends it a signal."""
+        """Sends the container a signal."""
         if self.end is None:
             with suppress(DockerException, requests.RequestException):
                 self.container.kill(signal=number.name)
@@ -201,7 +201,7 @@ class ContainerProcess:
 
 
 def explain_kill(code: int, *, is_reported: bool, memory_limit: int) -> str | None:
-    """Returns the reason of an unexpected end, where the container ran out of memory or may have.
+    """Returns the reason of an unexpected end, if the container ran out of memory or may have.
 
     Args:
         code: the container's exit code.

@@ -60,7 +60,7 @@ def connect() -> docker.DockerClient:
     """Returns a client of the engine that the environment names, by default this machine's.
 
     Raises:
-        MissingToolError: none answers, or this user may not ask it.
+        MissingToolError: no engine answers, or this user may not use it.
     """
     try:
         _dial(os.environ.get("DOCKER_HOST") or _DEFAULT_HOST)
@@ -103,7 +103,7 @@ async def in_thread(what: str, call: Callable[[], ResultT]) -> ResultT:
     """Runs a call of the SDK.
 
     Raises:
-        EngineError: it failed.
+        EngineError: the call failed.
     """
     return await asyncio.to_thread(checked, what, call)
 
@@ -112,7 +112,7 @@ def checked(what: str, call: Callable[[], ResultT]) -> ResultT:
     """Runs a call of the SDK here and now.
 
     Raises:
-        EngineError: it failed.
+        EngineError: the call failed.
     """
     try:
         return call()

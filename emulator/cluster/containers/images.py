@@ -30,7 +30,7 @@ class Images:
 
 
 def chosen_images() -> Images:
-    """Returns the images that the environment names, else our own.
+    """Returns the images that the environment names, else Laststand's own.
 
     Its variables are ``LASTSTAND_IMAGE``, ``TOXIPROXY_IMAGE`` and ``LASTSTAND_ANALYSIS_IMAGE``.
     """

@@ -76,7 +76,7 @@ def process_name(pid: int) -> str | None:
 def is_abandoned(labels: Mapping[str, str]) -> bool:
     """Returns whether the harness that created something is gone, as far as this process can see.
 
-    A lock file in a directory that this process does not see says nothing by itself: it may be another container's.
+    A lock file in a directory that this process does not see proves nothing: it may be another container's.
     """
     lock = Path(labels.get(LOCK, "/nowhere/lock"))
     if not lock.parent.is_dir():

@@ -27,7 +27,7 @@ async def await_listener(
         context: of TLS; ``None`` without TLS.
 
     Raises:
-        StartError: it ended first, or took too long; it runs no more.
+        StartError: the node ended first, or took too long; its process is gone.
     """
     if await listens(process, address, is_zookeeper=is_zookeeper, context=context):
         return

@@ -30,7 +30,7 @@ class Panel:
     """One picture.
 
     Attributes:
-        title: above it.
+        title: the text above it.
         queries: in PromQL, with the legend of their lines.
         unit: of its values, as Grafana calls it.
     """

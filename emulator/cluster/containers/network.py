@@ -34,11 +34,11 @@ class ClusterNetwork:
         client: of the engine.
         name: of the network.
         labels: of the network.
-        members: names, to which addresses are given in this order.
+        members: names of members, which get addresses in this order.
 
     Attributes:
         addresses: of the members.
-        harness_address: where members reach this process: at its container's address, or the machine's.
+        harness_address: the address at which members reach this process: its container's, or the machine's.
     """
 
     def __init__(

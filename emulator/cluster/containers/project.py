@@ -130,7 +130,7 @@ class Project:
         """Returns the token that the nodes drew.
 
         Raises:
-            ConfigError: they have none in their environment.
+            ConfigError: the nodes have no token in their environment.
             EngineError: the engine refused.
         """
         path = self.variables().get(TOKEN_FILE, "")
@@ -187,7 +187,7 @@ class Project:
         """Checks that no harness was attached before.
 
         Raises:
-            ConfigError: one was.
+            ConfigError: a harness is attached.
             EngineError: the engine refused.
         """
         if access is VolumeAccess.DIRECT:
@@ -226,7 +226,7 @@ class Project:
         return str(self._first_broker.attrs["Image"])
 
     def volumes(self) -> list[Mount]:
-        """Returns mounts that show another container all volumes of the nodes, where the nodes have them."""
+        """Returns mounts with which another container sees all volumes of the nodes, at the nodes' places."""
         return [
             Mount(target=mount["Destination"], source=mount["Name"], type="volume") for mount in self._mounts().values()
         ]
@@ -251,7 +251,7 @@ class Project:
         }
 
     def _local_path(self, mount: dict[str, str]) -> Path:
-        """Returns where a volume is for this process: in its own container's file system, or in the engine's."""
+        """Returns the path of a volume for this process: in its own container's file system, or in the engine's."""
         mounts = [] if self.own is None else self.own.attrs["Mounts"]
         own = [each["Destination"] for each in mounts if each.get("Name") == mount["Name"]]
         return Path(own[0] if own else mount["Source"])

@@ -42,7 +42,7 @@ def find_leftovers() -> tuple[Leftover, ...]:
 
     Raises:
         MissingToolError: no engine answers.
-        EngineError: it refused.
+        EngineError: the engine refused.
     """
     client = connect()
     try:
@@ -56,7 +56,7 @@ def remove(leftovers: tuple[Leftover, ...]) -> None:
 
     Raises:
         MissingToolError: no engine answers.
-        EngineError: it refused.
+        EngineError: the engine refused.
     """
     client = connect()
     try:
@@ -76,7 +76,7 @@ def remove_of_run(directory: Path) -> int:
 
     Raises:
         MissingToolError: no engine answers.
-        EngineError: it refused.
+        EngineError: the engine refused.
     """
     client = connect()
     try:
@@ -91,7 +91,7 @@ def remove_of(client: docker.DockerClient, lock: Path) -> int:
     """Removes every container and network of the harness with that lock file; returns their number.
 
     Raises:
-        EngineError: it refused.
+        EngineError: the engine refused.
     """
     removed: set[str] = set()
     # Again until there is nothing: an engine still makes what it was asked for before the harness died.

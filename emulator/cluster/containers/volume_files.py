@@ -52,7 +52,7 @@ class VolumeFiles:
         labels: of the helper container.
         mounts: the volumes.
         run: the run's directory.
-        run_there: the same in the nodes' containers.
+        run_there: the run directory in the nodes' containers.
         on_end: called from another thread, with the reason, if the helper container ends by itself.
 
     Raises:

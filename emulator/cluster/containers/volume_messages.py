@@ -1,4 +1,4 @@
-"""Between a harness that does not see the volumes of a project and the program in a container that does.
+"""Messages between a harness that cannot see a project's volumes and a program in a container that can.
 
 The program gets orders by standard input and answers by standard output: each message is a length of four bytes,
 big-endian, and that many bytes of MessagePack. Every numbered order gets one ``Done`` or ``Failed``; ``Written`` comes
@@ -62,7 +62,7 @@ class Begun(_Message, frozen=True, kw_only=True):
 
 
 class Taken(_Message, frozen=True, kw_only=True):
-    """The other answer to ``Begin``: another harness has them. It is the last message."""
+    """The other answer to ``Begin``, and the last message: another harness has locked the files."""
 
 
 class Written(_Message, frozen=True, kw_only=True):
@@ -70,8 +70,8 @@ class Written(_Message, frozen=True, kw_only=True):
 
     Attributes:
         path: relative to the run's directory.
-        offset: where the part begins.
-        content: its bytes.
+        offset: offset of the part.
+        content: bytes of the part.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Files of hooks for clusters that are run in a usual way, as ``laststand hooks`` prints them."""
+"""Files of hooks for common kinds of clusters, as ``laststand hooks`` prints them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def preset(name: str, nodes: Sequence[str]) -> str:
 
     Args:
         name: name of the preset, from ``PRESETS``.
-        nodes: names of brokers 0, 1 and so on, as commands use them.
+        nodes: names of brokers 0, 1 and so on, for the commands.
 
     Raises:
         ConfigError: YAML would misread a node's name.

@@ -15,7 +15,7 @@ class RecordingAuthorizer:
     """An authorizer that collects its denials until they are recorded.
 
     Args:
-        authorizer: decides.
+        authorizer: the authorizer that decides.
 
     Attributes:
         authorizer: the given one, for checks whose denials are not recorded.

@@ -80,7 +80,7 @@ class _Asked(NamedTuple):
     """A request that may be denied to its sender.
 
     Attributes:
-        api: its name.
+        api: the request's name.
         requester: the sender.
         cause_id: of the request, and of denials.
     """

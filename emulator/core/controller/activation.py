@@ -28,7 +28,7 @@ def activation(
     Args:
         image: of the whole log.
         properties: of the controller's node.
-        switches: which features there are.
+        switches: the rules; they decide which features exist.
         has_transactions: whether first records are written in a metadata transaction, where the version has them.
 
     Raises:

@@ -39,8 +39,8 @@ class AdminHandler:
     """Answers administrators.
 
     Args:
-        view: what decisions look at.
-        sessions: what brokers said of themselves.
+        view: the input of decisions.
+        sessions: the brokers' reports about themselves.
         cluster_id: the cluster's.
     """
 

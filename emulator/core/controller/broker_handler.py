@@ -31,14 +31,14 @@ class SessionTimers(Protocol):
         """Arms a session's end."""
 
     def cancel(self, key: SessionKey) -> None:
-        """Disarms it."""
+        """Cancels the timer."""
 
 
 class BrokerHandler:
     """Answers brokers.
 
     Args:
-        view: what decisions look at.
+        view: the input of decisions.
         cluster_id: the cluster's.
         timers: call ``expire`` with the keys that are due.
 

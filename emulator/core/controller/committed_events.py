@@ -47,7 +47,7 @@ def committed_events(
     Args:
         decision: record and reason.
         offset: of the record.
-        delta: what its replay changed.
+        delta: the changes by the record's replay.
         view: the cluster after the record.
         cause_id: of the input that led to the record.
 

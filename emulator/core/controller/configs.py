@@ -73,7 +73,7 @@ def alter_config(
 
 
 class _Changed:
-    """Configuration as a change will leave it."""
+    """Configuration after a change."""
 
     def __init__(
         self, image: MetadataImage, resource: ConfigResource, resource_name: str, changes: Mapping[str, str | None]

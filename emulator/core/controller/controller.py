@@ -79,7 +79,7 @@ class Controller:
 
     Args:
         properties: of its node.
-        switches: which rules hold.
+        switches: the rules in force.
         cluster_id: of the cluster.
         node_id: of its node.
         has_transactions: whether it writes the first records of a cluster in a metadata transaction.

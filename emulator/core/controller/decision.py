@@ -29,11 +29,11 @@ class PartitionCause(msgspec.Struct, frozen=True, kw_only=True):
     """Reason why a partition was created or changed.
 
     Attributes:
-        reason: what set it off.
+        reason: the reason of the change.
         election: how the leader was chosen, if it was.
         broker_id: the broker that the reason is about, or the sender of the AlterPartition.
         effective_min_isr: min ISR that the decision was made with.
-        unclean: where the election was unclean, and found a leader.
+        unclean: the details of an unclean election that found a leader.
     """
 
     reason: ChangeReason
@@ -67,7 +67,7 @@ Cause: TypeAlias = PartitionCause | RegistrationCause | FencingCause | ElrCause
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """A record to append; ``cause`` is ``None`` where the record says it all."""
+    """A record to append; ``cause`` is ``None`` if the record has all information."""
 
     record: records.Record
     cause: Cause | None = None

@@ -65,7 +65,7 @@ class ElectionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def elect_leader(candidates: Candidates, *, mode: ElectionType, last_known: LastKnown) -> ElectionResult:
-    """Returns the replica that should lead; the current leader stays wherever the mode allows it."""
+    """Returns the replica that should lead; the current leader stays if the mode allows it."""
     for broker_id in _clean_order(candidates, mode):
         if candidates.is_valid(broker_id):
             election = events.Election.ISR if broker_id in candidates.isr else events.Election.ELR

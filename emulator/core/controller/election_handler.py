@@ -41,10 +41,10 @@ class _Waiting:
 
 
 class ElectionHandler:
-    """Answers ElectLeaders requests. What waits is soft state: it dies with the controller's process.
+    """Answers ElectLeaders requests. Waiting requests are soft state: they end with the controller's process.
 
     Args:
-        view: what decisions look at.
+        view: the input of decisions.
         recoveries: the unclean recovery manager.
     """
 
@@ -62,7 +62,7 @@ class ElectionHandler:
         cause_id: CauseId,
         now_ms: int,
     ) -> admin_messages.ElectLeadersResponse | None:
-        """Returns the answer, or ``None`` where ``conclude`` will return it later."""
+        """Returns the answer, or ``None`` if ``conclude`` will return it later."""
         error = request_error(request)
         if error is not ErrorCode.NONE:
             message = f"election type {request.election_type} over {'all' if request.partitions is None else 'these'}"

@@ -70,7 +70,7 @@ def update_features(
     Args:
         image: the committed state.
         properties: static configuration of the controller's node.
-        switches: which features there are.
+        switches: the rules; they decide which features exist.
         updates: the requested levels.
         is_left_over_ignored: whether an ELR that is left over after a downgrade is ignored.
     """

@@ -1,4 +1,4 @@
-"""Brokers that come and go: what fencing, unfencing, controlled shutdown and unregistering do to partitions.
+"""The effects of fencing, unfencing, controlled shutdown and unregistering of brokers on partitions.
 
 A broker that leaves is taken out of every ISR, and its leaderships move; a broker that returns is offered to leaderless
 partitions only and joins no ISR. Kafka's ``BrokerHeartbeatManager``, ``ReplicationControlManager``.

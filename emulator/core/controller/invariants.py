@@ -17,7 +17,7 @@ def check_m1_members(partition: TopicPartition, state: PartitionState) -> None:
     Whether the ELR is a subset of them, too, depends on the era: M17.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     members = (*state.isr, *state.elr)
     if len(set(members)) < len(members) or not set(state.isr) <= set(state.replicas):
@@ -30,7 +30,7 @@ def check_m17_elr_replicas(partition: TopicPartition, state: PartitionState) -> 
     """M17, where ``elr_within_replicas`` is on: the ELR is a subset of the replicas.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     if not set(state.elr) <= set(state.replicas):
         raise InvariantError(f"M17: {partition} has ELR {state.elr}, replicas {state.replicas}")
@@ -40,7 +40,7 @@ def check_m2_active_leader(partition: TopicPartition, state: PartitionState, *, 
     """M2, first half: the leader is neither fenced nor shutting down.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     if state.leader is not None and state.leader not in active:
         raise InvariantError(f"M2: leader {state.leader} of {partition} is not among active {sorted(active)}")
@@ -50,7 +50,7 @@ def check_m2_active_isr(partition: TopicPartition, state: PartitionState, *, act
     """M2, second half, where ELR is on: no member of the ISR is fenced or shutting down.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     if not set(state.isr) <= active:
         raise InvariantError(f"M2: ISR {state.isr} of {partition}, active are {sorted(active)}")
@@ -62,7 +62,7 @@ def check_m3_elr_only_under_min_isr(
     """M3: an ISR that is large enough leaves nothing in ELR and LastKnownELR.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     if len(state.isr) >= effective_min_isr and (state.elr or state.last_known_elr):
         raise InvariantError(
@@ -75,7 +75,7 @@ def check_m9_epochs(partition: TopicPartition, *, before: PartitionState, after:
     """M9, for two states one record apart: the partition epoch rises by one, the leader epoch with the leader.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     is_new_leader = after.leader != before.leader
     leader_step = after.leader_epoch - before.leader_epoch
@@ -87,7 +87,7 @@ def check_m12_broker_epoch(*, before: BrokerRegistration | None, after: BrokerRe
     """M12: a broker epoch is a metadata offset, and a new incarnation has a larger one; the same one keeps it.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     if after.broker_epoch > after.registration_offset:
         raise InvariantError(f"M12: {after} has an epoch from beyond its record")
@@ -131,7 +131,7 @@ def check_partition(
 
     Args:
         partition: its name.
-        state: as committed.
+        state: its committed state.
         active: brokers that are neither fenced nor shutting down.
         effective_min_isr: of the topic; ``None`` if ELR is off, and then no condition that depends on it is checked.
 

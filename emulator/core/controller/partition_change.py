@@ -78,7 +78,7 @@ class PartitionChange(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         record: the record to write.
-        election: how its leader was chosen; ``NONE`` where the leader stays.
+        election: how its leader was chosen; ``NONE`` if the leader stays.
         effective_min_isr: min ISR of the partition with the replicas that it has after the change.
     """
 

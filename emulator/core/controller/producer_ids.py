@@ -1,6 +1,7 @@
-"""Blocks of producer ids: each broker gets a thousand at a time and gives them out.
+"""Blocks of producer ids: each broker gets a thousand ids at a time and allocates them.
 
-A block is given once, ever: its record is durable before the broker is answered (Kafka's ``ProducerIdControlManager``).
+A block is allocated only once: its record is durable before the broker is answered (Kafka's
+``ProducerIdControlManager``).
 """
 
 from typing import Final

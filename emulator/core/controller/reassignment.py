@@ -1,4 +1,4 @@
-"""Moving a partition to other brokers, and calling that off (AlterPartitionReassignments).
+"""Moving a partition to other brokers, and cancelling that (AlterPartitionReassignments).
 
 The arithmetic is in ``reassignment_lists``; completion is part of every change. By KIP-966 it asks for an ISR with all
 that are added, and of min ISR (switches ``reassignment_needs_all``, ``reassignment_requires_min_isr``). A cancellation

@@ -28,7 +28,7 @@ class CompletedReassignment(msgspec.Struct, frozen=True, kw_only=True):
 class RevertedReassignment(msgspec.Struct, frozen=True, kw_only=True):
     """Replicas and ISR without those that were being added.
 
-    ``is_unclean`` says that no ISR member is left, so that the first remaining replica was put there unasked.
+    ``is_unclean``: no ISR member is left, so the first remaining replica was put into the ISR.
     """
 
     replicas: tuple[BrokerId, ...]

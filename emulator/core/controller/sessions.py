@@ -20,7 +20,7 @@ class SessionKey(msgspec.Struct, frozen=True):
 
 
 def is_expired(*, last_contact: int, now: int, timeout: int) -> bool:
-    """Returns whether a session has ended; all three in the same unit."""
+    """Returns whether a session has ended; all three arguments have the same unit of time."""
     return last_contact + timeout < now
 
 

@@ -1,8 +1,8 @@
 """The unclean elections that a topic allows: KIP-966's strategy, or the older boolean that stands for a strategy.
 
-``unclean.recovery.strategy`` and ``unclean.leader.election.enable`` exist side by side. Whatever is set nearest to the
-topic decides (topic, controller's node, cluster default, the node's own file), and where both are set in one place the
-strategy does. Set nowhere it is Balanced, by either default.
+``unclean.recovery.strategy`` and ``unclean.leader.election.enable`` exist side by side. The value set nearest to the
+topic decides (topic, controller's node, cluster default, the node's own file); if both are set in one place, the
+strategy decides. Without any value it is Balanced, by either default.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def strategy_values(own: Sequence[ConfigValue], older: Sequence[ConfigValue]) ->
 
     Args:
         own: of ``unclean.recovery.strategy``, the default last.
-        older: of ``unclean.leader.election.enable``, likewise.
+        older: values of ``unclean.leader.election.enable``, in the same order.
     """
     *places, default = own
     for each in older:

@@ -95,7 +95,7 @@ class _Task:
         self.discarded: set[BrokerId] = set()
 
     def drop_report(self, broker_id: BrokerId) -> None:
-        """Forgets an answer that does not count, but not that there was one."""
+        """Forgets an answer that does not count, but not that the replica has answered."""
         self.reports.pop(broker_id, None)
         self.discarded.add(broker_id)
 
@@ -120,7 +120,7 @@ class UncleanRecoveries:
     """All recoveries of a controller.
 
     Args:
-        view: what decisions look at.
+        view: the input of decisions.
     """
 
     def __init__(self, view: ClusterView) -> None:

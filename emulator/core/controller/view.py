@@ -33,7 +33,7 @@ class ClusterView:
     Attributes:
         image: the fold of all records, durable or not yet.
         properties: static configuration of the controller's node.
-        switches: which rules hold.
+        switches: the rules in force.
         node_id: the controller's node.
         draw: number that picks in unclean elections; the controller's to replace. 0 before the first.
     """
@@ -146,7 +146,7 @@ class ClusterView:
         Args:
             partition: must exist.
             target: the aim of the change.
-            reason: what set it off.
+            reason: the reason of the change.
             broker_id: the broker that the reason is about.
             unclean: how the one acceptable leader was found, should electing it be unclean; ``None`` where the
                 pipeline finds it.

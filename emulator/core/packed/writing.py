@@ -56,7 +56,7 @@ class LinePacker:
 
         Args:
             line: an event, or an operation.
-            number: its position among the lines of the file.
+            number: position of the line in the file.
             time_ns: when it is written.
             text: returns its JSON, if it cannot be packed.
         """

@@ -176,7 +176,7 @@ class Follower:
 
     Attributes:
         has_fetched: successfully from this leader; then it refuses pre-votes.
-        fetch_deadline_ms: when it gives the leader up.
+        fetch_deadline_ms: when it gives up the leader.
         update_voter_deadline_ms: when it next checks that the voters record has its current address and versions.
         download: of a snapshot, in place of fetching.
     """

@@ -76,7 +76,7 @@ class QuorumController:
         settings: of the node of the quorum.
         loaded: from its disk.
         properties: of the node.
-        switches: which rules hold.
+        switches: the rules in force.
         now_ms: at its start.
         values: the form of values in its log.
 
@@ -129,7 +129,7 @@ class QuorumController:
 
         Raises:
             IllegalQuorumState: a state that correct nodes never reach; the process has to stop.
-            InvariantError: likewise.
+            InvariantError: as in ``fold``.
         """
         self._now_ms = now_ms
         self._cause_id = incoming.cause_id

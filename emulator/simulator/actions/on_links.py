@@ -43,7 +43,7 @@ def _silenced(live: int, links: int) -> actions.Outcome:
 
 
 def isolate(cluster: SimulatedCluster, node_id: NodeId, action: actions.Isolate[NodeId]) -> actions.Outcome:
-    """Cuts every link between a node and the others, but for those within its machine, unless it is meant alone."""
+    """Cuts every link between a node and the others, except those within its machine, unless only its own are meant."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     links = [
@@ -95,7 +95,7 @@ def _silence(
 
 
 def flap(cluster: SimulatedCluster, action: actions.Flap[NodeId]) -> actions.Outcome:
-    """Cuts a link and mends it, again and again."""
+    """Cuts a link and heals it, several times."""
     link = action.link
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK

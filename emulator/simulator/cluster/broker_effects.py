@@ -144,7 +144,7 @@ class BrokerEffects:
         self._queue.after(0, deliver)
 
     def sync(self, node: BrokerNode) -> None:
-        """Makes the page cache durable; a process that runs reports that."""
+        """Makes the page cache durable; a running process gets the completion."""
         before = {partition: log.recovery_point for partition, log in node.disk.logs.items()}
         node.disk.sync()
         if node.broker is not None:

@@ -82,7 +82,7 @@ class ClientSet:
 
     @property
     def answers(self) -> dict[RequestId, messages.Response | None]:
-        """Answers to ``ask``; ``None`` where the connection was closed."""
+        """Answers to ``ask``; ``None`` if the connection was closed."""
         return self._wire.answers
 
     def ask(self, node_id: NodeId, request: messages.Request, *, cause: str) -> RequestId:

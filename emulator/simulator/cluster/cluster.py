@@ -89,9 +89,9 @@ class SimulatedCluster:
         network: the network's current state.
         links: cuts and heals links, holds and releases messages.
         wire: requests under way.
-        processes: starts and ends them.
+        processes: starts and ends nodes' processes.
         clients: producers, consumers, and requests from outside.
-        event_log: where nodes and the harness write.
+        event_log: the log of nodes and the harness.
         steps: of all nodes together.
         administered: the number of administrators' requests to the controller.
         on_response: called with each response of a broker, while the effects of its step are executed.

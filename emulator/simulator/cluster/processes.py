@@ -40,7 +40,7 @@ class Processes:
         queue: virtual time.
         event_log: where the events are written.
         wire: drops the requests of a process that ends.
-        streams: of metadata; they end with the process that serves or reads them.
+        streams: the metadata streams; they end with the process that serves or reads them.
         step: hands an input to a node.
         arm: sets a node's timer.
         partner: returns the other node in a node's process, in combined mode.
@@ -98,7 +98,7 @@ class Processes:
             self._step(node, inputs.Started(cause_id=CauseId(f"start-{broker_id}")))
 
     def still_stops(self, node: BrokerNode) -> bool:
-        """Returns whether a broker has stopped, and the controller in its process has not yet."""
+        """Returns whether a broker has stopped, while the controller in its process has not."""
         partner = self._partner(node.node_id)
         return partner is not None and partner.node_id in self._last_to_stop
 

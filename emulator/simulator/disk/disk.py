@@ -35,7 +35,7 @@ class Journal:
 
     Attributes:
         commits: number of commits of the journal so far, each by a sync of any file.
-        marks: how often each thing happened to a segment.
+        marks: how often each event happened to a segment.
     """
 
     __slots__ = ("commits", "marks")
@@ -45,7 +45,7 @@ class Journal:
         self.marks: dict[str, int] = {}
 
     def mark(self, name: str) -> None:
-        """Counts one thing that happened to a segment."""
+        """Counts an event of a segment."""
         self.marks[name] = self.marks.get(name, 0) + 1
 
 
@@ -53,7 +53,7 @@ class SegmentFile:
     """One segment file of a log.
 
     Attributes:
-        base_offset: its name.
+        base_offset: offset in the segment's name.
         count: number of the log's batches in the segment.
         size: their bytes.
         durable: batches that survive any power loss. Not its first ones after an unsynced truncation.
@@ -83,11 +83,11 @@ class StoredLog:
 
     Attributes:
         topic_id: in ``partition.metadata``.
-        batches: as a reader sees them now, of all segments.
+        batches: the batches of all segments, as a reader sees them now.
         segments: in the order of their base offsets; at least one.
         recovery_point: everything below this offset is synced.
-        log_start_offset: as known to the process.
-        log_start_checkpoint: as the next process will read it.
+        log_start_offset: the log start offset that the process knows.
+        log_start_checkpoint: the log start offset that the next process will read.
         epochs: the leader epoch checkpoint.
         flush_messages: number of records after which an append syncs (``flush.messages``).
         segment_bytes: a segment is rolled before it grows past this (``segment.bytes``).
@@ -156,7 +156,7 @@ class StoredLog:
     # --- Changes ----------------------------------------------------------------------------------------------------
 
     def append(self, batches: tuple[BatchDescriptor, ...]) -> None:
-        """Appends to the page cache, to a new segment where the newest is full."""
+        """Appends to the page cache; to a new segment if the newest is full."""
         active = self.segments[-1]
         size = batches[0].size if len(batches) == 1 else sum(batch.size for batch in batches)
         if active.size + size <= self.segment_bytes:
@@ -249,8 +249,9 @@ class StoredLog:
     def lose_unsynced(self, keep: Keep, exact: ExactLoss, *, model: DiskModel, holes_end_logs: bool) -> None:
         """Leaves what a power loss leaves of each segment by itself, after recovery.
 
-        Recovery drops a batch that was cut (``torn``), ends a file at the first page that is missing (``pages``), and
-        drops the segments behind a file that it shortened. Where a segment lost whole batches, ``holes_end_logs`` says.
+        Recovery drops an incomplete batch (``torn``), ends a file at the first missing page (``pages``), and drops the
+        segments after a file that it shortened. ``holes_end_logs`` decides what happens if a segment lost whole
+        batches.
         """
         loses_names = exact.names is NamesFate.UNDONE
         left: list[tuple[SegmentFile, list[BatchDescriptor]]] = []
@@ -388,7 +389,7 @@ class Disk:
         log.append(effect.batches)
 
     def truncate(self, effect: effects.TruncateLog) -> None:
-        """Cuts a log in the page cache."""
+        """Truncates a log in the page cache."""
         self.logs[effect.partition].truncate(effect.offset)
 
     def restart(self, effect: effects.RestartLog) -> None:
@@ -445,7 +446,7 @@ class Disk:
         """Deletes the clean-shutdown file, recovers the logs and returns them.
 
         Args:
-            trims_epochs: as the switch ``recovery_trims_epochs``.
+            trims_epochs: value of the switch ``recovery_trims_epochs``.
         """
         was_clean, self._is_clean = self._is_clean, False
         self._was_clean = was_clean
@@ -512,7 +513,7 @@ class Disk:
             keep: shape of the loss.
             exact: the loss.
             model: the file system.
-            holes_end_logs: as the switch of that name.
+            holes_end_logs: value of the switch of that name.
         """
         for log in self.logs.values():
             log.lose_unsynced(keep, exact, model=model, holes_end_logs=holes_end_logs)

@@ -9,7 +9,7 @@ from laststand.emulator.simulator.disk.disk import Disk, unsynced_batches
 
 
 def exact_loss(loss: DiskLoss, node_id: NodeId, disk: Disk) -> ExactLoss:
-    """Returns the loss of a broker's disk: as the plan says, or drawn from the seed of that broker."""
+    """Returns the loss of a broker's disk: the plan's, or one drawn from the seed of that broker."""
     if loss.exact is not None:
         return loss.exact
     chance = Random(loss.seed_of(node_id))

@@ -1,4 +1,4 @@
-"""The input of moves: the running cluster as an adversary sees it, and seeded random streams.
+"""The input of moves: the running cluster, with full knowledge of its state, and seeded random streams.
 
 Drawn values become arguments of actions, so a replay draws nothing.
 """

@@ -59,7 +59,7 @@ def _roll_controller(view: ClusterView) -> Actions:
 
 
 def _turn_elr(view: ClusterView) -> Actions:
-    """ELR and the metadata version beneath it go down or up again; with a broker that lacks them, they stay down."""
+    """Downgrades or upgrades ELR and the metadata version that it needs; a broker without them blocks an upgrade."""
     if view.cluster.image.feature_level(ELR_VERSION) > 0:
         levels = (FeatureLevel(ELR_VERSION, 0), FeatureLevel(METADATA_VERSION, _LATEST_OF_3_9))
         upgrade_type = FeatureUpgradeType.SAFE_DOWNGRADE

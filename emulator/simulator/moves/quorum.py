@@ -40,7 +40,7 @@ def _power_loss_voters(view: ClusterView) -> Actions:
 
 
 def _replace_voters_disk(view: ClusterView) -> Actions:
-    """One disk of a schedule is replaced: directory ids make the node an observer, and the others must all be there."""
+    """Replaces one disk per schedule: directory ids make the node an observer; all other voters must be running."""
     if not _have_first_disks(view):
         return []
     voter = _draw_voter(view)

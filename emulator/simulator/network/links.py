@@ -23,7 +23,7 @@ class Links:
         wire: requests under way.
         streams: of metadata.
         nodes: all brokers.
-        metadata_nodes: the others.
+        metadata_nodes: the nodes with metadata: the controllers.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class Latency:
     Args:
         latency_ms: on average.
         jitter_ms: upper bound of the random difference of each message's latency; a link's draws are always the same.
-        direction: which messages.
+        direction: direction of the affected messages.
     """
 
     def __init__(self, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction) -> None:

@@ -72,7 +72,7 @@ class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
         session_id: of the session.
         answers: to the steps; empty if there were none.
         first_event: number of the first of ``events``.
-        events: of watches, which count as seen before ``answers`` are.
+        events: watch events, delivered before ``answers``.
     """
 
     session_id: SessionId

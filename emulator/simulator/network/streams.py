@@ -44,7 +44,7 @@ class StreamSource(Protocol):
     """A node that may serve metadata streams.
 
     Attributes:
-        node_id: its name.
+        node_id: the node's id.
         log: the batches, of which readers get the first ``published``.
         published: number of batches that may be read.
     """
@@ -86,7 +86,7 @@ class MetadataStreams:
 
     Args:
         queue: virtual time.
-        network: its faults.
+        network: the network and its faults.
         wire: carries messages.
         sources: the controllers.
         step: hands an input to a broker.

@@ -96,14 +96,14 @@ class Wire:
 
     Args:
         queue: virtual time.
-        network: its faults.
+        network: the network and its faults.
         receive: delivers a request to a node; returns false if no process runs there.
         silence_ms: after which a request to a silent node fails.
 
     Attributes:
         answers: for requests that bypass all links (``None``: connection closed).
         parked: requests that nodes have received and not answered yet.
-        on_end: called with sender, target, request and when it was sent for each request that arrives late or is lost.
+        on_end: called with sender, target, request and time of sending for each request that arrives late or is lost.
     """
 
     def __init__(

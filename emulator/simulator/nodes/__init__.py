@@ -1,1 +1,1 @@
-"""Cores with what surrounds them, their batches and events, and virtual time."""
+"""Simulated cores with their drivers, batches and events, and virtual time."""

@@ -1,8 +1,8 @@
 """Registers the batches that simulated producers send: record ids, by the batch's CRC, and bytes where they matter.
 
-A sweep never reads bytes, so a batch's CRC is a running number, the same for the same content. A run that is written
-to disk is played again with ``encode`` that makes real bytes; nothing in the protocol depends on which of the two it
-is, so it is the same run.
+A sweep never reads bytes, so a batch's CRC is a running number, the same for the same content. A run that is written to
+disk is played again with an ``encode`` that makes real bytes; nothing in the protocol depends on that, so it is the
+same run.
 """
 
 from collections.abc import Callable

@@ -30,7 +30,7 @@ class EventLog:
 
     @property
     def now_ns(self) -> int:
-        """Virtual time, as lines of the event log have it."""
+        """Virtual time in the form of the event log's lines."""
         return self._queue.now_ms * NS_PER_MS
 
     def write(self, node: Node[InputT], event: events.Event) -> None:

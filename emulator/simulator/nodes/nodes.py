@@ -70,12 +70,12 @@ class Node(Generic[InputT]):
     """A process, and what survives it on its machine.
 
     Attributes:
-        node_id: its name.
+        node_id: the node's id.
         core: while it runs.
         incarnation: of the process that runs or ran last; -1 before the first.
         clock: survives the process, as the machine's does.
         is_paused: stopped by a signal; inputs wait in ``inbox``.
-        inbox: what arrived during the pause.
+        inbox: inputs that arrived during the pause.
         armed_ms: virtual time of the timer that is set.
         pending_crash: ends the process within a turn to come.
     """
@@ -252,7 +252,7 @@ class MetadataNode(Node[inputs.ControllerInput]):
 
     @property
     def has_state(self) -> bool:
-        """The ``quorum-state`` file exists, if the node needs one."""
+        """True if the ``quorum-state`` file exists, or the node needs none."""
         return True
 
     @property
@@ -410,7 +410,7 @@ class ConsumerNode(Node[ConsumerInput]):
 
 
 class Fetches:
-    """Fetches of one client that wait for a response; ``batches`` knows which records a batch holds."""
+    """Fetches of one client that wait for a response; ``batches`` has the records of each batch."""
 
     def __init__(self, batches: BatchRegistry, *, is_committed_only: bool) -> None:
         self._is_committed_only = is_committed_only
@@ -418,7 +418,7 @@ class Fetches:
         self._asked: dict[CorrelationId, messages.FetchPartition] = {}
 
     def note_request(self, effect: effects.SendRequest) -> None:
-        """Remembers where a fetch reads from."""
+        """Notes the offset that a fetch reads from."""
         if isinstance(effect.request, messages.FetchRequest):
             self._asked[effect.correlation_id] = effect.request.partitions[0]
 

@@ -1,6 +1,6 @@
 """Alarms of one run, each with whether the guarantee held.
 
-A *moment* is the number of an event or of a line of the history. Alarms with the same words are kept once.
+A *moment* is the number of an event or of a line of the history. Alarms with the same sentence are kept once.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class AlarmLog:
 
     Attributes:
         alarms: in order.
-        moment: now.
+        moment: the present moment.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class AlarmLog:
             since: the moment from which an outcome was promised.
             until: the moment up to which the guarantee had to hold; now, if ``None``.
             ledger: guarantee ledger of the topic concerned; ``None`` for the partition's present topic.
-            guarantee: whether the promise had to hold, where no ledger decides that.
+            guarantee: whether the promise had to hold, if no ledger decides that.
             leaves_evidence: whether the run directory shows the problem, too.
             by: the broker that broke the promise, if a single one did.
         """

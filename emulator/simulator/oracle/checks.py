@@ -44,7 +44,7 @@ class Checks:
         outstanding: ledger of the outstanding brokers, from which each new partition's ledger starts.
         truths: by partition; a missing one is created when it is read.
         alarm_log: all alarms.
-        copies: which nodes held which batch.
+        copies: the nodes that held each batch.
         losses: acknowledged batches that are lost.
         tally: counts of events.
         conjunctions: counts of coinciding events.
@@ -102,4 +102,4 @@ class Checks:
         self.alarm_log.report(check_id, name, sentence, guarantee=self.transactions.guarantee(name))
 
     def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
-        """A broker answers a request: no check of a KRaft cluster needs that."""
+        """Does nothing: no check of a KRaft cluster needs a broker's answers."""

@@ -21,7 +21,7 @@ from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBa
 
 
 class _Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """A send that was invoked: from which record on, and where to."""
+    """A send that was invoked: its first record id, and its partition."""
 
     first_record_id: int
     partition: TopicPartition

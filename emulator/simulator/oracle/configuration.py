@@ -21,7 +21,7 @@ class Configuration:
     """The configuration of one run.
 
     Args:
-        static: what every node was started with.
+        static: the properties with which nodes were started.
     """
 
     def __init__(self, static: NodeProperties) -> None:

@@ -187,7 +187,7 @@ class Conjunctions:
     def log_changed(
         self, node_id: NodeId, name: TopicPartition, event: events.LogTruncated | events.LogDeleted
     ) -> None:
-        """A replica cut or deleted its log."""
+        """Notes that a replica truncated or deleted its log."""
         what = "follower_cut_log" if isinstance(event, events.LogTruncated) else "follower_deleted_log"
         self._cuts.setdefault(name, []).append((self._now_ms(), node_id, what))
 

@@ -254,7 +254,7 @@ class ControllerRules:
             self._last_contact_ms[broker_id] = contact_ms
 
     def registered(self, event: events.BrokerRegistered) -> None:
-        """A broker registered: M12 on the earlier session, and from now on M5 concerns it, if uncleanly."""
+        """Notes that a broker registered: M12 on the earlier session; after an unclean registration M5 applies."""
         broker_id = event.broker_id
         contact_ms = self._last_contact_ms.pop(broker_id, None)
         if contact_ms is not None and broker_id in self._unfenced:

@@ -118,7 +118,7 @@ class CoordinatorChecks:
                 self._report("R2", name, f"{where} goes to {event.new}, and {partition} has no marker of {producer}")
 
     def ended(self, node_id: NodeId, name: TopicPartition, event: events.TransitionEnded) -> None:
-        """A transition took effect or was given up."""
+        """Notes that a transition took effect or was given up."""
         term, key = self._term(node_id, name, event.leader_epoch), event.transactional_id
         begun = term.under_way.pop(key, None)
         if begun is None or event.error != ErrorCode.NONE.name:

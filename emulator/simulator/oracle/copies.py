@@ -1,4 +1,4 @@
-"""Records which nodes ever had a batch, and which lost it with their page cache: D4 promises what outlives that."""
+"""Records which nodes ever had a batch, and which lost it with their page cache: D4 depends on these losses."""
 
 from collections import defaultdict
 
@@ -28,7 +28,7 @@ class Copies:
         self._holders: defaultdict[TopicPartition, dict[_BatchKey, _Holders]] = defaultdict(dict)
 
     def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
-        """A node has a batch in its log; an earlier loss of this batch by the same node no longer counts."""
+        """Notes that a node has a batch in its log; an earlier loss of this batch by the same node no longer counts."""
         holders = self._holders[name].setdefault((event.last_offset, event.crc), _Holders())
         holders.ever.add(node_id)
         holders.now.add(node_id)

@@ -224,7 +224,7 @@ class DurabilityChecks:
         )
 
     def _since(self, name: TopicPartition, offset: Offset, moment: int) -> int:
-        """Returns when the promise of a committed record counts from: its commit, or its leader's deposition."""
+        """Returns the moment from which the promise of a committed record counts: commit, or leader's deposition."""
         truth = self._truths[name]
         leader_epoch = truth.committed_epoch(offset)
         return moment if leader_epoch is None else min(moment, truth.ledger.deposed_at(leader_epoch))
@@ -262,7 +262,7 @@ class DurabilityChecks:
         return candidates(self._cluster, state)
 
     def check_reported_end(self, name: TopicPartition, node: BrokerNode, partition: Partition) -> None:
-        """C3: the log end that a settled leader would give a client has reached its epoch, and is no step back."""
+        """C3: the log end that a settled leader would report to a client is within its epoch, and does not fall."""
         if partition.is_recovering:
             return
         asked = messages.ListOffsetsPosition(

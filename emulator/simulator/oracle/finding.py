@@ -31,8 +31,8 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
         sentence: the problem, in words.
         step: of the cluster, when it fired.
         leaves_evidence: whether the run directory shows the problem, too.
-        is_exempt: whether an unclean election was held since, and the promise exempts that.
-        is_promised: whether the processes that keep the rule promised it, even if other nodes did not.
+        is_exempt: whether an unclean election happened since, and the promise exempts that.
+        is_promised: whether the processes that the check depends on promised it, even if other nodes did not.
     """
 
     check_id: str

@@ -18,7 +18,7 @@ Report = Callable[[str, TopicPartition, str], None]
 
 
 class _GroupPartition(NamedTuple):
-    """A partition as a group reads it, of one topic of that name."""
+    """A partition as a group reads it; another topic of the same name counts separately."""
 
     group_id: str
     partition: TopicPartition

@@ -101,7 +101,7 @@ class GuaranteeLedger:
         return ledger
 
     def ended(self, event: events.IncarnationEnded, *, moment: int) -> None:
-        """A process ended, and left no proof of a clean shutdown."""
+        """Notes that a process ended without proof of a clean shutdown."""
         if event.ended_node >= 100:
             return
         self._ended[event.ended_node] = event.ended_incarnation
@@ -131,9 +131,9 @@ class GuaranteeLedger:
 
         Args:
             event: the change.
-            min_isr: as configured.
+            min_isr: the configured min ISR.
             accepts_unclean_leaders: whether the configuration prefers an unclean leader to none.
-            moment: now.
+            moment: the present moment.
         """
         if self.replicas:
             self._added.update(set(event.replicas) - set(self.replicas))
@@ -188,7 +188,7 @@ class GuaranteeLedger:
         return tuple(sorted(node for node in self._ended if node in self.holders))
 
     def unproven(self) -> Set[NodeId]:
-        """Returns the replicas that are outstanding, and those that returned without having left the ISR.
+        """Returns the outstanding replicas, and those that returned without having left the ISR.
 
         In ZooKeeper clusters, an ISR that a leader proposed before such a replica ended may still be committed. A
         replica that joins the ISR has caught up; a replica that is elected leader may not have.

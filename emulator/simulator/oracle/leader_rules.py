@@ -1,7 +1,7 @@
 """Rules of brokers, restated: a leader's changes of high watermark and ISR, and when it may serve.
 
-H3, H5, M7, M9, D8, D9 on one replica are the core's own named predicates, applied to the partitions that the step
-touched. The others need an observer that sees several events, or controller and brokers at once.
+H3, H5, M7, M9, D8, D9 on one replica are the core's own named predicates, applied to the partitions of the step. The
+others need an observer that sees several events, or controller and brokers at once.
 """
 
 from typing import Final

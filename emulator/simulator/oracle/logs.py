@@ -1,9 +1,9 @@
 """The content of each broker's logs, kept by the oracle from events alone, and the rules for changing a log.
 
-D7: the same offset and epoch is the same batch, after the same one. Every batch that was ever appended is remembered
-with its predecessor; two logs that share a batch then agree on everything below. D8, D9: an append fits the
-log's end. D15: a batch that is cut off was not committed. M15: a log is of the topic that its broker's metadata
-names. L7: a stray log is deleted when its grace period is over.
+D7: batches with the same offset and epoch are the same batch, after the same predecessor. Every batch that was ever
+appended is remembered with its predecessor; two logs that share a batch then agree on everything below. D8, D9: an
+append continues the log. D15: a truncated batch was not committed. M15: a log belongs to the topic that its broker's
+metadata names. L7: a stray log is deleted when its grace period is over.
 """
 
 from collections.abc import Iterator
@@ -191,7 +191,7 @@ class LogChecks:
             )
 
     def truncated(self, node_id: NodeId, name: TopicPartition, event: events.LogTruncated) -> None:
-        """A log was cut: D15."""
+        """D15: a log was truncated."""
         log = self._logs.get((node_id, name))
         if log is None:
             return

@@ -25,7 +25,7 @@ class _Tenure(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A partition as a group reads it, of one topic of that name."""
+    """A partition as a group reads it; another topic of the same name counts separately."""
 
     group_id: str
     partition: TopicPartition
@@ -50,7 +50,7 @@ class MembershipChecks:
         self._had_positions: dict[str, bool] = {}
 
     def committed(self, record: GroupCommitRecorded) -> None:
-        """A member's commit of a position was answered, or given up."""
+        """Notes that a member's commit of a position was answered, or given up."""
         place = _Place(record.group_id, record.partition, self._topic_ids.get(record.operation_id))
         if record.type is OperationType.OK:
             self._groups_with_positions.add(record.group_id)

@@ -34,7 +34,7 @@ class MetadataChecks:
         self._cluster = cluster
 
     def controller_started(self) -> None:
-        """The controller started: its log may have lost records that were not durable."""
+        """Notes that the controller started: its log may have lost records that were not durable."""
         self.reference.reset()
         self.follow()
 
@@ -67,7 +67,7 @@ class MetadataChecks:
         self.follow()
 
     def registered(self, event: events.BrokerRegistered) -> None:
-        """A broker registered: M12, as far as epochs go."""
+        """Notes that a broker registered: M12, the part about epochs."""
         if not self._last_broker_epoch < event.broker_epoch <= event.metadata_offset:
             sentence = f"broker {event.broker_id} got epoch {event.broker_epoch} at {event.metadata_offset}, after"
             self._alarm_log.report("M12", None, f"{sentence} epoch {self._last_broker_epoch}")

@@ -89,7 +89,7 @@ class Oracle:
         return tuple(self.checks.losses.lost(self.truths, cluster.image.partitions, cluster.nodes, unread=unread))
 
     def guarantee_of(self, check_id: str, name: TopicPartition | None) -> Guarantee | None:
-        """Returns whether a promise that a healed cluster breaks had to hold; ``None`` where the ledger decides."""
+        """Returns whether a promise that a healed cluster breaks had to hold; ``None`` if the ledger decides."""
         return self.checks.transactions.guarantee(name) if check_id == "X5" and name is not None else None
 
     def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
@@ -258,7 +258,7 @@ class Oracle:
                 yield "L3", name, f"{name} has no candidate, though the guarantee holds: {self._cluster.state(name)}"
 
     def open_transactions(self) -> Iterator[tuple[str, TopicPartition, str]]:
-        """Yields X5 where the log of a last leader has a transaction without an end, as ``missing`` does."""
+        """Yields X5 if the log of a last leader has a transaction without an end, in the form of ``missing``."""
         yield from self.checks.transactions.open_transactions(self._last_logs())
 
     def finish(self) -> None:

@@ -104,7 +104,7 @@ class _Spells(Generic[_Key]):
 
 
 class _Unled(NamedTuple):
-    """A partition without leader, and the reason why it should have one."""
+    """A leaderless partition, and the reason why it should have a leader."""
 
     name: TopicPartition
     leader_epoch: LeaderEpoch
@@ -159,7 +159,7 @@ class Promptness:
     """Checks of one run.
 
     Args:
-        alarm_log: where alarms go.
+        alarm_log: receives the alarms.
         truths: by partition, for their guarantees.
         durability: knows which leaders are settled.
         mark: called each time that one of L10 to L13 is tested.

@@ -68,7 +68,7 @@ class MetadataReference:
         self._brokers: dict[BrokerId, _History[BrokerRegistration]] = {}
 
     def follow(self, log: Sequence[records.MetadataBatch]) -> bool:
-        """Folds the new batches of a log; returns false where their offsets are not consecutive."""
+        """Folds the new batches of a log; returns false if their offsets are not consecutive."""
         while self._batches < len(log):
             batch = log[self._batches]
             self._batches += 1

@@ -8,17 +8,17 @@ from laststand.emulator.simulator.nodes.nodes import HostingBroker
 
 
 class Tally:
-    """Counts of one run.
+    """Counts of events in one run.
 
     Attributes:
         acks: batches acknowledged with acks=all.
         acks_of_any_kind: batches acknowledged with acks=all or acks=1.
         elections: leaders that were elected after creation.
-        truncations: logs that were cut.
+        truncations: number of truncated logs.
         unclean_restarts: registrations without proof of a clean shutdown.
         proposals: ISR changes that leaders proposed.
         fetch_errors: fetches that were refused, of partitions that are led.
-        marks: how often each rule was seen to apply.
+        marks: how often each rule applied.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Tally:
         self._elr[name] = event.elr
 
     def seen(self, event: events.Event) -> None:
-        """Counts events that only matter because they happened."""
+        """Counts events that need no further data."""
         match event:
             case events.AlterPartitionAnswered():
                 self.mark(f"answered:{event.outcome}")
@@ -92,7 +92,7 @@ class Tally:
         self.mark(f"alter_partition:{event.error}")
 
     def answered(self, event: events.AlterPartitionAnswered, *, with_metadata: bool) -> None:
-        """A leader acts on an AlterPartition response; if in one step with metadata, it had waited for that (S38)."""
+        """Notes that a leader acts on an AlterPartition response; with metadata in one step, it had waited (S38)."""
         if with_metadata and event.error == ErrorCode.NONE.name:
             self.mark("answered:held_back")
 
@@ -101,7 +101,7 @@ class Tally:
         self._cut.discard((node_id, name))
 
     def truncated(self, node_id: NodeId, event: events.LogTruncated, *, high_watermark: Offset) -> None:
-        """A log was cut; ``high_watermark`` is the true one."""
+        """Notes that a log was truncated; ``high_watermark`` is the true one."""
         self.truncations += 1
         self._cut.add((node_id, TopicPartition(event.topic, event.partition)))
         self.mark(f"truncated:{event.reason}")

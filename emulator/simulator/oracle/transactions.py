@@ -78,7 +78,7 @@ class TransactionChecks:
         self._groups.transacted(record)
 
     def session_begun(self, record: SessionRecorded) -> None:
-        """A transactional producer was given an identity."""
+        """Notes that a transactional producer was given an identity."""
         self._sessions.append(_Session(record, self._alarm_log.moment))
 
     def sent(self, record: SendRecorded) -> None:
@@ -99,7 +99,7 @@ class TransactionChecks:
         self._groups.read(record, undone=self._sends_without(self._acknowledged()))
 
     def read_by_member(self, reader: str, record: GroupReadRecorded) -> None:
-        """A member of a group was given records."""
+        """Notes that a member of a group received records."""
         self._given(reader, record.batches)
         self._reads_of_groups.append((reader, record))
 
@@ -305,7 +305,7 @@ class TransactionChecks:
     def open_transactions(
         self, logs: Mapping[TopicPartition, Sequence[BatchDescriptor]]
     ) -> Iterator[tuple[str, TopicPartition, str]]:
-        """Yields X5 where a transaction is open."""
+        """Yields X5 for each open transaction."""
         if self._transactions:
             for name, log in logs.items():
                 for producer_id, first_offset in _open(log).items():

@@ -84,9 +84,9 @@ class PartitionTruth:
         ever_acked: by base offset and CRC, including batches that are known to be lost.
         acknowledgements: leaders' acknowledgements, by produce operation.
         exposed: by base offset.
-        given_too_early: uncommitted batches that a consumer received; the last leader must have them all the same.
+        given_too_early: uncommitted batches that a consumer received; the last leader must still have them.
         reported_end_offset: the largest log end that a leader could report to a client.
-        ledger: its guarantee.
+        ledger: the ledger of its guarantee.
     """
 
     def __init__(self, ledger: GuaranteeLedger) -> None:
@@ -196,10 +196,10 @@ class PartitionTruth:
         return min(promise.moment, self.ledger.deposed_at(promise.leader_epoch))
 
     def expose(self, batch: PolledBatch, *, moment: int, leader_epoch: LeaderEpoch | None) -> None:
-        """A consumer received a batch, or a part of one, in a leader epoch.
+        """Notes that a consumer received a batch, or a part of one, in a leader epoch.
 
-        Only the last leader owes a batch that is not committed, or known to be lost; D16 judges that it was given at
-        all. A committed batch counts from its commit: it was replicated under the min ISR of that time.
+        Only the last leader must have a batch that is not committed, or known to be lost; D16 judges that it was served
+        at all. A committed batch counts from its commit: it was replicated under the min ISR of that time.
         """
         given = PromisedBatch(
             base_offset=batch.base_offset,

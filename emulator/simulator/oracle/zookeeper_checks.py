@@ -376,7 +376,7 @@ class ZooKeeperWrites(ControllerRules):
         """Checks nothing: a session outlives its process."""
 
     def registered(self, event: events.BrokerRegistered) -> None:
-        """A broker has a node: it may lead."""
+        """Notes that a broker has a node: it may lead."""
         self._active.add(event.broker_id)
 
 

@@ -64,7 +64,7 @@ class ProposalChecks:
     def written(
         self, name: TopicPartition, before: events.PartitionChanged | None, event: events.PartitionChanged
     ) -> None:
-        """A state node was written: Z9, where the leader epoch stayed."""
+        """Z9: a state node was written, if the leader epoch stayed the same."""
         self._isrs.setdefault((name, event.topic_id, event.partition_epoch), set()).add(event.isr)
         if before is None or event.leader_epoch != before.leader_epoch:
             return

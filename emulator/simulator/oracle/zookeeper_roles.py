@@ -61,7 +61,7 @@ class RoleChecks:
                     self._replicas[node.node_id, wanted.name, wanted.leader_epoch] = wanted.replicas
 
     def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
-        """A broker answers a request. Once it has accepted one, it knows the controller epoch of that request."""
+        """Notes a broker's answer. Once a broker has accepted a request, it knows the request's controller epoch."""
         request, response = self._asked.get(answer.request_id), cast(object, answer.response)
         if request is None or not isinstance(response, _ANSWERS):
             return

@@ -34,7 +34,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The distribution that schedules are drawn from.
 
     Attributes:
-        name: as given to ``--profile``.
+        name: its name for ``--profile``.
         weights: relative frequency of moves; a move that is not named does not occur.
         moves: maximal number of moves.
         brokers: to choose from.

@@ -50,10 +50,10 @@ class QuorumAvailability:
     Args:
         nodes: all controllers.
         faults: in force now.
-        network: its faults.
+        network: the network and its faults.
         settle_ms: time in which undisturbed controllers follow one leader, and earlier faults have no more effect.
         resign_ms: time after which a leader without a majority has to resign.
-        voters: returns the voters by a controller's own log, committed or not: a leader goes by these.
+        voters: returns the voters in a controller's own log, committed or not: a leader uses these.
         report: takes the id of a promise that was found broken, and a sentence.
     """
 

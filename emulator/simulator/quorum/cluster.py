@@ -65,7 +65,7 @@ class QuorumCluster:
 
     Attributes:
         queue: virtual time.
-        network: its faults.
+        network: the network and its faults.
         members: all nodes.
         formatted: the first voters.
         refused: nodes whose process stopped by itself and is not started again.

@@ -36,7 +36,7 @@ class QuorumControllerNode(MetadataNode):
         log: batches that the process has published.
         published: number of published batches.
         served_epoch: the controller epoch in which it serves metadata streams; ``None`` if it does not.
-        draw: as of ``ControllerNode``.
+        draw: as in ``ControllerNode``.
         applied_sum: sum over all batches that the process has published.
     """
 

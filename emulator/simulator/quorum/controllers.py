@@ -38,7 +38,7 @@ class ControllersCluster(SimulatedCluster):
     Args:
         controllers: number of controllers.
         standby_controllers: number of further controllers, down and no voters until they are started and added.
-        cluster: the other arguments, as of ``SimulatedCluster``.
+        cluster: the other arguments, as in ``SimulatedCluster``.
 
     Attributes:
         controllers: all of them.

@@ -63,7 +63,7 @@ class MetadataDisk:
             self.synced += 1
 
     def truncate(self, end_offset: MetadataOffset) -> None:
-        """Cuts the log, and syncs it."""
+        """Truncates the log, and syncs it."""
         while self.batches and self.batches[-1].end_offset > end_offset:
             self.batches.pop()
         self.synced = len(self.batches)

@@ -111,7 +111,7 @@ class JudgedMember(Protocol):
     """A node of a quorum, as the oracle sees it.
 
     Attributes:
-        node_id: its name.
+        node_id: the node's id.
         incarnation: of its process.
         disk: survives the process.
         applied_sum: sum over all records that its state machine has applied.
@@ -142,7 +142,7 @@ class QuorumOracle:
         first_disks: first disks of all voters; empty if replaced disks do not matter.
         asked: the checks to make; all of them, unless a rule is known to be missing.
         findings: the findings so far.
-        lost_state: nodes that lost their ``quorum-state``: they are right to refuse to start.
+        lost_state: nodes that lost their ``quorum-state``, and therefore refuse to start.
         committed_end_offset: the highest high watermark of a leader.
         now_ms: virtual time, kept up to date by the schedule.
     """

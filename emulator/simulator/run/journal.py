@@ -18,7 +18,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class JournalEntry(NamedTuple):
-    """One event, and where and when it was written."""
+    """One event, with its place and time."""
 
     now_ms: int
     node_id: NodeId

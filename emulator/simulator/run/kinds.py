@@ -37,7 +37,7 @@ def make_cluster(
     batches: BatchRegistry | None = None,
     attach: Callable[[SimulatedCluster], None] | None = None,
 ) -> SimulatedCluster:
-    """Returns a cluster that follows these rules; arguments as of ``SimulatedCluster``."""
+    """Returns a cluster that follows these rules; arguments as in ``SimulatedCluster``."""
     several = partial(ControllersCluster, controllers=controllers, standby_controllers=standby_controllers)
     kind = _CLUSTERS[switches.kind] if controllers == 1 else several
     return kind(

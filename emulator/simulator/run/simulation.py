@@ -68,7 +68,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
         unclean_restarts: registrations without proof of a clean shutdown.
         truncations: logs that were truncated.
         excuses: partitions without an eligible leader at the end.
-        marks: how often each rule was seen to apply.
+        marks: how often each rule applied.
     """
 
     alarms: tuple[Alarm, ...]
@@ -332,7 +332,7 @@ class Simulation:
                 self.cluster.processes.start_controller(controller)
 
     def _restart_in_order(self) -> None:
-        """Restarts one broker after the other, as operators do; each is given the time to rejoin its ISRs."""
+        """Restarts the brokers one after the other, as operators do; each gets time to rejoin its ISRs."""
         cluster = self.cluster
         for broker_id, node in cluster.nodes.items():
             cluster.processes.stop(broker_id)

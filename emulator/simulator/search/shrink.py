@@ -96,7 +96,7 @@ class Search:
     """A search for a better plan, with a limited number of trials.
 
     Attributes:
-        plan: the best one.
+        plan: the best plan so far.
         trials: number of tried plans.
     """
 
@@ -178,7 +178,7 @@ def shrink(
 
 
 def drop_kinds(search: Search) -> None:
-    """Removes all actions of one kind: every cut, every loss of power, every message that is held."""
+    """Removes all actions of one kind: every cut, every power loss, every held message."""
     for kind in dict.fromkeys(map(_kind, search.plan.actions)):
         kept = [action for action in search.plan.actions if _kind(action) != kind]
         if len(kept) < len(search.plan.actions):

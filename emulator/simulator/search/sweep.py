@@ -102,7 +102,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
     """The result of a sweep so far.
 
     Attributes:
-        schedules: played.
+        schedules: number of played schedules.
         steps: of all nodes of all schedules.
         seconds: wall time.
         acks: batches acknowledged with acks=all.
@@ -111,7 +111,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
         excuses: partitions without an eligible leader at the end, by the protocol's own rules.
         memory_mb: largest resident memory of any of the processes.
         exceeded: alarms outside of the guarantee, by check.
-        marks: how often each rule was seen to apply.
+        marks: how often each rule applied.
         medians: per schedule.
         findings: schedules with findings; the first only, or one per distinct finding.
         found: number of schedules with findings.

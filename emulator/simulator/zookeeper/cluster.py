@@ -36,7 +36,7 @@ class NoStreams:
         """Raises an error: a ZooKeeper broker requests no stream.
 
         Raises:
-            InvariantError: a broker requested one.
+            InvariantError: always, as no broker requests a stream here.
         """
         raise InvariantError(f"broker {node.broker_id} asks for {effect}")
 
@@ -58,7 +58,7 @@ class ZooKeeperCluster(SimulatedCluster):
     """The ZooKeeper server (node 100), brokers 0..N-1, and clients (node 1000); arguments as of its base.
 
     Attributes:
-        on_request: called with each request that a broker takes, before its step.
+        on_request: called with each request that a broker receives, before its step.
     """
 
     converge_ms = 90_000

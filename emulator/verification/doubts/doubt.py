@@ -9,7 +9,7 @@ class Doubt(msgspec.Struct, frozen=True, kw_only=True):
     """One reason why a run proves nothing, with the file, node or partition that it concerns, if there is only one.
 
     Attributes:
-        about: the kind of evidence that is not whole; ``None`` where no single kind is concerned.
+        about: the kind of evidence that is incomplete; ``None`` if no single kind is concerned.
         sentence: in plain words.
         file: of evidence, relative to the run's directory.
         node: a node, or the node at one end of a link.

@@ -97,7 +97,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
     """Returns the doubts about a run, in a fixed order.
 
     Args:
-        evidence: its files, its history and its timeline.
+        evidence: the run's files, history and timeline.
         readings: of its partitions, by name.
     """
     timeline = evidence.timeline
@@ -182,7 +182,7 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
 
 
 def _about_bugs(cluster: ClusterFacts) -> Iterator[Doubt]:
-    """A node that goes on after a bug proves no more than one that ended by it."""
+    """A node that continues after a bug proves no more than one that the bug ended."""
     for collected in cluster.events.of(events.OperationFailed):
         failed = collected.event
         yield Doubt(
@@ -194,7 +194,7 @@ def _about_bugs(cluster: ClusterFacts) -> Iterator[Doubt]:
 
 
 def doubts_about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[Doubt]:
-    """Yields the doubts about event files: those that are missing, and lines that are no events or of others."""
+    """Yields the doubts about event files: missing files, and lines that are no events or belong to others."""
     found = {census.file_name: census for census in files if census.lines or census.torn}
     ends = {(end.ended_node, end.ended_incarnation): end.end for end in timeline.of(events.IncarnationEnded)}
     announced = {process.event_file.rpartition("/")[2]: process for process in timeline.of(events.IncarnationStarted)}

@@ -92,7 +92,7 @@ def _may_be_unseen(facts: PartitionEvidence, sent: Table[SentBatch]) -> Mask:
 
 
 def _answered_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
-    """Returns by batch its topic, and leader epoch and incarnation of the last answer that acknowledged it.
+    """Returns, by batch, its topic, and leader epoch and incarnation of the last answer that acknowledged it.
 
     The topic is the one that responses name, or else the one that the client named.
     """
@@ -141,7 +141,7 @@ def _appended_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBat
 
 
 def _copied_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch]) -> Ints:
-    """Returns by batch the last epoch of a copy in a final log; ``NONE`` if no log has one."""
+    """Returns, by batch, the last epoch of a copy in a final log; ``NONE`` if no log has one."""
     final = facts.final_batches
     if not len(final) or not len(sent):
         return np.full(len(sent), NONE)

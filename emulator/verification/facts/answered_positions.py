@@ -21,11 +21,11 @@ _NONE = -1
 
 
 class PositionAfterCommit(NamedTuple):
-    """A position that a client was given after a commit had been answered.
+    """A position that a client received after a commit had been answered.
 
     Attributes:
         commit: the last commit that had been answered when the client asked.
-        given: the answer.
+        given: the coordinator's answer.
         lowest: the lowest offset that may be in force.
     """
 
@@ -40,7 +40,7 @@ class PositionAfterCommit(NamedTuple):
 
 
 def positions_after_commits(cluster: ClusterFacts) -> Iterator[PositionAfterCommit]:
-    """Yields the positions that clients were given after a commit of their group, in the order of the answers."""
+    """Yields the positions that clients received after a commit of their group, in the order of the answers."""
     for operations in _by_place(_outcomes(cluster.group_positions)):
         yield from _after_commits(operations)
 
@@ -74,7 +74,7 @@ def _by_place(operations: Sequence[GroupPositionOperation]) -> Iterator[list[Gro
 
 
 def _after_commits(operations: Sequence[GroupPositionOperation]) -> Iterator[PositionAfterCommit]:
-    """Yields the positions given for one partition of a group; its operations are in the order of their ends."""
+    """Yields the positions received for one partition of a group; its operations are in the order of their ends."""
     commits = [each for each in operations if each.kind == "commit"]
     answered = [each for each in commits if each.type is OperationType.OK or each.error is not None]
     of_topic: dict[TopicId | None, list[GroupPositionOperation]] = defaultdict(list)

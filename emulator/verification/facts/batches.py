@@ -28,7 +28,7 @@ class TermPlace(NamedTuple):
 
 
 class LeaderTerm(NamedTuple):
-    """The leadership of one process in one leader epoch, and where its log ended when it became leader.
+    """The leadership of one process in one leader epoch, and its log end offset when it became leader.
 
     Attributes:
         leader_epoch: in which it led; a broker that restarts may lead again in the epoch of its former process.
@@ -61,8 +61,8 @@ class AckedBatch(msgspec.Struct, frozen=True, kw_only=True):
         topic_id: ``None`` if no evidence names it.
         node: the broker that acknowledged it.
         leader_epoch: epoch in which that broker appended it, by its log.
-        acked_epoch: epoch in which it was acknowledged; later than ``leader_epoch`` where the producer retried.
-        acked_incarnation: of the process that acknowledged it; ``LAST_INCARNATION`` where no answer names it.
+        acked_epoch: epoch in which it was acknowledged; later than ``leader_epoch`` if the producer retried.
+        acked_incarnation: of the process that acknowledged it; ``LAST_INCARNATION`` if no answer names it.
         process: the producer.
     """
 

@@ -89,7 +89,7 @@ class ClusterFacts:
         is_history_whole: whether every line of the clients' histories was read.
         transactions: of its clients.
         memberships: of members of groups.
-        group_positions: positions of consumer groups that clients committed, or were given.
+        group_positions: positions of consumer groups that clients committed or received.
         metadata_logs: those of controllers on disk, by node.
     """
 
@@ -201,7 +201,7 @@ class ClusterFacts:
 
     @cached_property
     def has_changed_clocks(self) -> bool:
-        """A fault set a node's clock, or made one run fast or slow."""
+        """True if a fault set a node's clock forward, or changed a clock's rate."""
         return any(injected.event.fault in _CLOCK_FAULTS for injected in self.events.of(events.FaultInjected))
 
     @cached_property

@@ -25,7 +25,7 @@ _Values: TypeAlias = dict[tuple[ConfigResource, str, str], str]
 
 
 class Configuration:
-    """The configuration of one run, moment by moment; a moment is a metadata offset (exclusive)."""
+    """The configuration of one run over time; moments are metadata offsets (exclusive)."""
 
     def __init__(self, timeline: Timeline) -> None:
         started = next((each for each in timeline.of(events.NodeStarted) if each.role.has_metadata), None)

@@ -20,10 +20,10 @@ class ControllerTerm(NamedTuple):
     """A time in which one broker was controller.
 
     Attributes:
-        broker: that was elected; ``None`` where its registration is not recorded.
-        controller_epoch: which it was given.
+        broker: the elected broker; ``None`` if its registration is not recorded.
+        controller_epoch: its controller epoch.
         session_id: of the broker.
-        begun: its election.
+        begun: when it was elected.
         ended: when its node was deleted; ``None`` if it was not.
     """
 
@@ -38,7 +38,7 @@ class Writer(NamedTuple):
     """The author of a write.
 
     Attributes:
-        broker: its id.
+        broker: the broker's id.
         controller_epoch: its epoch as controller; ``None`` for a leader, not a controller, that wrote its ISR.
     """
 
@@ -46,7 +46,7 @@ class Writer(NamedTuple):
     controller_epoch: int | None
 
     def __str__(self) -> str:
-        """Returns the writer as a sentence names it."""
+        """Returns the writer in the form of sentences."""
         if self.controller_epoch is None:
             return f"broker {self.broker}, the leader itself,"
         return f"broker {self.broker}, controller in epoch {self.controller_epoch},"

@@ -33,7 +33,7 @@ class GroupRead(NamedTuple):
     """One reading of an operation.
 
     Attributes:
-        operation: its line.
+        operation: the line of the operation.
         expected: the position that the group had committed last; ``None`` if none.
         earlier: all positions that it had committed before.
         possible: positions of commits with an unknown outcome.

@@ -71,7 +71,7 @@ def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator
 
 
 def _lost_to_consumers(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator[LostBatch]:
-    """Yields the acknowledged batches that the final consumer read past without receiving them.
+    """Yields acknowledged batches that the final consumer passed without receiving them.
 
     Batches below the log start are left out: they may have been deleted.
     """

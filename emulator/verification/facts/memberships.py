@@ -19,7 +19,7 @@ class Ownership(NamedTuple):
     """An assignment of a member, from the answer to its SyncGroup until the member gave its partitions up.
 
     Attributes:
-        assigned: the line that begins it.
+        assigned: the line of the assignment.
         asked_at: index of the line by which the member had asked to join.
         ended_ns: when the assignment ended; infinite if no line records it.
     """
@@ -42,7 +42,7 @@ class FirstRead(NamedTuple):
     """The first reading of a partition in an assignment.
 
     Attributes:
-        operation: its line.
+        operation: the line of the read.
         expected: the position that the group had committed last in that topic when the partition was assigned.
     """
 

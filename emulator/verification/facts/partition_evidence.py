@@ -94,10 +94,10 @@ class PartitionEvidence:
     """The evidence about one partition of one run.
 
     Attributes:
-        cluster: of the same run.
+        cluster: facts of the same run's cluster.
         events: about the partition.
         sent, received, polls, final_reads: the clients' history, in its order.
-        final_batches, final_logs: what its replicas' final logs hold.
+        final_batches, final_logs: the content of its replicas' final logs.
         topic_numbers: numbers of topic ids in columns.
     """
 
@@ -202,8 +202,8 @@ class PartitionEvidence:
         """The settled leader by topic id: the last elected one that acted on its election.
 
         It counts only if its process stopped in order. If another leader was elected after it (as brokers stop one by
-        one), it counts only if the final consumer read the partition to its end. Where the only evidence is from
-        clients, the settled leader is the broker that served the final consumer.
+        one), it counts only if the final consumer read the partition to its end. If the only evidence is from clients,
+        the settled leader is the broker that served the final consumer.
         """
         if self.cluster.is_seen_by_clients_alone:
             return self._served_at_the_end()
@@ -447,7 +447,7 @@ class PartitionEvidence:
     def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:
         """Returns whether a batch was deleted by a replica that had it, before a later leader had it again.
 
-        Where the only evidence is from clients, returns whether the batch lies below the log start: it may have been
+        If the only evidence is from clients, returns whether the batch lies below the log start: it may have been
         deleted.
 
         Args:

@@ -68,7 +68,7 @@ class Forgotten(NamedTuple):
     """Metadata that a leader of the quorum lacked although it was committed before.
 
     Attributes:
-        elected: its election.
+        elected: the leader's election.
         begin: first missing offset.
         end: end of the committed metadata, exclusive.
         committed_in: epoch in which that was committed.
@@ -182,7 +182,7 @@ class Quorum:
         return tuple(sentence for offset, sentence in contradictions if not self.is_forgotten(offset))
 
     def known_end(self, node: int) -> int:
-        """Returns up to where a controller's last process knew that its log is committed (exclusive).
+        """Returns the end (exclusive) of the log that a controller's last process knew to be committed.
 
         Fetched and unsynced records are gone after a power loss, and all records after a replaced disk.
         """

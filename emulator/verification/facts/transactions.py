@@ -115,9 +115,9 @@ class TransactionFacts:
     Attributes:
         operations: by id, the last line of each.
         sessions: of transactional producers, in the order of their histories.
-        reads: what readers of committed records were given, in the order of their histories.
+        reads: the batches that read_committed consumers received, in the order of their histories.
         group_reads: the records that were read for groups, in the same order.
-        group_commits: the positions that groups were to commit, likewise.
+        group_commits: the positions that groups were to commit, in the same order.
         stored: batches of transactions in settled logs, by partition and CRC; none of a partition without such a log.
         markers: counts of transaction markers; empty unless coordinators recorded their steps.
         deletions: the offset below which records were deleted on purpose, by partition and topic id.

@@ -98,7 +98,7 @@ class FileCensus(msgspec.Struct, kw_only=True):
     """One event file.
 
     Attributes:
-        file_name: its name.
+        file_name: name of the file.
         lines: all lines except a torn last one.
         corrupt: number of lines that are no JSON objects with an envelope; ``samples`` has the first of them.
         unknown_types: event types outside the vocabulary.
@@ -125,7 +125,7 @@ class FileCensus(msgspec.Struct, kw_only=True):
         self._part(envelope.node, envelope.incarnation).add(envelope)
 
     def add_all(self, lines: Sequence[Line]) -> None:
-        """Counts lines, which nearly always are one process's and numbered in steps of one."""
+        """Counts lines, which usually belong to one process and are numbered in steps of one."""
         writers = {(line.run, line.node, line.incarnation) for line in lines}
         if len(writers) == 1 and is_consecutive([line.sequence for line in lines]):
             [(run, node, incarnation)] = writers
@@ -182,7 +182,7 @@ class HistoryCensus(msgspec.Struct, kw_only=True):
         lines: number of all lines; ``corrupt`` of those that are no operations.
         last: number of the last line.
         is_gapless: whether each is numbered from 0 in steps of one.
-        invoked: sends that were begun, where and when; ``completed``: those with an outcome.
+        invoked: begun sends by operation id, with line and time; ``completed``: those with an outcome.
         repeated: lines that repeat the begin or the outcome of a send.
         sent: records of each producer, partition and acks; ``acked``: those that were acknowledged.
     """

@@ -1,4 +1,4 @@
-"""The digest of a file, as its seal and the harness give it: the oracle's own arithmetic.
+"""The digest of a file, as in its seal and the harness's record: the oracle's own implementation.
 
 SHA-256 over the SHA-256 of each MiB of the file, in order. In a file of lines, the digest leaves out the seal, and an
 incomplete last line.
@@ -37,7 +37,7 @@ def read_file(path: Path) -> ReadFile:
     """Returns the content of a file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     content = read_bytes(path)
     view = memoryview(content)
@@ -56,7 +56,7 @@ def digest_range(path: Path, begin: int, end: int) -> DigestPart:
     """Digests those parts of a file that begin in a range of its bytes.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     lines, digests = 0, []
     count = count_lines if is_packed(path) else _count_line_ends
@@ -75,7 +75,7 @@ def _count_line_ends(content: bytes) -> int:
 
 
 def join_parts(parts: Iterable[DigestPart]) -> FileContent:
-    """Returns the content of a file, by its ranges in order."""
+    """Joins the parts of a file's digest, in the order of its ranges."""
     found = list(parts)
     return FileContent(
         sum(part.lines for part in found), hashlib.sha256(b"".join(part.digests for part in found)).hexdigest()

@@ -82,10 +82,10 @@ def _has_digits_of_more_than_64_bits(block: bytes, text: NDArray[np.uint8]) -> b
 
 
 def check_numbers(values: object) -> None:
-    """Checks that all numbers have 64 bits at most, their sign included: tables could not hold others.
+    """Checks that all numbers have at most 64 bits, including the sign: tables could not hold others.
 
     Raises:
-        msgspec.ValidationError: one has more.
+        msgspec.ValidationError: a number has more.
     """
     if not all(-_NUMBER_END <= number < _NUMBER_END for number in _numbers(msgspec.to_builtins(values))):
         raise msgspec.ValidationError("an integer has more than 64 bits")

@@ -82,7 +82,7 @@ class LineReader:
         self.contradictions: list[tuple[int, str]] = []
 
     def read_events(self, name: str, blocks: Iterable[bytes]) -> None:
-        """Reads an event file of that name, in blocks of whole lines; of a packed one they are its segments."""
+        """Reads an event file with that name, in blocks of complete lines; of a packed file these are segments."""
         self._read_blocks(name, blocks, self._read_packed if is_packed(name) else self._read_lines)
 
     def read_event_lines(self, name: str, lines: bytes) -> None:

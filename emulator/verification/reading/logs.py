@@ -216,7 +216,7 @@ def _read_segment(
 
     Args:
         content: of the segment.
-        end_offset: where the segment before it ended.
+        end_offset: log end offset of the previous segment.
         digest: of the content.
         known: segments that were read before, by digest.
     """
@@ -304,7 +304,7 @@ def _end_of(headers: Headers) -> int:
 
 
 def batch_problem(content: memoryview, position: int) -> str | None:
-    """Returns why no whole batch begins at a byte; ``None`` if one does."""
+    """Returns why no complete batch begins at a byte; ``None`` if one does."""
     left = len(content) - position
     if left < HEADER.size:
         return "torn batch"

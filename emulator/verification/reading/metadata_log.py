@@ -137,7 +137,7 @@ def _events_of(value: memoryview) -> Sequence[ControllerEvent]:
     """Returns the events of a value.
 
     Raises:
-        IndexError: it is no metadata record.
+        IndexError: the value is no metadata record.
     """
     if value[0] != _FRAME_VERSION:
         raise IndexError("no metadata record")
@@ -152,7 +152,7 @@ def _records(batch: memoryview, record_count: int) -> Iterator[tuple[memoryview,
     """Yields keys and values of a batch's records; the key of a record without one is empty.
 
     Raises:
-        IndexError: it has fewer records than it says.
+        IndexError: the batch has fewer records than its header says.
     """
     at = HEADER.size
     for _ in range(record_count):
@@ -194,7 +194,7 @@ def contradictions_of_log(
 
     Args:
         node: the controller.
-        log: its log.
+        log: the controller's log.
         cluster: has the events.
         others: the logs of all other controllers.
     """

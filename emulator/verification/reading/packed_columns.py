@@ -1,7 +1,7 @@
 """Reads a segment of a packed file (``laststand.emulator.core.packed``) as columns, with a reader of the oracle's own.
 
-Only lines that are not packed are read one by one. Any error in the format is a ``ValueError``; the caller then reads
-line by line, to report the line that is wrong.
+Only unpacked lines are read one by one. Any error in the format is a ``ValueError``; the caller then reads line by
+line, to report the wrong line.
 """
 
 import typing

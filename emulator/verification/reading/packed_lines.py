@@ -83,7 +83,7 @@ def read_events(content: bytes | memoryview) -> PackedEvents:
     """Reads a segment of events.
 
     Raises:
-        ValueError: they are not one process's, numbered in steps of one, or it is no segment.
+        ValueError: the lines are not those of one process, numbered in steps of one, or it is no segment.
         msgspec.MsgspecError: a line is invalid.
     """
     segment = read_segment(content)

@@ -23,10 +23,10 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
         files: the census of each event file.
         contradictions: sentences about records that two controller processes report differently.
         sizes: bytes that were read of each file, by its path in the run's directory.
-        contents: of each file, by the same path.
+        contents: the digest of each file, by the same path.
         owners: the node id that each node's log directory names, if it names one.
         metadata_logs: those of controllers, by node.
-        zookeeper_logs: what ZooKeeper servers wrote, by node.
+        zookeeper_logs: transaction logs of ZooKeeper servers, by node.
     """
 
     run: RunDirectory
@@ -80,7 +80,7 @@ def read_descriptions(run: RunDirectory, ledger: ReadLedger) -> None:
     """Reads the descriptions of the run (``cluster.yaml`` and others), so that their digests are known.
 
     Raises:
-        OSError: one cannot be read.
+        OSError: a file cannot be read.
     """
     for path in run.descriptions():
         ledger.read(path)
@@ -96,7 +96,7 @@ def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, Metad
     """Returns the existing logs of controllers.
 
     Raises:
-        OSError: one cannot be read.
+        OSError: a file cannot be read.
     """
     return {
         node: read_metadata_log(ledger.read(directory / METADATA_LOG).content)
@@ -109,7 +109,7 @@ def read_zookeeper_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, tupl
     """Returns the content of the existing transaction logs.
 
     Raises:
-        OSError: one cannot be read.
+        OSError: a file cannot be read.
     """
     return {
         node: read_zookeeper_log(ledger.read(path).content for path in paths)

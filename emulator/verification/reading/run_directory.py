@@ -44,7 +44,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: the directory, links resolved.
-        scenario: its name, by ``scenario.yaml`` or else by the directory above.
+        scenario: its name, from ``scenario.yaml`` or else the directory above.
         era: from ``cluster.yaml``; ``None`` if that names none.
         changed: the run's changes of the era's rules and the scenario's properties, from ``cluster.yaml``.
         report: additional reports that its scenario asks for, from ``scenario.yaml``.
@@ -52,8 +52,8 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
             no message (``missed_step: end`` in ``scenario.yaml``).
         seed: of its random choices, by ``cluster.yaml``.
         started: when it began (ISO 8601, UTC), by ``cluster.yaml``.
-        duration_s: how long it took by the machine's clock, by ``cluster.yaml``, which a run completes at its end.
-        driver: what played it, by ``cluster.yaml``.
+        duration_s: duration by the machine's clock, from ``cluster.yaml``, which a run completes at its end.
+        driver: its driver, from ``cluster.yaml``.
         switches: the rules of the run, from ``cluster.yaml``.
         properties: of every node, by ``cluster.yaml``.
     """

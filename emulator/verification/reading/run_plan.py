@@ -40,7 +40,7 @@ class ReadLedger:
 
     Attributes:
         sizes: bytes of each file that was read, by its path in the run's directory.
-        contents: of each file, by the same path.
+        contents: the digest of each file, by the same path.
     """
 
     def __init__(self, run: Path) -> None:
@@ -52,7 +52,7 @@ class ReadLedger:
         """Returns the content of a file.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
         """
         file = read_file(path)
         name = str(path.relative_to(self._run))

@@ -48,7 +48,7 @@ class LoggedWrite(NamedTuple):
 
 
 def transaction_logs(directory: Path) -> list[Path]:
-    """Returns the files of a node's transaction log in their order; none where the node is no ZooKeeper server."""
+    """Returns the files of a node's transaction log in order; none if the node is no ZooKeeper server."""
     return sorted((directory / LOG_DIRECTORY).glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
 
 

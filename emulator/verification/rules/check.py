@@ -98,7 +98,7 @@ class LostCommit(NamedTuple):
 
     Attributes:
         topic_id: of their topic.
-        committed_at: metadata (exclusive) that their leader had applied when it committed them.
+        committed_at: end (exclusive) of the metadata that their leader had applied when it committed them.
         lacking_epoch: leader epoch of the first leader without them; ``None`` if only the final log lacks them.
         unelected_at: if that leader was restarted after its election, the end of the metadata (exclusive) by which it
             became leader again.
@@ -139,8 +139,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         source: the source of the rule: a KIP and its section, a class of Kafka, a paper.
         needs: evidence that must be whole for a finding to count; otherwise the check is ``unknown``. A check that
             needs no kind of evidence judges each line by itself.
-        premises: what must have happened for ``ok`` to mean that something was looked at; otherwise the check is
-            ``not asked``.
+        premises: events that must have happened for ``ok`` to mean anything; otherwise the check is ``not asked``.
         is_of_clients: whether the clients' history is enough to judge it; every other check has the premise ``NODES``.
     """
 

@@ -104,7 +104,7 @@ def judge_guarantee(
         timeline: of the run.
         configuration: of the run.
         topic_id: of the partition's topic.
-        partition: its number.
+        partition: number of the partition.
         acked_at: metadata offset that the acknowledging leader had applied (exclusive) when it answered.
         lacking_epoch: leader epoch of the first leader without the records: changes up to its election count. ``None``
             if there was no such leader: then changes up to the end of the run count.
@@ -307,7 +307,7 @@ class UncleanRequests:
 
     Args:
         timeline: of the run, or of its harness alone.
-        partition: as steps name it (``orders-0``).
+        partition: in the form of steps (``orders-0``).
     """
 
     def __init__(self, timeline: Timeline, partition: str) -> None:

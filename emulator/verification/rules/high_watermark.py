@@ -3,9 +3,9 @@
 A leader may commit a record once every member of the maximal ISR has it (Kafka's ``Partition``). The bound is
 computed here from reported log ends, not taken from what a node concluded.
 
-A log end counts from the start of the leader's *term* on: another leader may have had it cut before. A term begins
-where a broker becomes leader, and goes on under later epochs until it follows or opens the log again; where the rule
-``progress_of_this_term`` holds, also until an epoch is left out, in which another broker may have led (S43).
+A log end counts from the start of the leader's *term*: another leader may have truncated the log before. A term begins
+when a broker becomes leader, and continues under later epochs until it follows or opens the log again; with the rule
+``progress_of_this_term``, also until an epoch is skipped, in which another broker may have led (S43).
 """
 
 from collections import defaultdict

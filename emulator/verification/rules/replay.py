@@ -75,7 +75,7 @@ _Step = tuple[int, int, _StepEvent]
 
 
 def replay_logs(facts: PartitionFacts) -> Mapping[int, ReplayedLog]:
-    """Returns, by node, the log that its events add up to; an empty one if no event records any."""
+    """Returns, by node, the log that results from its events; an empty one if no event records any."""
     steps: dict[int, list[_Step]] = {}
     collected: list[CollectedEvent[_StepEvent]] = [
         *facts.events.of(events.LogTruncated),
@@ -151,7 +151,7 @@ class _Replay:
         return begin + int(np.searchsorted(self._appended["sequence"][begin:end], sequence))
 
     def _append_from(self, place: int) -> None:
-        """Adds the appends from a place on that were not added yet, but for those that a later step cut off."""
+        """Adds the appends from an index on that were not added yet, except those that a later step removed."""
         taken = slice(place, self._left)
         self._left = min(place, self._left)
         last_offsets = self._appended["last_offset"][taken]

@@ -1,4 +1,4 @@
-"""Words for values, as sentences of findings have them."""
+"""Values in the form of findings' sentences."""
 
 from collections.abc import Iterable
 

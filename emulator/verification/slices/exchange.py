@@ -58,7 +58,7 @@ def exchange(
         context: Spark's.
         slices: the slices to sort.
         sort: sorts a slice.
-        shares_disk: whether workers can read files that other workers wrote; found out if not given.
+        shares_disk: whether workers can read files that other workers wrote; determined by a test if not given.
     """
     if is_local(str(context.master)) if shares_disk is None else shares_disk:
         directory = Path(tempfile.mkdtemp(prefix="slices-", dir=context._temp_dir))

@@ -1,4 +1,4 @@
-"""Has Spark judge one large run in many tasks: its slices first, then its partitions (``slices.reading``)."""
+"""Lets Spark judge one large run in many tasks: its slices first, then its partitions (``slices.reading``)."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ def judge_sliced(
         plan: the files to read.
         spark: the session.
         slice_bytes: size of a slice.
-        shares_disk: whether workers can read files that other workers wrote; found out if not given.
+        shares_disk: whether workers can read files that other workers wrote; determined by a test if not given.
 
     Raises:
         PySparkException: a task failed; ``Py4JJavaError``, too.

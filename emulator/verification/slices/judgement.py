@@ -71,7 +71,7 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
         story: the story of the partition; a run's story with the problem, if there was an error.
         lines: number of lines that were judged, without rare events.
         sent: records of each producer and acks; ``acked``: those that were acknowledged.
-        sizes: bytes that were read of each file of its final logs; ``contents``: of the same files.
+        sizes: numbers of bytes read of each file of its final logs; ``contents``: digests of the same files.
 
     """
 

@@ -7,10 +7,10 @@ every partition::
     slices -> sort_slice -> rare lines of the run -----> merge_slices -+-> judge_rows -> finish
                          -> rows of each share ------------------------+   (each partition)
 
-The last three are in ``slices.judgement``, and ``slices.jobs`` has Spark do it.
+The last three are in ``slices.judgement``; ``slices.jobs`` lets Spark do it.
 
-Only a run without any error in its form is read this way: each line is an event of the file's one process, numbered
-without gaps, and each send has its outcome. Any other run is read whole by one process, which reports the errors.
+Only a run whose files have no formal error is read this way: each line is an event of the file's one process, numbered
+without gaps, and each send has its outcome. Any other run is read completely by one process, which reports the errors.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

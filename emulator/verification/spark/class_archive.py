@@ -61,7 +61,7 @@ class ClassArchive:
 
         Args:
             path: of the file.
-            place: where pyspark is installed, and in a second line which Java it is for.
+            place: text with the directory of pyspark, and in a second line the Java.
             java_major: feature release of that Java.
         """
         self.path = path
@@ -102,11 +102,11 @@ class ClassArchive:
 
 
 def find_class_archive(java: Java, environment: Mapping[str, str] | None = None) -> ClassArchive | None:
-    """Returns the archive for a Java, or ``None`` where the user has no cache that can be written.
+    """Returns the archive for a Java, or ``None`` if the user has no writable cache.
 
     Args:
         java: that runs Spark.
-        environment: where ``XDG_CACHE_HOME`` and ``HOME`` are read; the process's own by default.
+        environment: has ``XDG_CACHE_HOME`` and ``HOME``; the process's own by default.
     """
     variables = os.environ if environment is None else environment
     home = variables.get("HOME")
@@ -160,7 +160,7 @@ def _remove_those_of_nobody(directory: Path, written: str) -> None:
 
     Args:
         directory: of the archives.
-        written: the archive that was just written; older archives for the same place are for jars that are gone.
+        written: the ``place`` of the archive that was just written; other archives of it are for jars that are gone.
     """
     for archive in directory.glob("spark-*.jsa"):
         file = _place_file(archive)

@@ -49,7 +49,7 @@ def find_driver_address(master: str) -> str | None:
         master: Spark's master URL.
 
     Returns:
-        ``None`` where Spark has to choose: with YARN and Kubernetes.
+        ``None`` if Spark has to choose: with YARN and Kubernetes.
 
     Raises:
         ConfigError: the URL is no master URL, or nothing answers there.
@@ -87,7 +87,7 @@ def pack_code(archive: Path) -> None:
     """Writes this program's code into an archive that Python can import from.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the archive cannot be written.
     """
     package = Path(laststand.emulator.__file__).parent
     root = package.parents[1]
@@ -101,7 +101,7 @@ def prepare_executors(spark: "SparkTasks", directory: Path, *, imported: str) ->
 
     Args:
         spark: a session on a cluster.
-        directory: where the archive is written for Spark to serve it.
+        directory: directory of the archive that Spark serves.
         imported: the module of the tasks.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The JVM behind Spark, started by us and ended with us.
+"""The JVM of Spark, started and ended by this process.
 
 PySpark starts its JVM through two shell scripts and a second JVM that only composes a command line. Until the JVM is
 up, none of these processes notices that Python has died, and they keep a whole core busy. So the command is composed
@@ -154,7 +154,7 @@ class SparkGateway:
             submitted: options as ``spark-submit`` has them: a cluster's master and settings.
             address: of this machine, that Spark listens at; Spark's own choice if ``None``.
             work_directory: directory for temporary files; the system's if ``None``.
-            jars: which of Spark's jars are in the class path.
+            jars: the jars of Spark in the class path.
 
         Raises:
             MissingToolError: pyspark is not installed.
@@ -228,7 +228,7 @@ class SparkGateway:
         """Wait until the JVM listens, and make the next Spark session of this process use it.
 
         Raises:
-            GatewayError: it ended, or did not listen within ``timeout_s`` seconds.
+            GatewayError: the JVM ended, or did not listen within ``timeout_s`` seconds.
         """
         connection = self._directory / "connection"
         deadline = time.monotonic() + timeout_s
@@ -245,7 +245,7 @@ class SparkGateway:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
     def hurry(self) -> None:
-        """Give the JVM back the priority of this process, where the system allows that (root, or ``RLIMIT_NICE``)."""
+        """Give the JVM the priority of this process again, if the system allows that (root, or ``RLIMIT_NICE``)."""
         priority = os.getpriority(os.PRIO_PROCESS, 0)
         for thread in Path(f"/proc/{self.pid}/task").glob("*"):
             with contextlib.suppress(PermissionError, ProcessLookupError):

@@ -47,7 +47,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """Return the first Java that is new enough. Takes about 0.1 s, since each candidate is asked for its version.
 
     Args:
-        environment: where ``JAVA_HOME`` and ``PATH`` are read; the process's own by default.
+        environment: has ``JAVA_HOME`` and ``PATH``; the process's own by default.
 
     Raises:
         MissingToolError: neither the system nor the wheel has one.

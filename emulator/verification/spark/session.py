@@ -146,10 +146,10 @@ class SparkSessionStarter:
                 ``verify.rehearse``; useful if other work goes on meanwhile.
             archive_use: ``WRITE`` only if nothing else waits for this process: the first time costs seconds.
             conf: Spark's settings, which override those of this module, except those that protect evidence.
-            driver_address: of this machine, where a cluster's executors reach it; found out if not given.
+            driver_address: address at which a cluster's executors reach this machine; found if not given.
             work_directory: for Spark's temporary files; must exist. The system's if not given.
             imported: the module that a cluster's executors must be able to import.
-            jars: Spark's that the session has; with a cluster it has all.
+            jars: Spark's jars for the session; with a cluster it has all of them.
         """
         self._log_path = log_path
         self._master = master
@@ -213,7 +213,7 @@ class SparkSessionStarter:
 
         Raises:
             MissingToolError: no Java, or no pyspark.
-            SparkSessionError: it did not come up.
+            SparkSessionError: the session did not start.
         """
         context = self.tasks().sparkContext
         if self._session is None:
@@ -232,7 +232,7 @@ class SparkSessionStarter:
 
         Raises:
             MissingToolError: no Java, or no pyspark.
-            SparkSessionError: it did not come up within ``START_TIMEOUT_S``.
+            SparkSessionError: the session did not start within ``START_TIMEOUT_S``.
         """
         if self._gateway is None or self._thread is None:
             self.start()
@@ -262,7 +262,7 @@ class SparkSessionStarter:
 
         Raises:
             MissingToolError: no Java, or no pyspark.
-            SparkSessionError: it did not come up.
+            SparkSessionError: the session did not start.
             SparkLostError: the session started, and then its JVM ended, or a disk was full.
         """
         return self._at_work(self.session)
@@ -272,7 +272,7 @@ class SparkSessionStarter:
 
         Raises:
             MissingToolError: no Java, or no pyspark.
-            SparkSessionError: it did not come up.
+            SparkSessionError: the session did not start.
             SparkLostError: the session started, and then its JVM ended, or a disk was full.
         """
         return self._at_work(self.tasks)

@@ -38,7 +38,7 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
     """Returns the story of a run.
 
     Args:
-        cluster: its facts.
+        cluster: facts of the cluster.
         partitions: the stories of its partitions, by name.
     """
     origin_ns = cluster.origin_ns

@@ -161,7 +161,7 @@ def cut_by(event: Taking, *, node: int, time_us: int, old_end: int, new_end: int
     Args:
         event: the truncation or other loss.
         node: the replica.
-        time_us: when the log was cut.
+        time_us: when the log was truncated.
         old_end: the log end offset before.
         new_end: the log end offset after it.
         place: of the event.

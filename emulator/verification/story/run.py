@@ -41,7 +41,7 @@ class NodeProcess(msgspec.Struct, frozen=True, kw_only=True):
         started_us: when the harness started it.
         running_us: when it began to work; ``None`` if it never did, or has no such state.
         ended_us: when it ended; ``None`` if unrecorded.
-        end: how; ``None`` if unrecorded.
+        end: its kind of end; ``None`` if unrecorded.
         started_event: that records the start; ``None`` if none does.
         ended_event: that records the end; ``None`` if none does.
     """
@@ -133,7 +133,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """A broker that was registered.
 
     Attributes:
-        broker: its id.
+        broker: id of the broker.
         time_us: when that was committed.
         metadata_offset: of the record.
         is_first: whether the controller did not know the broker before.
@@ -156,11 +156,11 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         time_us: when it was committed.
         metadata_offset: of the record.
         topic_id: of the partition's topic.
-        reason: what set it off.
+        reason: the reason of the change.
         broker: the broker that the reason concerns, or the sender of the AlterPartition.
         election: how the leader was chosen, if it was.
         leader: the leader; ``None`` without one.
-        leader_epoch: its epoch.
+        leader_epoch: the leader epoch.
         partition_epoch: the partition epoch.
         replicas: the assignment.
         isr: in-sync replicas.
@@ -202,7 +202,7 @@ class Leadership(msgspec.Struct, frozen=True, kw_only=True):
         time_us: since when.
         topic_id: of the partition's topic.
         leader_epoch: the epoch that it knew.
-        is_leading: whether it led, as far as it knew.
+        is_leading: whether it led, by its own knowledge.
         event: the event that records it.
     """
 
@@ -237,7 +237,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         node: the replica.
-        time_us: when.
+        time_us: time of the loss.
         topic_id: of the partition's topic.
         became: how the records were lost.
         old_end: the log end offset before.
@@ -284,7 +284,7 @@ class Flushed(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         node: the replica.
         topic_id: of the partition's topic.
-        points: the recovery point since each time; it falls where the log is cut.
+        points: the recovery point since each time; it falls when the log is truncated.
     """
 
     node: int
@@ -324,8 +324,8 @@ class NamedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that ``verdict.json`` names for the partition, and its time.
 
     Attributes:
-        event: its place.
-        time_us: its time.
+        event: place of the event.
+        time_us: time of the event.
     """
 
     event: EventPlace
@@ -336,10 +336,10 @@ class CausedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event, in words.
 
     Attributes:
-        node: that records it.
-        time_us: when.
-        text: as logs write it.
-        event: its place.
+        node: the node that records it.
+        time_us: time of the event.
+        text: in the form of logs.
+        event: place of the event.
 
     """
 
@@ -353,7 +353,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """The events that followed from one cause, such as a request.
 
     Attributes:
-        cause_id: as events name it.
+        cause_id: the cause id in the events.
         events: the earliest of them, ordered by time.
         left_out: number of further events.
     """
@@ -367,8 +367,8 @@ class Controllership(msgspec.Struct, frozen=True, kw_only=True):
     """A time in which a broker was controller, in a cluster with ZooKeeper.
 
     Attributes:
-        broker: that was elected; ``None`` where unrecorded.
-        controller_epoch: which it was given.
+        broker: the elected broker; ``None`` if unrecorded.
+        controller_epoch: its controller epoch.
         begun_us: when it was elected.
         ended_us: when ``/controller`` was deleted; ``None`` if it was not.
         metadata_offset: zxid of the election.
@@ -392,9 +392,9 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
         changes: committed states in the controller's order, the first ``CHANGES_MAX`` of them.
         changes_left_out: number of further changes.
         leaderships: the roles that brokers took, by node and in its order.
-        held: what logs held, by node and epoch.
-        cuts: what logs lost, by node and in its order.
-        final: what final logs hold.
+        held: records held in logs, by node and epoch.
+        cuts: records lost from logs, by node and in its order.
+        final: records in final logs.
         promised: records acknowledged with acks=all, by epoch.
         acknowledged: numbers of acknowledged records, by acks.
         named_events: named ``told`` in the file; events that the losses in ``verdict.json`` name.

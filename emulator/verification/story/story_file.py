@@ -15,7 +15,7 @@ def write_story(story: RunStory, directory: Path) -> None:
     """Writes ``story.json`` into the run's directory, whole or not at all.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     write_whole(directory / STORY_FILE, msgspec.json.encode(story) + b"\n")
 

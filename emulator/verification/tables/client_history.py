@@ -29,7 +29,7 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
         history: the file that records it.
         invoked: line number of its invocation in that file; ``completed``: that of its outcome.
         begun_ns: when it was begun, by the clock of its client; ``ended_ns`` when its outcome was known.
-        attempts: how often it was sent.
+        attempts: number of attempts.
 
     """
 
@@ -128,7 +128,7 @@ class ReceivedBatch(msgspec.Struct, frozen=True, kw_only=True):
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
     """One fetch of a consumer: its position, and first offset, last offset and CRC of each returned batch.
 
-    These are arrays, as a consumer may be given a million batches.
+    These are arrays, because a consumer may receive a million batches.
     """
 
     index: int

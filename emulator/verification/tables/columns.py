@@ -340,7 +340,7 @@ class Table(Collection[_Row]):
         return found
 
     def placed(self, constants: Mapping[str, Any]) -> Self:
-        """A table of the rows of a part, with other values for the fields that all its rows share."""
+        """Returns a table of the rows of a part, with other values for the fields that all its rows share."""
         found = self._copied()
         found._constants = {**self._constants, **constants}
         return found
@@ -364,13 +364,13 @@ class Table(Collection[_Row]):
             self._elements[name], self._pieces[name] = elements.only(used), [ends - counts]
 
     def replaced(self, columns: Mapping[str, Ints]) -> Self:
-        """A table with other columns of integer fields, by name."""
+        """Returns a table with other columns of integer fields, by name."""
         found = self.part(ALL, {})
         found._pieces.update({name: [column] for name, column in columns.items()})
         return found
 
     def reworded(self, name: str, others: Mapping[Any, Any]) -> Self:
-        """A table in which some words of a field are replaced by others."""
+        """Returns a table in which some words of a field are replaced by others."""
         known = self.words(name)
         words = [others.get(word, word) for word in known]
         if words == list(known):

@@ -1,4 +1,4 @@
-"""Events by type, in the order in which their nodes wrote them.
+"""Events by type, in the order of their nodes' files.
 
 The few frequent kinds, with as many events as a run has batches, are columns (``columns``); others are single events.
 """

@@ -31,7 +31,7 @@ def id_numbers(column: Ints) -> Ints:
 class Narrowed(NamedTuple):
     """A column in few bytes per value: its least value, and the difference of each value from it.
 
-    In most parts of a run, most fields have values that are close to each other.
+    In most parts of a run, the values of most fields are close to each other.
     """
 
     least: int

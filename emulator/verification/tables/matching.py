@@ -52,7 +52,7 @@ def _ranks(values: Ints) -> Ints:
 
 
 def are_among(rows: Sequence[Ints], others: Sequence[Ints]) -> Mask:
-    """Returns, for each row, whether it agrees with any of the others in every column."""
+    """Returns, for each row, whether any of the others agrees with it in every column."""
     own, other = keys_of(rows, others)
     if len(own) == len(other) and np.array_equal(own, other):
         return np.ones(len(own), np.bool_)

@@ -69,7 +69,7 @@ class RowTables:
         self.received: Table[ReceivedBatch] = Table(ReceivedBatch) if received is None else received
 
     def add_lines(self, lines: Sequence[Line]) -> None:
-        """Adds the lines of frequent events; others are passed over."""
+        """Adds the lines of frequent events; other lines are ignored."""
         for kind, rows in self.events.items():
             line_type = _LINE_OF[kind]
             rows.extend([line for line in lines if type(line) is line_type])

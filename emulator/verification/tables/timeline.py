@@ -1,4 +1,4 @@
-"""The small part of a run that is kept event by event: what controller and harness decided, and what logs lost.
+"""The small part of a run that is kept event by event: decisions of controller and harness, and losses of logs.
 
 Elections, registrations, fencings, ends of processes, faults, steps and truncations: the story of a loss and the
 judgement of the guarantee need only these. Batches, acknowledgements and high watermarks are in ``facts.partition``.

@@ -1,4 +1,4 @@
-"""The event vocabulary as a reader of lines needs it."""
+"""The event vocabulary for readers of lines."""
 
 import typing
 from typing import Final

@@ -1,9 +1,9 @@
 """Measures the worth of acks 0, 1 and all below min ISR: KIP-966's 'Ack=0/1 comparison'.
 
-A scenario asks for it with ``report: acks-comparison``. Everything is counted from the run's events: an answer to a
-producer carries the committed ISR as the leader knew it, and so does each advance of a high watermark. A batch that was
+A scenario requests it by ``report: acks-comparison``. Everything is counted from the run's events: an answer to a
+producer has the committed ISR that the leader knew, and so does each advance of a high watermark. A batch that was
 accepted while the ISR was below min ISR was *read* if a live consumer received it in the same leader epoch, and that
-leader did not commit it later with enough members. No rule of an era is taken for granted.
+leader did not commit it later with enough members. The comparison assumes no rule of an era.
 """
 
 from collections.abc import Iterator

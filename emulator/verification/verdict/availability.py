@@ -75,7 +75,7 @@ class PartitionAvailability(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
-        leaderless_s: seconds without a leader; ``None`` where no committed state is known.
+        leaderless_s: seconds without a leader; ``None`` if no committed state is known.
         below_min_isr_s: seconds with a leader, and with fewer replicas in the ISR than acks=all needs; ``None`` where
             no committed state is known.
         workloads: by acks.

@@ -43,7 +43,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
         answer: the line of the answer that acknowledged the first of them.
         acked_at: metadata offset that the acknowledging leader had applied (exclusive); the highest of all batches.
         held_by: brokers that appended them; ``holders``: brokers whose final logs have them.
-        clients: ids of the Kafka clients that sent them; clients of this project are left out.
+        clients: ids of the Kafka clients that sent them; Laststand's own clients are left out.
         leader: the settled leader.
         offsets: a range for each batch, in order; ``last_offset`` is the last offset of all.
 

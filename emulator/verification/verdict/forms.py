@@ -25,10 +25,10 @@ def write_verdict(report: VerdictReport, directory: Path, *, picture: Sequence[s
     Args:
         report: the verdict.
         directory: of the run.
-        picture: of the run as lines, which ``junit.xml`` shows where the run was not as expected.
+        picture: of the run as lines, which ``junit.xml`` shows if the run was not as expected.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: a file cannot be written.
     """
     text = msgspec.json.format(msgspec.json.encode(report), indent=2)
     write_whole(directory / VERDICT_FILE, text + b"\n")
@@ -69,7 +69,7 @@ def write_whole(path: Path, content: bytes) -> None:
     """Writes a file whole or not at all.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     fresh = path.with_name(f".{path.name}.new")
     try:

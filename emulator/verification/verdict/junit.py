@@ -13,11 +13,11 @@ class Case:
     """A run, or a planned run that did not take place.
 
     Attributes:
-        suite: its scenario.
+        suite: name of its scenario.
         name: what distinguishes it from the scenario's other runs, such as its era.
         report: the verdict; ``None`` for a run that did not take place.
         skipped: why the run was skipped, if that was planned.
-        missing: why the run is missing, if it was to take place; this is an error.
+        missing: why the run is missing although it was planned; this is an error.
         picture: of the run as lines, for a run that was not as expected.
 
     """

@@ -107,10 +107,10 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         topic: name of the topic.
-        topic_id: its UUID.
+        topic_id: UUID of the topic.
         partition: number of the partition.
         records: number of records.
-        leader_epoch: in which they were appended; ``None`` where unrecorded.
+        leader_epoch: in which they were appended; ``None`` if unrecorded.
         offsets: their acknowledged offsets; empty if the acknowledgements have none.
         acked_by: the broker that acknowledged them.
         isr: the ISR as that broker then knew it; ``None`` if its answer is missing.
@@ -122,10 +122,10 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         settled_leader: the last broker that became leader, if its process stopped in order; its log decides.
         settled_epoch: the epoch of that leader.
         guarantee: kind of the violation.
-        reason: why it is of that kind.
+        reason: the reason of the loss class.
         story: first the acknowledgement and the holders, then power losses, elections and truncations; losses with
             other fates may share the lines after the first one.
-        keys: of the records, as text, at most 100, where a tap recorded keys (``laststand tap --keys``).
+        keys: of the records, as text, at most 100, if a tap recorded keys (``laststand tap --keys``).
 
     """
 
@@ -151,7 +151,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merged(offsets: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Returns ranges in order, with those that follow each other as one."""
+    """Returns ranges in order, with adjacent ones joined."""
     found: list[OffsetRange] = []
     for span in sorted(offsets, key=lambda o: o.first):
         if found and span.first <= found[-1].last + 1:

@@ -1,4 +1,4 @@
-"""Names lost records by their keys, where a tap or this project's own listener recorded keys.
+"""Names lost records by their keys, if a tap or Laststand's own listener recorded keys.
 
 A broker may have acknowledged one offset for two records, the second after a truncation: the CRCs of the lost batches
 identify the lost one.

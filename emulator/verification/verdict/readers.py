@@ -1,4 +1,4 @@
-"""Readers of a partition that are applications: which records each was given twice, and which never.
+"""Consumers of a partition that belong to applications: the records that each received twice, or never.
 
 Each connection belongs to one consumer. A new connection continues a consumer if it begins where the previous
 connection ended, or at the position that its group received meanwhile. Otherwise it may be another consumer of the same
@@ -48,7 +48,7 @@ class Jump(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer of one partition that is no client of this project, over all its connections.
+    """A consumer of one partition that is not Laststand's own, over all its connections.
 
     Attributes:
         client_id: the consumer's client id.

@@ -91,8 +91,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         status: the result.
         count: number of findings, but for exempted ones.
         examples: the first findings, in plain words.
-        not_asked_because: the premise that the run lacks, where the check is ``not asked``.
-        unknown_because: which evidence is not whole, where the check is ``unknown``.
+        not_asked_because: the premise that the run lacks, if the check is ``not asked``.
+        unknown_because: the incomplete evidence, if the check is ``unknown``.
         guarantee: the worst kind of violation: for D2, D5 and D15 of lost committed records, whatever their acks; for
             C4 of records that did not reach a consumer.
         exempted: findings that the promise leaves out; if there are no others, the check is ``exempt``.
@@ -195,8 +195,8 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         version: of this form.
         run: directory of the run.
-        scenario: its scenario.
-        era: its era, where ``cluster.yaml`` names one.
+        scenario: name of the scenario.
+        era: name of the era, if ``cluster.yaml`` has it.
         switches: the rules that its controller had.
         verdict: the verdict.
         guarantee: ``broken`` if any loss is, else ``not known`` or ``exceeded`` if any is, else ``None``.
@@ -208,10 +208,10 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         availability: how long each partition made its clients wait; the verdict does not depend on that.
         acks_comparison: a comparison by acks, if the scenario asks for it.
         readers: consumers that are not Laststand's own: the offsets that they received twice or never.
-        seed: of the run's random choices, where ``cluster.yaml`` names it.
+        seed: of the run's random choices, if ``cluster.yaml`` has it.
         started: calendar time of the run's beginning (ISO 8601, UTC), if ``cluster.yaml`` has it.
         duration_s: duration by the machine's clock, if ``cluster.yaml`` has it.
-        changed: what the run changed of the era's rules and the scenario's properties, as ``name=value``, by
+        changed: the run's changes of the era's rules and the scenario's properties, as ``name=value``, from
             ``cluster.yaml``.
         outcome: whether the run met its scenario's expectation for the era; without an expectation, by the verdict.
         misses: each difference from the expectation, in words.
@@ -347,7 +347,8 @@ def expected_of(verdict: Verdict) -> Expected:
 def headline(report: VerdictReport) -> str:
     """Returns outcome, verdict, guarantee, scenario and era in one line.
 
-    ``FAILED`` stands first where something else was expected, and ``AS EXPECTED`` where another verdict than valid was.
+    It begins with ``FAILED`` if the outcome was not expected, and ``AS EXPECTED`` if another verdict than valid was
+    expected.
     """
     kind = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
     found, where = f"{report.verdict.value}{kind}", f"{report.scenario}, era {report.era_label}"

@@ -196,7 +196,7 @@ def _refuse_beside_one_run(only_plans: "Mapping[str, object]", duration_s: float
 
 
 def _one_run(options: "DrawOptions", minutes: int, rate: int, store: Path, *, is_simulated: bool) -> "Cell":
-    """Writes the scenario of a long run, and returns the cell that plays it."""
+    """Writes the scenario of a long run, and returns its cell."""
     from laststand.chaos.fuzz.drawing import FOLDER
     from laststand.chaos.fuzz.long_run import LongRunOptions, long_run
     from laststand.chaos.scenario.scenario_file import load_scenario

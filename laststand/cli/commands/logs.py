@@ -54,7 +54,7 @@ def logs(
 
 
 class Source:
-    """The files of one log, read on from where the last reading ended.
+    """The files of one log; each reading continues where the last one ended.
 
     Args:
         directory: of the run.

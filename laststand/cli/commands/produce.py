@@ -36,7 +36,7 @@ class ProduceOrder(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: of the lines; ``None`` for standard input.
         separator: between key and value; ``None`` for records without keys.
-        linger_ms: how long lines are gathered for a batch.
+        linger_ms: how long lines are collected for a batch.
         batch_bytes: the maximum size of a batch; ``None`` for the producer's own limit.
     """
 

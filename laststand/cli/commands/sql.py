@@ -57,7 +57,7 @@ def sql(
 
 
 def _divide(words: Sequence[str], file: Path | None) -> tuple[list[Path], str | None]:
-    """Returns the runs and the query; no query where the last word is a directory, too."""
+    """Returns the runs and the query; no query if the last word is a directory, too."""
     if file is None and Path(words[-1]).is_dir():
         return [Path(run) for run in words], None
     runs, query = (words[:-1], words[-1]) if file is None else (words, _query(file))

@@ -33,7 +33,7 @@ class TopicListing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def topic_argument(function: "Callable[..., ResultT]") -> "Callable[..., ResultT]":
-    """Adds an argument NAME, and ``--topic`` as kafka-topics.sh has it; the function gets ``name``."""
+    """Adds an argument NAME, and the option ``--topic`` of kafka-topics.sh; the function gets ``name``."""
 
     @click.argument("argument_name", required=False, metavar="NAME", shell_complete=complete_topics)
     @click.option(
@@ -303,7 +303,7 @@ async def describe_all(
     Args:
         admin: the client for the requests.
         names: of the topics; all topics if empty.
-        page_size: partitions of one response at most; the client's default if ``None``.
+        page_size: maximal number of partitions in one response; the client's default if ``None``.
 
     Raises:
         UserError: a topic does not exist.
@@ -335,7 +335,7 @@ async def describe_all(
 
 
 def topic_line(listing: TopicListing) -> str:
-    """Returns the line about a topic, as kafka-topics.sh prints it."""
+    """Returns the line about a topic, in the form of kafka-topics.sh."""
     topic = listing.topic
     factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
     configs = ",".join(f"{name}={value}" for name, value in sorted(listing.configs.items()))
@@ -346,7 +346,7 @@ def topic_line(listing: TopicListing) -> str:
 
 
 def partition_line(topic: str, partition: "messages.DescribedPartition") -> str:
-    """Returns the line about a partition, as kafka-topics.sh of Kafka 4 prints it; RECOVERING is added (KIP-704)."""
+    """Returns the line about a partition, in the form of kafka-topics.sh of Kafka 4, with RECOVERING (KIP-704)."""
     leader = "none" if partition.leader is None else partition.leader
     lists = "\t".join(
         f"{name}: {','.join(map(str, members))}"

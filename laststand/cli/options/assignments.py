@@ -1,4 +1,4 @@
-"""Options of the form ``key=value``, as Kafka's tools have them, and the changes of properties that they ask for."""
+"""Options of the form ``key=value``, as in Kafka's tools, and the property changes that they request."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -43,7 +43,7 @@ class ExternalChoice:
             is_alone: whether it is the only driver, and ``--set`` is not used.
 
         Raises:
-            UserError: the options and the driver do not go together.
+            UserError: the options do not fit the driver.
         """
         if not is_chosen:
             if self.bootstrap or self.hooks is not None or self.owned is not None or self.keeps_topics:

@@ -1,4 +1,4 @@
-"""``--judge``: chooses the judge of runs, for all verbs that judge them."""
+"""``--judge``: chooses the judge of runs, for all commands that judge them."""
 
 import functools
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def judge_option(command: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def verdict_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Gives a command that plays ``--judge`` and ``--no-verify``; ``judge`` is ``None`` with ``--no-verify``."""
+    """Gives a command that plays runs ``--judge`` and ``--no-verify``; ``judge`` is ``None`` with ``--no-verify``."""
 
     @functools.wraps(command)
     def with_judge(*arguments: object, judge: str | None, is_judged: bool, **others: object) -> _Result:

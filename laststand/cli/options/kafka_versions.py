@@ -21,7 +21,7 @@ def era_on_kafka(kafka: KafkaProgram, eras: Sequence[str], settings: Sequence[st
         is_alone: whether it is the only driver; with others, an era may be meant for those.
 
     Raises:
-        UserError: other eras were asked for, or a rule that Kafka does not have as a choice.
+        UserError: other eras were requested, or a rule that Kafka does not offer as a choice.
     """
     from laststand.chaos.kafka.program import judged_as
 

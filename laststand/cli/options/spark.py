@@ -28,7 +28,7 @@ class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_given(self) -> bool:
-        """The user gave at least one option of Spark."""
+        """True if the user gave at least one option of Spark."""
         return bool(self.conf) or (self.master, self.driver_address, self.work_directory) != (None, None, None)
 
     def starter(

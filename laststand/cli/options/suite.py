@@ -66,7 +66,7 @@ class PlayChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stops_at_failure(self) -> bool:
-        """No further cell is begun once one has not passed."""
+        """No further cell begins after one that did not pass."""
         return self.fail_fast
 
     @property

@@ -1,4 +1,4 @@
-"""Shows the progress of a transfer as one line on stderr that is written over; only on a terminal."""
+"""Shows the progress of a transfer as one line on stderr that is overwritten; only on a terminal."""
 
 import asyncio
 import sys

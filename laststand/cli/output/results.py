@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def print_verdicts(reports: Sequence[VerdictReport], pages: Mapping[str, Path | None], *, output: Output) -> None:
-    """Prints verdicts, as text or as a JSON list; in the text, also where each run's report is, if it has one."""
+    """Prints verdicts, as text or as a JSON list; in the text, also the path of each run's report, if it has one."""
     if output is Output.JSON:
         click.echo(msgspec.json.format(msgspec.json.encode(reports)))
         return

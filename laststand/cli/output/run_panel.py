@@ -21,7 +21,7 @@ class RunPanel:
     """One run.
 
     Args:
-        run: which.
+        run: name of the run.
         clock: of the terminal.
     """
 

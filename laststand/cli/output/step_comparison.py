@@ -1,4 +1,4 @@
-"""Two runs of one scenario, step by step: what differs, as text and as a document."""
+"""Two runs of one scenario, step by step: their differences, as text and as a document."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ def print_steps(found: "StepComparison") -> None:
 
 
 def steps_as_json(found: "StepComparison") -> dict[str, object]:
-    """Returns the same as a document."""
+    """Returns the same differences as a document."""
     return {**found._asdict(), "differences": [each._asdict() for each in found.differences]}
 
 

@@ -25,7 +25,7 @@ def print_table(table: Table, *, page_width: int = PAGE_WIDTH) -> None:
 
 
 def print_listing(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """Prints rows without lines around them, numbers to the right; only a terminal that is too narrow folds them."""
+    """Prints rows without borders, numbers aligned right; rows are folded only on a terminal that is too narrow."""
     listing = Table(box=None, pad_edge=False, padding=(0, _COLUMN_GAP, 0, 0), header_style="")
     for heading, *cells in zip(header, *rows, strict=True):
         is_number = bool(cells) and all(isinstance(cell, int | float | None) for cell in cells)

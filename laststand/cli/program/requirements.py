@@ -74,7 +74,7 @@ def require_view() -> None:
 
 
 def require_kio() -> None:
-    """Checks that Kafka's protocol can be spoken to clusters of others.
+    """Checks that the library for Kafka's protocol is installed.
 
     Raises:
         MissingToolError: no kio.

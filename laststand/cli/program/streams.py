@@ -48,10 +48,10 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    """The descriptor of stderr: what cannot be written there is dropped."""
+    """The descriptor of stderr: bytes that cannot be written there are dropped."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
-        """Writes some bytes, or drops them."""
+        """Writes bytes, or drops them."""
         try:
             return super().write(data)
         except OSError:
@@ -94,7 +94,7 @@ def leave_streams() -> bool:
 
 
 def _wrapped(stream: TextIO, raw: type[io.FileIO]) -> io.TextIOWrapper:
-    """Returns a stream like Python's own, with another behaviour where a write fails."""
+    """Returns a stream like Python's own, except for failed writes."""
     stream.flush()
     return io.TextIOWrapper(
         io.BufferedWriter(raw(stream.fileno(), "wb", closefd=False)),

@@ -1,6 +1,6 @@
-"""``laststand run SCENARIO [--set A] --against [--set B]``: one scenario under two sets of rules, beside each other.
+"""``laststand run SCENARIO [--set A] --against [--set B]``: one scenario under two sets of rules, side by side.
 
-Options of click have no order, so the words behind ``--against`` are sorted before it sees them: ``--set`` and
+Options of click have no order, so the words after ``--against`` are separated before click sees them: ``--set`` and
 ``--era`` belong to the other run, and all other options to both.
 """
 
@@ -31,7 +31,7 @@ class CommandWithOtherRun(click.Command):
     """A command whose ``--set`` and ``--era`` after ``--against`` are those of another run."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses all words; what belongs to the other run becomes the parameter ``against``.
+        """Parses all words; those of the other run become the parameter ``against``.
 
         Raises:
             click.UsageError: they cannot be parsed.
@@ -93,10 +93,10 @@ def only_era(eras: Sequence[str]) -> str:
 
 
 def check_orders_differ(scenario: "Scenario", one: "EraOrder", other: "EraOrder") -> None:
-    """Checks that two orders of a scenario do not play the same.
+    """Checks that two orders of a scenario differ.
 
     Raises:
-        UserError: both orders play the same.
+        UserError: both orders are the same.
     """
     from laststand.chaos.scenario.requirements import changes_of
 

@@ -28,7 +28,7 @@ _RESULTS: Final = (VERDICT_FILE, JUNIT_FILE, STORY_FILE)
 
 
 class RunPlace:
-    """A run as the user named it.
+    """A run in the user's words.
 
     Attributes:
         name: the user's name for it.
@@ -74,7 +74,7 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
 
     Args:
         names: paths, and URIs, which are not checked yet.
-        work_directory: where runs at URIs are copied.
+        work_directory: directory for copies of runs at URIs.
 
     Raises:
         ConfigError: none is a run.

@@ -35,7 +35,7 @@ def check_view(driver: "DriverName") -> None:
 
     Raises:
         UserError: the runs of this driver cannot be watched.
-        MissingToolError: what serves the page is not installed.
+        MissingToolError: the web server of the page is not installed.
     """
     from laststand.cli.program.requirements import require_view
     from laststand.emulator.plan.drivers import DriverName
@@ -59,7 +59,7 @@ def play_and_judge(
 
     Args:
         scenario: of all orders.
-        orders: what to play.
+        orders: the orders to play.
         judge: the judge to use.
         is_reported: whether to write reports.
         output: the form of the output.

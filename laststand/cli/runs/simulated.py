@@ -17,11 +17,11 @@ def leave_run(plan: "Plan", out: Path, *, name: str, seed: int | None = None, is
     """Plays a plan, and leaves its run, judged, in a new directory; returns it, stopped.
 
     Args:
-        plan: what to play.
+        plan: the plan to play.
         out: the directory.
         name: of the run's scenario.
         seed: that the plan was drawn with, if any.
-        is_reported: whether to draw it.
+        is_reported: whether to write a report.
 
     Raises:
         UserError: the directory cannot be written.

@@ -33,7 +33,7 @@ def play_suite(suite: "Suite", choice: SuiteChoice, *, judge: JudgeName, is_repo
     """Plays a suite to its end, and reports the results, even if the suite is interrupted or breaks off.
 
     Raises:
-        KeyboardInterrupt: it was interrupted.
+        KeyboardInterrupt: the suite was interrupted.
         CommandFailedError: the suite broke off.
         MissingToolError: no Java, or no pyspark.
     """
@@ -105,7 +105,7 @@ def play_cells(
     With ``is_reported`` each run that is kept gets its page, and the store an overview of them.
 
     Raises:
-        KeyboardInterrupt: it was interrupted.
+        KeyboardInterrupt: the suite was interrupted.
         CommandFailedError: the suite broke off.
     """
     from laststand.chaos.suite.player import Keep, SuitePlayer, SuiteSettings

@@ -88,7 +88,7 @@ def _print_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) ->
 
 
 def flat(frame: "DataFrame") -> "DataFrame":
-    """Returns a DataFrame as one file of CSV can hold it: lists and objects as JSON text, all rows in one partition."""
+    """Returns a DataFrame in a form for one CSV file: lists and objects as JSON text, all rows in one partition."""
     from pyspark.sql.functions import col, to_json
     from pyspark.sql.types import ArrayType, MapType, StructType
 

@@ -42,11 +42,11 @@ def tables_of(
         paths: run directories, and directories that hold some.
         skip_broken: leave out runs that are missing or cannot be read whole.
         no_cache: decode every run, and cache nothing.
-        spark_choice: Spark, as the user wants it.
+        spark_choice: the user's choice of Spark.
         query: the first question; it is refused for a misspelled name while Spark starts.
 
     Raises:
-        UserError: a run is missing or cannot be read whole, or none is left, or the query has a misspelled name.
+        UserError: a run is missing or cannot be read completely, or none is left, or the query has a misspelled name.
     """
     from laststand.cli.program.requirements import require_spark
     from laststand.emulator.verification.spark.class_archive import ArchiveUse

@@ -1,4 +1,4 @@
-"""A sweep as Spark jobs: tasks play seeds, and the sweep's results are what processes of this machine would give.
+"""A sweep as Spark jobs: tasks play seeds, with the same results as processes of this machine.
 
 Seeds are dealt out in waves, one job each, whose results are added up in the order of the seeds. A task is played again
 elsewhere if its executor is lost.

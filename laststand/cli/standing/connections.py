@@ -242,7 +242,7 @@ def working(work: Coroutine[None, None, ResultT]) -> ResultT:
 
     Raises:
         UserError: the user can fix what went wrong.
-        CommandFailedError: the user cannot fix it.
+        CommandFailedError: the user cannot fix the error.
     """
     from laststand.chaos.standing.link import NoClusterError
     from laststand.emulator.client.admin_error import AdminError
@@ -283,7 +283,7 @@ def answers_exit_code(answers: "Sequence[ErrorCode]", *, fine: "Collection[Error
 
     Args:
         answers: one for each partition.
-        fine: those that mean success; NONE alone if not given.
+        fine: the answers that mean success; by default NONE alone.
     """
     from laststand.emulator.core.errors import ErrorCode
 

@@ -56,7 +56,7 @@ def client_properties(order: "StandingOrder", client: str) -> dict[str, str]:
 
 
 def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
-    """Starts a supervisor, waits until the cluster serves, and reports where.
+    """Starts a supervisor, waits until the cluster serves, and reports its addresses.
 
     Raises:
         CommandFailedError: the cluster did not come up.

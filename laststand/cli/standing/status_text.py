@@ -163,5 +163,5 @@ def _controller(held: "ZooKeeperStatus") -> str:
 
 
 def ids(brokers: Sequence[int]) -> str:
-    """Returns broker ids as Kafka's tools print them."""
+    """Returns broker ids in the form of Kafka's tools."""
     return ",".join(str(broker) for broker in brokers)

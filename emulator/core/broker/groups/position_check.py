@@ -56,8 +56,8 @@ class PositionCheck:
 
     Args:
         config: of the broker.
-        hosted: its partitions.
-        in_flight: its requests.
+        hosted: the partitions that the broker hosts.
+        in_flight: the broker's unanswered requests.
     """
 
     def __init__(self, config: BrokerConfig, hosted: HostedPartitions, in_flight: InFlightRequests) -> None:

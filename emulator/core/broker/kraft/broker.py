@@ -48,7 +48,7 @@ class Broker:
     """One incarnation of a broker.
 
     Args:
-        config: its configuration.
+        config: the broker's configuration.
         encode_records: encodes the records that it writes as a coordinator as batches.
     """
 

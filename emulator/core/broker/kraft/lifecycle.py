@@ -42,7 +42,7 @@ class BrokerLifecycle:
 
     Attributes:
         state: where it is.
-        broker_epoch: as granted; ``None`` before registration.
+        broker_epoch: the granted epoch; ``None`` before registration.
         applied_end_offset: end (exclusive) of the metadata that this broker acts on.
         offline_log_dirs: failed directories, in the order of their failures; none comes back online.
     """

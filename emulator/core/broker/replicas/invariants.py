@@ -40,7 +40,7 @@ def check_d8_epoch_cache(partition: Partition) -> None:
     """D8: cached epochs and their start offsets rise, up to the log end; a leader's own epoch is the last.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     entries = partition.log.epochs.entries
     for before, after in pairwise(entries):
@@ -56,7 +56,7 @@ def check_d9_bounds(partition: Partition) -> None:
     """D9: log start <= high watermark <= log end.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     log = partition.log
     if not log.log_start_offset <= log.high_watermark <= log.log_end_offset:
@@ -70,7 +70,7 @@ def check_h5_isr_state(partition: Partition) -> None:
     A ZooKeeper controller first sends the new replicas, and afterwards removes the old ones from the ISR.
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     isr, replicas = partition.committed_isr, set(partition.replicas)
     if not partition.is_leader:
@@ -89,7 +89,7 @@ def check_m7_recovering(partition: Partition) -> None:
     """M7: a recovering leader is the only member of each ISR that the controller may have committed (KIP-704).
 
     Raises:
-        InvariantError: it does not hold.
+        InvariantError: the condition does not hold.
     """
     if partition.is_leader and partition.is_recovering and partition.maximal_isr != (partition.leader,):
         raise InvariantError(f"M7: {partition.name} recovers with ISR {partition.maximal_isr}")

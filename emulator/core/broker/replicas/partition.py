@@ -69,7 +69,7 @@ class Partition:
     """A hosted partition. ``registrations`` is the broker's live view of the cluster.
 
     Attributes:
-        log: its log.
+        log: the replica's log.
         role: this broker's role.
         leader: the leader by the last metadata, or ``None``.
         leader_epoch: of the last metadata; -1 before any.

@@ -68,7 +68,7 @@ class ProducerIdBlocks:
         return self.allocate(turn, allocated, may_wait=may_wait)
 
     def allocate(self, turn: Turn, allocated: Allocated, *, may_wait: bool) -> bool:
-        """Allocates an id once there is a block; returns whether another is needed. Arguments: see above."""
+        """Allocates an id once there is a block; returns whether another is needed. For arguments see above."""
         if self._next < self._end:
             self._hand_out(turn, allocated)
         elif not may_wait or len(self._waiting) >= WAITING_MAX:

@@ -80,11 +80,11 @@ class TransactionCoordinator:
 
     Args:
         config: of the broker.
-        hosted: its partitions.
+        hosted: the partitions that the broker hosts.
         groups: the group coordinator, for positions committed in transactions.
         verifier: of transactions.
         inquiry: about transactions that are open in its logs.
-        in_flight: its requests.
+        in_flight: the broker's unanswered requests.
         encode: makes batches.
         allocate: of producer ids.
 

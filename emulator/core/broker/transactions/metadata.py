@@ -238,7 +238,7 @@ def completed(metadata: TransactionMetadata, *, now_ms: int) -> TransactionMetad
     """Ends a transaction whose markers are written.
 
     Raises:
-        TransitionError: it is not decided.
+        TransitionError: the transaction is not decided.
     """
     state = COMPLETED.get(metadata.state)
     if state is None:
@@ -260,7 +260,7 @@ def expired(metadata: TransactionMetadata) -> TransactionMetadata:
     """Removes an id without a transaction.
 
     Raises:
-        TransitionError: it has a transaction.
+        TransitionError: the id has a transaction.
     """
     _check(metadata, TransactionState.DEAD)
     return replace(metadata, state=TransactionState.DEAD, partitions=frozenset())

@@ -29,7 +29,7 @@ class OpenTransactionScans:
 
     Args:
         config: of the broker.
-        hosted: its partitions.
+        hosted: the partitions that the broker hosts.
         inquiry: asks coordinators.
         write: appends markers as a coordinator's request does.
 

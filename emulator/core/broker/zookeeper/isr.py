@@ -61,7 +61,7 @@ def write_isr(write: IsrWrite, *, state_format: StateFormat) -> operations.Progr
     """Sets the state node; returns its new version, or ``None`` if the node holds another state or is gone.
 
     Raises:
-        ZooKeeperRefusedError: for any other reason.
+        ZooKeeperRefusedError: the write was refused for another reason.
     """
     path = paths.state_node(write.name)
     data = encode_state(write.wanted, state_format=state_format)

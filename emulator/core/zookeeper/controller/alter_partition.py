@@ -145,7 +145,7 @@ class AlterPartition:
     # --- Judging --------------------------------------------------------------------------------------------------
 
     def _name_of(self, data: messages.AlterPartitionData, api_version: int) -> TopicPartition | None:
-        """Returns the partition that the request names; ``None`` where no topic has its id."""
+        """Returns the partition that the request names; ``None`` if no topic has its id."""
         if api_version < _VERSION_WITH_TOPIC_IDS:
             return TopicPartition(data.topic, data.partition)
         topic = self._topic_with(data.topic_id)

@@ -76,7 +76,7 @@ class Reassignments:
         return (yield from self.start(name, wanted))
 
     def _is_valid(self, current: ReplicaAssignment, target: tuple[BrokerId, ...]) -> bool:
-        """Returns whether replicas can be assigned: at least one, no duplicates, and all added ones alive."""
+        """Returns whether the replicas can be assigned: at least one, no duplicates, and all added ones alive."""
         if not target or len(set(target)) != len(target) or any(broker_id < 0 for broker_id in target):
             return False
         return set(current.reassign_to(target).adding) <= self._context.live_brokers

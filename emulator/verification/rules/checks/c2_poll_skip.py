@@ -1,4 +1,4 @@
-"""C2 PollSkip: readers that come past an acknowledged record have seen it.
+"""C2 PollSkip: consumers that read past an acknowledged record have received it.
 
 A record that a reader received under the id of an earlier topic of the name belongs to that topic if a log of it had
 the record. Otherwise it belongs to the present topic: the reader had old metadata, or did not know the topic's id.

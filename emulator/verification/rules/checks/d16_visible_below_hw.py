@@ -1,4 +1,4 @@
-"""D16 VisibleBelowHW: a consumer is given only records below the high watermark of the broker that serves it."""
+"""D16 VisibleBelowHW: a consumer receives only records below the high watermark of the broker that serves it."""
 
 from collections.abc import Iterable, Iterator
 

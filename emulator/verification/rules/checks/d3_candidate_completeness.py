@@ -21,7 +21,7 @@ _DISK_FAULTS: Final = ("power_loss", NEW_DISK)
 
 
 class _Candidate(NamedTuple):
-    """A replica that may be elected by a state, and where its log ends.
+    """A replica that may be elected in a state, and the end of its log.
 
     Attributes:
         exempted_by: the exemption of the replica, if it has one.
@@ -83,7 +83,7 @@ def _damaged(facts: PartitionFacts) -> Iterator[int]:
 
 
 def _unfenced(facts: PartitionFacts) -> Iterator[_Candidate]:
-    """Yields each replica at the first time that its process is unfenced, with its log as that process opened it."""
+    """Yields each replica when its process is first unfenced, with its log as that process opened it."""
     epochs: dict[int, tuple[int, int]] = {}
     for registration in facts.cluster.registrations:
         process = facts.cluster.process_of(registration.event)
@@ -124,7 +124,8 @@ def _kept(
 ) -> tuple[tuple[int, None], tuple[int, Exemption]]:
     """Returns the offsets up to which a candidate must have the log: committed before, and lacked by no leader since.
 
-    The first one counts commits since the last unclean election, the second one all commits, those before it as exempt.
+    The first result counts commits since the last unclean election, the second one all commits; earlier ones are
+    exempt.
     """
     kept = kept_before = 0
     for place, high_watermark in committed.items():

@@ -129,7 +129,7 @@ def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
 
 
 class _After(NamedTuple):
-    """The topic and the leader's term in which each received batch was given; later leaders must have the batch."""
+    """The topic and the leader's term in which each received batch was served; later leaders must have the batch."""
 
     topics: Ints
     epochs: Ints
@@ -137,7 +137,7 @@ class _After(NamedTuple):
 
 
 def _after(facts: PartitionFacts) -> _After:
-    """Returns the terms in which batches were given.
+    """Returns the terms in which batches were served.
 
     If several processes led in one epoch, no event names the process that served a batch: one that had the batch when
     it became leader, or appended it. The last such process counts. If there is none, no process of the epoch counts as

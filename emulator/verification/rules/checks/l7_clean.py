@@ -1,4 +1,4 @@
-"""L7 Clean: brokers remove logs that are not theirs, and no others (KIP-550)."""
+"""L7 Clean: brokers remove logs that are not assigned to them, and no others (KIP-550)."""
 
 from collections.abc import Iterator
 from typing import Final

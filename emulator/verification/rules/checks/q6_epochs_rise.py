@@ -1,6 +1,6 @@
 """Q6 EpochsRise: neither the epoch of a controller's disk nor the high watermark of its process ever falls.
 
-Nor is a log cut below what its process knew to be committed.
+Nor is a log truncated below what its process knew to be committed.
 """
 
 from collections.abc import Iterator

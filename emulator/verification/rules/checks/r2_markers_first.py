@@ -1,7 +1,7 @@
 """R2 MarkersFirst: a coordinator completes a transaction only once each of its partitions has the marker.
 
-Several markers of one producer id and epoch cannot be told apart (transaction version 1), so they are counted: for each
-completed transaction, each of its partitions must have one more marker.
+Several markers of one producer id and epoch cannot be distinguished (transaction version 1), so they are counted: for
+each completed transaction, each of its partitions must have one more marker.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from laststand.emulator.verification.rules.check import Evidence, Finding, Parti
 
 
 class _Completion(NamedTuple):
-    """A term's transition to a completed state; ``sent`` is ``None`` where the term had no markers written before."""
+    """A term's transition to a completed state; ``sent`` is ``None`` if the term had no markers written before."""
 
     term: Term
     begun: events.TransitionBegun

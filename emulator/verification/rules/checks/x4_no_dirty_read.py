@@ -1,4 +1,4 @@
-"""X4 NoDirtyRead: a reader of committed records is given nothing of a transaction that its producer still writes."""
+"""X4 NoDirtyRead: a read_committed consumer receives no record of a transaction that is still being written."""
 
 from collections.abc import Iterator
 

@@ -48,7 +48,7 @@ def _of_members(cluster: ClusterFacts) -> Iterator[Finding]:
 
 
 def _written_behind(facts: TransactionFacts, *, skips_deleted: bool) -> Iterator[Finding]:
-    """Yields each read above acknowledged records that the group never received: the log was cut and written again."""
+    """Yields each read above acknowledged records that the group never received: the log was truncated meanwhile."""
     given: dict[tuple[str, str, int, str | None], set[int]] = {}
     first: dict[tuple[str, str, int, str | None], int] = {}
     reported: set[tuple[str, str]] = set()
