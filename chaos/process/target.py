@@ -162,7 +162,9 @@ class ProcessTarget:
         if isinstance(action, actions.Member):
             self.client.do_as_member(action)
             return actions.effective("sent")
-        return together([(each, await self._perform(each)) for each in on_machines(action, self.together)])
+        parts = on_machines(action, self.together)
+        outcomes = await asyncio.gather(*map(self._perform, parts))
+        return together([*zip(parts, outcomes, strict=True)])
 
     async def _perform(self, action: actions.Action) -> actions.Outcome:
         links = self.cluster.toxiproxy

@@ -164,6 +164,10 @@ async def test_a_broker_and_a_controller_share_the_fate_of_their_process(tmp_pat
         assert {tuple(link) for link in cluster.toxiproxy.broken} == outward, "a machine has one network"
         assert (await target.perform(actions.HealNodes(nodes=(both[1],)))).affected
         assert not cluster.toxiproxy.broken
+        cut = await target.perform(actions.Cut(link=Link(ONE, both[0])))
+        assert (cut.affected, cut.seen.count("1 of 1 links silent")) == (True, 2), cut.seen
+        assert {tuple(link) for link in cluster.toxiproxy.broken} == {(ONE, node_id) for node_id in both}
+        assert (await target.perform(actions.HealAll())).affected
 
         ends: tuple[actions.Action, ...] = (
             actions.Kill(nodes=(both[1],)),
