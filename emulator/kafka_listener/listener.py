@@ -203,16 +203,19 @@ class KafkaListener:
         Raises:
             RefusedError: the request is not served, or a message is lost.
         """
-        if not self._interceptor.is_idle:
-            arrive_again = partial(self._repeat, served, connection, frame)
-            await self._pass(connection, frame, Way.REQUEST, arrive_again=arrive_again)
         try:
-            answer = await self._handle(served, connection, frame)
+            return await self._receive_and_answer(served, connection, frame)
         except RefusedError:
             raise
         except Exception as error:  # a bug, which costs the client its connection, and must not stay unseen
             self._record(_failure(connection, frame, error))
             raise
+
+    async def _receive_and_answer(self, served: Served, connection: KafkaConnection, frame: bytes) -> Buffers | None:
+        if not self._interceptor.is_idle:
+            arrive_again = partial(self._repeat, served, connection, frame)
+            await self._pass(connection, frame, Way.REQUEST, arrive_again=arrive_again)
+        answer = await self._handle(served, connection, frame)
         if answer is not None and not self._interceptor.is_idle:
             await self._pass(connection, frame, Way.RESPONSE, arrive_again=lambda: None)
         return answer
@@ -325,9 +328,10 @@ def _cause_id(connection: KafkaConnection, frame: bytes) -> CauseId:
 
 
 def _failure(connection: KafkaConnection, frame: bytes, error: Exception) -> events.OperationFailed:
-    api = all_apis()[int.from_bytes(frame[:2], "big")]
+    api = all_apis().get(int.from_bytes(frame[:2], "big"))
+    name = "a request" if api is None else f"{api.name}Request"
     return events.OperationFailed(
-        cause_id=_cause_id(connection, frame), operation=f"{api.name}Request of a Kafka client", error=repr(error)
+        cause_id=_cause_id(connection, frame), operation=f"{name} of a Kafka client", error=repr(error)
     )
 
 
