@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from laststand.emulator.client.records import next_offset, polled_batches, polled_records
+from laststand.emulator.client.records import last_batch, polled_batches, polled_records
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.client.steps import RecordsReceived
 from laststand.emulator.core.errors import ErrorCode
@@ -54,10 +54,12 @@ class Fetches:
         polled = polled_batches(block, position=position, aborted=aborted) if block else ()
         if block and self._on_records is not None:
             self._on_records(partition, polled_records(block, position=position))
+        last = last_batch(block)
         return RecordsReceived(
             cause_id=outcome.cause_id,
             correlation_id=outcome.correlation_id,
             response=answer,
             polled=polled,
-            next_position=next_offset(block),
+            next_position=None if last is None else last.next_offset,
+            next_leader_epoch=None if last is None else last.leader_epoch,
         )

@@ -69,9 +69,9 @@ def parse_fetched(block: bytes) -> tuple[BatchDescriptor, ...]:
     return tuple(descriptor for _, descriptor in batches)
 
 
-def next_offset(block: bytes) -> Offset | None:
-    """Returns the offset after a fetched block; ``None`` if that is empty."""
-    return parse_fetched(block)[-1].next_offset if block else None
+def last_batch(block: bytes) -> BatchDescriptor | None:
+    """Returns the header of a fetched block's last batch; ``None`` if the block is empty."""
+    return parse_fetched(block)[-1] if block else None
 
 
 def polled_batches(

@@ -44,7 +44,6 @@ from laststand.emulator.core.client.steps import (
 )
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.group_messages import (
-    CommittedOffset,
     GroupProtocol,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -337,19 +336,13 @@ class GroupMember:
         return LeaveGroupRequest(group_id=self._group_id, members=(leaving,))
 
     def _commit_request(self, read: _Read) -> OffsetCommitRequest:
-        reading = read.reading
-        offset = CommittedOffset(
-            partition=reading.source.partition,
-            offset=reading.next_position,
-            leader_epoch=reading.batches[-1].leader_epoch,
-        )
         return OffsetCommitRequest(
             api_version=_OFFSET_COMMIT_VERSION,
             group_id=self._group_id,
             member_id=self.member_id,
             instance_id=self._instance_id,
             generation_id=self.generation_id,
-            offsets=(offset,),
+            offsets=(read.reading.to_commit(),),
         )
 
     def _coordinator(self) -> BrokerId | None:

@@ -17,9 +17,9 @@ from laststand.emulator.core.client.consumer import LIST_OFFSETS_TIMESTAMP
 from laststand.emulator.core.client.metadata import PartitionLeader
 from laststand.emulator.core.client.steps import GroupReadRecorded, RecordsReceived, Source
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.group_messages import OffsetFetchRequest, OffsetFetchResponse
+from laststand.emulator.core.group_messages import CommittedOffset, OffsetFetchRequest, OffsetFetchResponse
 from laststand.emulator.core.history import PolledBatch
-from laststand.emulator.core.types import BrokerId, CauseId, IsolationLevel, NodeId, Offset, TopicId
+from laststand.emulator.core.types import BrokerId, CauseId, IsolationLevel, LeaderEpoch, NodeId, Offset, TopicId
 
 _FETCH_BYTES: Final = 1 << 20
 _FETCH_WAIT_MS: Final = 100
@@ -41,8 +41,8 @@ class GroupReading:
         is_one_answer: the reading ends after the first fetch that returns records.
 
     Attributes:
-        source: the given source.
-        next_position: the position after all records read.
+        source: as above.
+        next_position: the position after all records read, and after markers and aborted records behind them.
         batches: the batches read, with committed records only.
     """
 
@@ -51,6 +51,7 @@ class GroupReading:
         self.next_position = Offset(0)
         self.batches: list[PolledBatch] = []
         self._state = _State.POSITION
+        self._next_leader_epoch: LeaderEpoch | None = None
         self._committed: Offset | None = None
         self._position = Offset(0)
         self._topic_id: TopicId | None = None
@@ -136,16 +137,22 @@ class GroupReading:
         if received.next_position is None:
             self._state = _State.OVER
             return error
-        self.next_position = received.next_position
+        self.next_position, self._next_leader_epoch = received.next_position, received.next_leader_epoch
         for batch in received.polled:
             self.batches.append(batch)
             if sum(each.record_count for each in self.batches) >= self.source.records:
-                self.next_position = Offset(batch.last_offset + 1)
+                self.next_position, self._next_leader_epoch = Offset(batch.last_offset + 1), batch.leader_epoch
                 self._state = _State.OVER
                 break
         if self._is_one_answer and self.batches:
             self._state = _State.OVER
         return error
+
+    def to_commit(self) -> CommittedOffset:
+        """Returns the position after what was read, with the leader epoch of the batch before it (KIP-320)."""
+        return CommittedOffset(
+            partition=self.source.partition, offset=self.next_position, leader_epoch=self._next_leader_epoch
+        )
 
     # --- History --------------------------------------------------------------------------------------------------
 

@@ -112,14 +112,15 @@ class Abandoned(inputs.NodeInput, frozen=True, kw_only=True):
 class RecordsReceived(inputs.NodeInput, frozen=True, kw_only=True):
     """The answer to a fetch; ``polled`` lists the records in ``response``, from the position on.
 
-    A read_committed consumer gets neither markers nor aborted records; ``next_position`` is the position after all
-    records read, or ``None`` if there are none.
+    A read_committed consumer gets neither markers nor aborted records. ``next_position`` is the position after all
+    batches fetched, these included, and ``next_leader_epoch`` that of the last of them; ``None`` if there are none.
     """
 
     correlation_id: CorrelationId
     response: messages.FetchPartitionResponse
     polled: tuple[PolledBatch, ...]
     next_position: Offset | None = None
+    next_leader_epoch: LeaderEpoch | None = None
 
 
 class SendRecorded(effects.Effect, frozen=True, kw_only=True):

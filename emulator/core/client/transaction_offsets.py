@@ -13,7 +13,7 @@ from laststand.emulator.core.client.steps import GroupCommitRecorded, Transactio
 from laststand.emulator.core.client.transaction import Consumption, Transaction
 from laststand.emulator.core.client.transaction_manager import TransactionManager
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.group_messages import CommittedOffset, OffsetCommitRequest
+from laststand.emulator.core.group_messages import OffsetCommitRequest
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.types import CauseId
@@ -65,18 +65,13 @@ class TransactionOffsets:
         self._network.ask_coordinator(group, request, current.operation_id, now_ms)
 
     def _request(self, reading: GroupReading, *, is_transactional: bool) -> OffsetCommitRequest:
-        offset = CommittedOffset(
-            partition=reading.source.partition,
-            offset=reading.next_position,
-            leader_epoch=reading.batches[-1].leader_epoch,
-        )
         return OffsetCommitRequest(
             api_version=_OFFSET_COMMIT_VERSION,
             group_id=reading.source.group_id,
             member_id="",
             instance_id=None,
             generation_id=-1,
-            offsets=(offset,),
+            offsets=(reading.to_commit(),),
             producer=self._manager.identity if is_transactional else None,
             transactional_id=self._manager.transactional_id if is_transactional else "",
             adds_partition=is_transactional and self._manager.version == 2,

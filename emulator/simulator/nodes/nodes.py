@@ -439,12 +439,14 @@ class Fetches:
         if self._is_committed_only:
             given = tuple(committed_batches(given, answer.aborted_transactions))
         polled = tuple(part for batch in given if (part := self._batches.polled(batch, position=asked.fetch_offset)))
+        last = answer.batches[-1] if answer.batches else None
         return RecordsReceived(
             cause_id=outcome.cause_id,
             correlation_id=outcome.correlation_id,
             response=answer,
             polled=polled,
-            next_position=answer.batches[-1].next_offset if answer.batches else None,
+            next_position=None if last is None else last.next_offset,
+            next_leader_epoch=None if last is None else last.leader_epoch,
         )
 
 

@@ -18,6 +18,7 @@ from laststand.emulator.simulator.oracle.coordinators import CoordinatorChecks
 from laststand.emulator.simulator.oracle.copies import Copies
 from laststand.emulator.simulator.oracle.durability import DurabilityChecks
 from laststand.emulator.simulator.oracle.finding import Alarm
+from laststand.emulator.simulator.oracle.group_positions import GroupPositions
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 from laststand.emulator.simulator.oracle.leader_rules import LeaderRules
 from laststand.emulator.simulator.oracle.logs import LogChecks
@@ -69,10 +70,11 @@ class Checks:
         self.losses = LossLedger()
         self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies, self.losses)
         self.clients = ClientChecks(self.alarm_log, self.truths)
-        self.transactions = TransactionChecks(self.alarm_log, self.truths)
+        group_positions = GroupPositions()
+        self.transactions = TransactionChecks(self.alarm_log, self.truths, group_positions)
         self.coordinators = CoordinatorChecks(self.alarm_log)
         self.transaction_logs = TransactionLogChecks(self.alarm_log)
-        self.memberships = MembershipChecks(self._report_group)
+        self.memberships = MembershipChecks(self._report_group, group_positions)
         self.resumed_readers = ResumedReaders(self.alarm_log)
         self.controller = ControllerRules(self.alarm_log)
         self.metadata = MetadataChecks(self.alarm_log)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from laststand.emulator.core.client.steps import GroupCommitRecorded, GroupMemberRecorded, GroupReadRecorded
 from laststand.emulator.core.history import MemberStep, OperationType
-from laststand.emulator.core.types import CauseId, Offset, TopicId, TopicPartition
+from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.simulator.oracle.group_positions import GroupPositions
 
 Report = Callable[[str, str, str], None]
 """Takes a check, a group, and what is wrong."""
@@ -24,47 +25,39 @@ class _Tenure(NamedTuple):
         return has_begun and (self.until_ms is None or other.since_ms < self.until_ms)
 
 
-class _Place(NamedTuple):
-    """A partition as a group reads it; another topic of the same name counts separately."""
-
-    group_id: str
-    partition: TopicPartition
-    topic_id: TopicId | None
-
-
 class MembershipChecks:
     """Checks of one run's members."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, positions: GroupPositions) -> None:
         self._report = report
+        self._positions = positions
         self._tenures: dict[str, list[_Tenure]] = {}
         self._current: dict[str, _Tenure] = {}
         self._newest: dict[str, _Tenure] = {}
         self._newest_when_asked: dict[str, _Tenure | None] = {}
         self._groups_with_positions: set[str] = set()
-        self._topic_ids: dict[CauseId, TopicId | None] = {}
-        self._positions: dict[_Place, Offset] = {}
-        self._possible: dict[_Place, set[Offset]] = {}
-        self._when_assigned: dict[str, dict[_Place, Offset]] = {}
-        self._behind: list[tuple[str, GroupReadRecorded, Offset]] = []
+        self._assigned_at: dict[str, int] = {}
+        self._begun: dict[str, set[tuple[TopicPartition, TopicId | None]]] = {}
         self._had_positions: dict[str, bool] = {}
 
     def committed(self, record: GroupCommitRecorded) -> None:
-        """Notes that a member's commit of a position was answered, or given up."""
-        place = _Place(record.group_id, record.partition, self._topic_ids.get(record.operation_id))
+        """A member's commit of a position was answered, or given up."""
         if record.type is OperationType.OK:
             self._groups_with_positions.add(record.group_id)
-            self._positions[place] = record.offset
-        elif record.type is OperationType.INFO:
-            self._possible.setdefault(place, set()).add(record.offset)
 
     def read(self, client: str, record: GroupReadRecorded) -> None:
-        """Notes that a member received records: X9 on the start position after an assignment."""
-        self._topic_ids[record.operation_id] = record.topic_id
-        place = _Place(record.group_id, record.partition, record.topic_id)
-        expected = self._when_assigned.get(client, {}).pop(place, None)
-        if expected is not None and record.position < expected:
-            self._behind.append((client, record, expected))
+        """A member was given records: X9 on where it begins after an assignment."""
+        begun, place = self._begun.setdefault(client, set()), (record.partition, record.topic_id)
+        if client not in self._assigned_at or place in begun:
+            return
+        begun.add(place)
+        standing = self._positions.of(record, since=self._assigned_at[client])
+        expected = min(standing.last, default=None)
+        if expected is not None and record.position < expected and record.position not in standing.open:
+            sentence = (
+                f"{client} goes on at {record.position} of {record.partition}, and {record.group_id} had committed"
+            )
+            self._report("X9", record.group_id, f"{sentence} {expected}")
 
     def stepped(self, client: str, record: GroupMemberRecorded, *, now_ms: int) -> None:
         """Notes that a member has reached a step: R7 if it is an assignment."""
@@ -77,7 +70,8 @@ class MembershipChecks:
             self._had_positions[client] = record.group_id in self._groups_with_positions
         if record.step is not MemberStep.ASSIGNED:
             return
-        self._when_assigned[client] = dict(self._positions)
+        self._assigned_at[client] = self._positions.moment
+        self._begun[client] = set()
         tenure = self._current[client] = _Tenure(client, record, now_ms)
         before = self._newest_when_asked.get(client)
         if before is not None and before.record.generation_id > record.generation_id and self._had_positions[client]:
@@ -88,12 +82,7 @@ class MembershipChecks:
             self._newest[record.group_id] = tenure
 
     def check(self) -> None:
-        """R8 and X9, at the end of the run."""
-        for client, read, expected in self._behind:
-            place = _Place(read.group_id, read.partition, read.topic_id)
-            if read.position not in self._possible.get(place, ()):
-                sentence = f"{client} goes on at {read.position} of {read.partition}, and {read.group_id} had committed"
-                self._report("X9", read.group_id, f"{sentence} {expected}")
+        """R8, at the end of the run."""
         for client in list(self._current):
             tenure = self._current.pop(client)
             self._tenures.setdefault(tenure.record.group_id, []).append(tenure)

@@ -127,19 +127,18 @@ class Oracle:
                     truth.expose(batch, moment=self.alarm_log.moment, leader_epoch=record.leader_epoch)
             case GroupMemberRecorded():
                 self.checks.memberships.stepped(client, record, now_ms=now_ms)
-            case GroupCommitRecorded() if record.member_id:
-                self.checks.memberships.committed(record)
-            case GroupReadRecorded() if record.member_id:
-                self.checks.memberships.read(client, record)
-                self.checks.transactions.read_by_member(client, record)
             case GroupReadRecorded():
-                self.checks.transactions.read_for_group(record)
+                if record.member_id:
+                    self.checks.memberships.read(client, record)
+                self.checks.transactions.read_for_group(client, record)
             case GroupCommitRecorded():
-                self.checks.transactions.position_committed(record)
+                if record.member_id:
+                    self.checks.memberships.committed(record)
+                self.checks.transactions.position_committed(client, record)
             case SessionRecorded():
                 self.checks.transactions.session_begun(record)
             case TransactionRecorded():
-                self.checks.transactions.transacted(record)
+                self.checks.transactions.transacted(client, record)
             case CommittedReadRecorded():
                 self.checks.transactions.read(client, record)
                 self.checks.transaction_logs.read(client, record)

@@ -21,6 +21,7 @@ from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import CauseId, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.finding import Guarantee
+from laststand.emulator.simulator.oracle.group_positions import GroupPositions
 from laststand.emulator.simulator.oracle.groups import GroupChecks
 from laststand.emulator.simulator.oracle.truth import PartitionTruth, deleted_below
 
@@ -48,7 +49,9 @@ class _Session(NamedTuple):
 class TransactionChecks:
     """Checks of one run's transactions."""
 
-    def __init__(self, alarm_log: AlarmLog, truths: Mapping[TopicPartition, PartitionTruth]) -> None:
+    def __init__(
+        self, alarm_log: AlarmLog, truths: Mapping[TopicPartition, PartitionTruth], positions: GroupPositions
+    ) -> None:
         self._alarm_log = alarm_log
         self._truths = truths
         self._transactions: dict[CauseId, TransactionRecorded] = {}
@@ -60,11 +63,13 @@ class TransactionChecks:
         self._reads_of_groups: list[tuple[str, GroupReadRecorded]] = []
         self._given_first_at: dict[int, tuple[int, str]] = {}
         self._positions: dict[tuple[str, TopicPartition, TopicId | None], Offset] = {}
-        self._groups = GroupChecks(self._report, truths)
+        self._group_positions = positions
+        self._groups = GroupChecks(self._report, truths, positions)
 
     def forget(self, name: TopicPartition) -> None:
         """Notes that a partition was deleted; a later one of the same name starts without records."""
         self._groups.forget(name)
+        self._group_positions.forget(name)
         for operation_id in [each for each, send in self._sends.items() if send.partition == name]:
             del self._sends[operation_id]
         for key in [key for key in self._positions if key[1] == name]:
@@ -72,10 +77,10 @@ class TransactionChecks:
 
     # --- Answers to clients ---------------------------------------------------------------------------------------
 
-    def transacted(self, record: TransactionRecorded) -> None:
+    def transacted(self, client: str, record: TransactionRecorded) -> None:
         """A transaction began or ended."""
         self._transactions[record.operation_id] = record
-        self._groups.transacted(record)
+        self._group_positions.transacted(client, record)
 
     def session_begun(self, record: SessionRecorded) -> None:
         """Notes that a transactional producer was given an identity."""
@@ -93,19 +98,22 @@ class TransactionChecks:
         """A batch of any producer was acknowledged."""
         self._groups.acked(record)
 
-    def read_for_group(self, record: GroupReadRecorded) -> None:
-        """An operation read for a group."""
-        self.read_by_member(record.group_id, record)
-        self._groups.read(record, undone=self._sends_without(self._acknowledged()))
-
-    def read_by_member(self, reader: str, record: GroupReadRecorded) -> None:
-        """Notes that a member of a group received records."""
+    def read_for_group(self, client: str, record: GroupReadRecorded) -> None:
+        """An operation, or a member, read for a group."""
+        reader = client if record.member_id else record.group_id
         self._given(reader, record.batches)
         self._reads_of_groups.append((reader, record))
+        if record.member_id:
+            self._groups.read_by_member(record)
+        else:
+            self._groups.read(client, record, undone=self._sends_without(self._told_committed()))
+        self._group_positions.read(client, record)
 
-    def position_committed(self, record: GroupCommitRecorded) -> None:
+    def position_committed(self, client: str, record: GroupCommitRecorded) -> None:
         """A commit of a group's position was sent or answered."""
-        self._groups.committed(record, is_in_transaction=record.operation_id in self._transactions)
+        is_in_transaction = record.operation_id in self._transactions
+        self._group_positions.committed(client, record, is_in_transaction=is_in_transaction)
+        self._groups.committed(record)
 
     def read(self, client: str, record: CommittedReadRecorded) -> None:
         """A read_committed consumer received records: X10 on its position before."""
@@ -146,7 +154,8 @@ class TransactionChecks:
             self._check_early_reads(transaction)
             self._check_answered_end(transaction, stored)
             self._check_fences(transaction, stored)
-        self._groups.check(committed, undone=self._sends_without(committed))
+        undone = self._sends_without(committed)
+        self._groups.check(committed, undone=undone, transactions=self._transactions.keys())
 
     def _acknowledged(self) -> set[CauseId]:
         """Returns the transactions whose commit was acknowledged to the producer."""

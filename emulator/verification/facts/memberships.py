@@ -38,18 +38,6 @@ class Ownership(NamedTuple):
         return self.assigned.time_ns < other.ended_ns and other.assigned.time_ns < self.ended_ns
 
 
-class FirstRead(NamedTuple):
-    """The first reading of a partition in an assignment.
-
-    Attributes:
-        operation: the line of the read.
-        expected: the position that the group had committed last in that topic when the partition was assigned.
-    """
-
-    operation: GroupReadOperation
-    expected: int
-
-
 class Memberships:
     """All members of a run.
 
@@ -75,33 +63,6 @@ class Memberships:
             after = next((each for each in lines[place + 1 :] if each.process == line.process), None)
             ended_ns = math.inf if after is None else after.time_ns - after.overdue_ms * _NS_PER_MS
             yield Ownership(line, asked, ended_ns)
-
-    def first_reads(self) -> Iterator[FirstRead]:
-        """Yields each member's first read of an assigned partition, if the group had committed a position there before.
-
-        Reads that begin at the position of a commit with an unknown outcome are left out.
-        """
-        topic_ids = {read.operation_id: read.topic_id for read in self.reads}
-        commits = sorted(self.commits, key=lambda commit: commit.index)
-        for ownership in self.ownerships():
-            line = ownership.assigned
-            seen: set[tuple[str, int]] = set()
-            for read in self.reads:
-                is_own = read.process == line.process and read.generation_id == line.generation_id
-                place = (read.topic, read.partition)
-                if not is_own or read.index < line.index or place in seen:
-                    continue
-                seen.add(place)
-                own = [
-                    each
-                    for each in commits
-                    if (each.group_id, each.topic, each.partition) == (read.group_id, *place)
-                    and topic_ids.get(each.operation_id) == read.topic_id
-                ]
-                taken = [each for each in own if each.type is OperationType.OK and each.index < line.index]
-                possible = {each.offset for each in own if each.type is OperationType.INFO}
-                if taken and read.position not in possible:
-                    yield FirstRead(read, taken[-1].offset)
 
     def has_position(self, group_id: str, before: int) -> bool:
         """Returns whether a group had committed a position before a place of the history."""

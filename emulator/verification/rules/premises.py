@@ -14,7 +14,7 @@ from laststand.emulator.core.history import FinalReadOperation, MemberStep, Oper
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.answered_positions import positions_after_commits
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.group_positions import group_reads
+from laststand.emulator.verification.facts.group_positions import Positions, first_reads
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR, Change
 from laststand.emulator.verification.rules.check import Premise
@@ -70,10 +70,11 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.SESSION_FOLLOWED
     if any(transaction.is_committed for transaction in cluster.transactions.sent()):
         yield Premise.TRANSACTION_COMMITTED
-    if any(read.has_committed for read in group_reads(cluster.transactions)):
+    positions = Positions(cluster.transactions, cluster.memberships)
+    if any(read.has_committed for read in positions.reads()):
         yield Premise.POSITION_COMMITTED
         yield Premise.POSITION_FOLLOWED
-    if any(True for _ in cluster.memberships.first_reads()):
+    if any(True for _ in first_reads(cluster.memberships, positions)):
         yield Premise.POSITION_FOLLOWED
     if any(each.is_committed and each.reads for each in cluster.transactions.sent()):
         yield Premise.READ_IN_TRANSACTION

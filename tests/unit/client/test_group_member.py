@@ -168,6 +168,7 @@ class Played:
                 response=messages.FetchPartitionResponse(topic="orders", partition=0, error=error),
                 polled=batches,
                 next_position=Offset(batches[-1].last_offset + 1) if batches else None,
+                next_leader_epoch=batches[-1].leader_epoch if batches else None,
             )
         )
 

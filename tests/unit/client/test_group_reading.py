@@ -4,7 +4,7 @@ from laststand.emulator.core.client.group_reading import GroupReading
 from laststand.emulator.core.client.metadata import PartitionLeader
 from laststand.emulator.core.client.steps import RecordsReceived, Source
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.group_messages import OffsetFetchResponse
+from laststand.emulator.core.group_messages import CommittedOffset, OffsetFetchResponse
 from laststand.emulator.core.history import PolledBatch
 from laststand.emulator.core.messages import FetchPartitionResponse, ListOffsetsResult
 from laststand.emulator.core.types import (
@@ -33,13 +33,18 @@ def batch(offset: int) -> PolledBatch:
     )
 
 
-def received(*batches: PolledBatch, error: ErrorCode = ErrorCode.NONE) -> RecordsReceived:
+def received(
+    *batches: PolledBatch, error: ErrorCode = ErrorCode.NONE, marker_at: int | None = None, marker_epoch: int = 0
+) -> RecordsReceived:
+    """Returns an answer with batches, and with a marker behind them."""
+    last = batches[-1].last_offset if batches and marker_at is None else marker_at
     return RecordsReceived(
         cause_id=CauseId("fetch"),
         correlation_id=CorrelationId(0),
         response=FetchPartitionResponse(topic="orders", partition=0, error=error),
         polled=batches,
-        next_position=Offset(batches[-1].last_offset + 1) if batches else None,
+        next_position=None if last is None else Offset(last + 1),
+        next_leader_epoch=None if last is None else LeaderEpoch(marker_epoch),
     )
 
 
@@ -61,3 +66,12 @@ def test_what_was_read_before_a_reset_is_not_of_the_operation() -> None:
     reading.fetched(received(batch(6)))
     recorded = reading.recorded(CauseId("operation"))
     assert (recorded.position, recorded.next_position, recorded.batches) == (5, 7, (batch(5), batch(6)))
+
+
+def test_a_position_has_the_leader_epoch_of_the_batch_before_it_be_that_a_marker() -> None:
+    reading = GroupReading(Source(group_id="readers", partition=ORDERS, records=2), Offset(0))
+    reading.fetched(received(batch(0), marker_at=1, marker_epoch=2))
+    assert reading.to_commit() == CommittedOffset(partition=ORDERS, offset=Offset(2), leader_epoch=LeaderEpoch(2))
+    reading.fetched(received(batch(2), batch(3), marker_at=4, marker_epoch=3))
+    assert reading.is_over
+    assert reading.to_commit() == CommittedOffset(partition=ORDERS, offset=Offset(3), leader_epoch=LeaderEpoch(0))

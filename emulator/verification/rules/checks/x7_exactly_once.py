@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from laststand.emulator.core.history import GroupReadOperation
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.group_positions import outside_transactions
 from laststand.emulator.verification.facts.transactions import End, SentTransaction, TransactionFacts
 from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
 
@@ -19,7 +20,9 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
         if _is_committed(facts, transaction):
             for read in transaction.reads:
                 reads[read.group_id, read.topic, read.partition, read.topic_id].append(read)
-    for (group, topic, partition, topic_id), found in reads.items():
+    others = list(outside_transactions(facts, cluster.memberships))
+    for key, found in reads.items():
+        group, topic, partition, topic_id = key
         if skips_deleted_topics and topic_id in cluster.deleted_topics:
             continue
         found.sort(key=lambda read: read.position)
@@ -35,8 +38,11 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                             f"{read.operation_id}, and both are committed",
                         )
         passed = max(found[0].position, facts.deleted_below(found[0]) if skips_deleted else 0)
+        outside = [read for read in others if (read.group_id, read.topic, read.partition, read.topic_id) == key]
         for read in found:
             for offset in facts.acked_offsets(read, passed, read.position):
+                if any(each.position <= offset < each.next_position for each in outside):
+                    continue
                 yield Finding(
                     offset,
                     f"{topic}-{partition} offset {offset} was read for {group} in no committed transaction, and "

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.group_positions import group_reads
+from laststand.emulator.verification.facts.group_positions import Positions
 from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
-    for read in group_reads(cluster.transactions):
+    for read in Positions(cluster.transactions, cluster.memberships).reads():
         operation = read.operation
         known = read.earlier | read.possible
         went_back = operation.committed == operation.position < max(read.earlier, default=-1)  # judged by X9

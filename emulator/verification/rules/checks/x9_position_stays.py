@@ -1,18 +1,23 @@
 """X9 PositionStays: a group continues where it committed last; findings name repeated and skipped records."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
+from laststand.emulator.core.history import GroupReadOperation
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.group_positions import group_reads
-from laststand.emulator.verification.facts.transactions import TransactionFacts
+from laststand.emulator.verification.facts.group_positions import Positions, first_reads
 from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+
+_Place = tuple[str, str, int, str | None]
+"""A partition as a group reads it, of one topic of that name: group, topic, partition, topic id."""
 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     skips_deleted_topics = PROMISES["X9"].leaves_out(Exemption.DELETED_TOPICS)
     skips_deleted = PROMISES["X9"].leaves_out(Exemption.DELETED_RECORDS)
-    for read in group_reads(cluster.transactions):
+    positions = Positions(cluster.transactions, cluster.memberships)
+    for read in positions.reads():
         operation = read.operation
         if not read.is_elsewhere or read.expected is None or (skips_deleted_topics and read.is_in_another_topic):
             continue
@@ -28,13 +33,14 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
             f"{operation.position} ({known}): it repeats {_counted(again)} and leaves out {_counted(left_out)}",
         )
 
-    yield from _written_behind(cluster.transactions, skips_deleted=skips_deleted)
-    yield from _of_members(cluster)
+    yield from _written_behind(cluster, positions, skips_deleted=skips_deleted)
+    yield from _of_members(cluster, positions)
 
 
-def _of_members(cluster: ClusterFacts) -> Iterator[Finding]:
+def _of_members(cluster: ClusterFacts, positions: Positions) -> Iterator[Finding]:
     """Yields each first read of a member below the position that its group had committed before the assignment."""
-    for read, expected in cluster.memberships.first_reads():
+    for first in first_reads(cluster.memberships, positions):
+        read, expected = first.operation, min(first.last)
         if read.position >= expected:
             continue
         known = "no position" if read.committed is None else f"position {read.committed}"
@@ -47,14 +53,20 @@ def _of_members(cluster: ClusterFacts) -> Iterator[Finding]:
         )
 
 
-def _written_behind(facts: TransactionFacts, *, skips_deleted: bool) -> Iterator[Finding]:
-    """Yields each read above acknowledged records that the group never received: the log was truncated meanwhile."""
-    given: dict[tuple[str, str, int, str | None], set[int]] = {}
-    first: dict[tuple[str, str, int, str | None], int] = {}
-    reported: set[tuple[str, str]] = set()
-    for read in group_reads(facts):
+def _written_behind(cluster: ClusterFacts, positions: Positions, *, skips_deleted: bool) -> Iterator[Finding]:
+    """Yields each read above acknowledged records that the group never received: the log was cut and written again."""
+    facts = cluster.transactions
+    of_members = deque(sorted(cluster.memberships.reads, key=lambda each: each.index))
+    given: dict[_Place, set[int]] = {}
+    first: dict[_Place, int] = {}
+    told: set[tuple[str, str]] = set()
+    for read in positions.reads():
         operation = read.operation
-        key = (operation.group_id, operation.topic, operation.partition, operation.topic_id)
+        while of_members and of_members[0].index < operation.index:
+            member = of_members.popleft()
+            first.setdefault(_place(member), member.position)
+            given.setdefault(_place(member), set()).update(batch.crc for batch in member.batches)
+        key = _place(operation)
         begins = first.setdefault(key, operation.position)
         crcs = given.setdefault(key, set())
         start = facts.deleted_below(operation) if skips_deleted else 0
@@ -72,6 +84,10 @@ def _written_behind(facts: TransactionFacts, *, skips_deleted: bool) -> Iterator
                 f"{operation.group_id} goes on at {operation.position} in {operation.topic}-{operation.partition}, in "
                 f"other records than those that it had read: it leaves out {_counted(sorted(left_out))}",
             )
+
+
+def _place(read: GroupReadOperation) -> _Place:
+    return read.group_id, read.topic, read.partition, read.topic_id
 
 
 def _counted(offsets: Sequence[int]) -> str:

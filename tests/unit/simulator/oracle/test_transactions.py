@@ -17,6 +17,7 @@ from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, ProducerEpoch, TopicPartition
 from laststand.emulator.plan.fields import PRODUCER_ALL, TRANSACTIONAL
 from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.oracle.group_positions import GroupPositions
 from laststand.emulator.simulator.run.writer import play_and_stop
 from tests.unit.simulator.oracle.world import Doctor, World, firing
 
@@ -154,7 +155,7 @@ def reader_jumps(world: World) -> None:
 def tell_again(world: World, *, after: tuple[int, Callable[[World], None]] | None = None) -> None:
     """Tells the checks once more what the producer was told; after so many lines something else comes in between."""
     world.oracle.checks.transactions = type(world.oracle.checks.transactions)(
-        world.oracle.alarm_log, world.oracle.truths
+        world.oracle.alarm_log, world.oracle.truths, GroupPositions()
     )
     told = [each.record for each in world.journal.history if each.client == TRANSACTIONAL]
     for count, record in enumerate(told, start=1):
