@@ -30,7 +30,7 @@ from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.module_command import module_command
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.fields import transactional_name
+from laststand.emulator.plan.fields import TRANSACTIONAL, member_producer_name, transactional_name
 from laststand.emulator.rpc.run_token import LINE_LENGTH, RunToken
 
 _REPORT_LENGTH_MAX: Final = 1 << 24
@@ -125,7 +125,15 @@ class ClientLink:
         Raises:
             ClientLostError: the process is gone.
         """
-        self._send(Consume(source=action.source, into=action.into, is_commit=action.end is actions.End.COMMIT))
+        self._send(
+            Consume(
+                producer=TRANSACTIONAL if action.member is None else member_producer_name(action.group, action.member),
+                source=action.source,
+                member=action.member,
+                into=action.into,
+                is_commit=action.end is actions.End.COMMIT,
+            )
+        )
 
     def do_as_member(self, action: actions.Member) -> None:
         """Lets a member of a group do something.
@@ -134,7 +142,13 @@ class ClientLink:
             ClientLostError: the process is gone.
         """
         self._send(
-            DoAsMember(group=action.group, number=action.number, does=action.does.value, is_static=action.is_static)
+            DoAsMember(
+                group=action.group,
+                number=action.number,
+                does=action.does.value,
+                is_static=action.is_static,
+                reads=action.reads is actions.MemberReads.ITSELF,
+            )
         )
 
     async def stop_work(self, *, timeout_ms: int) -> WorkStopped:

@@ -11,6 +11,7 @@ from laststand.emulator.core import effects, inputs
 from laststand.emulator.core.client.steps import (
     Abandoned,
     GroupCommitRecorded,
+    GroupIdentity,
     GroupMemberRecorded,
     GroupReadRecorded,
     LeaveOffered,
@@ -47,6 +48,11 @@ class RunningMember:
     def is_over(self) -> bool:
         """True if the member has left its group, or died."""
         return self._process.member.is_over
+
+    @property
+    def identity(self) -> GroupIdentity:
+        """The member as commits of positions name it."""
+        return self._process.member.identity
 
     def start(self) -> None:
         """Joins the group; everything else happens in callbacks."""

@@ -44,9 +44,14 @@ class Transact(_Line, frozen=True, kw_only=True):
 
 
 class Consume(_Line, frozen=True, kw_only=True):
-    """Let the transactional producer read for a group; ``into`` is where it writes the records, in a transaction."""
+    """Have a transactional producer read for a group; ``into`` is where it writes of it, in a transaction.
 
+    ``member`` is the number of the member on whose behalf, if any; then ``producer`` is its transactional id, too.
+    """
+
+    producer: str
     source: Source
+    member: int | None
     into: TopicPartition | None
     is_commit: bool
 
@@ -58,6 +63,7 @@ class DoAsMember(_Line, frozen=True, kw_only=True):
     number: int
     does: Literal["join", "leave", "die", "pause", "go-on"]
     is_static: bool
+    reads: bool
 
 
 class StopWork(_Line, frozen=True, kw_only=True):

@@ -53,7 +53,14 @@ class MemberMaker:
         self._starts: dict[str, int] = {}
 
     def make(
-        self, group_id: str, number: int, *, is_static: bool, topics: tuple[str, ...], settings: MemberSettings
+        self,
+        group_id: str,
+        number: int,
+        *,
+        is_static: bool,
+        topics: tuple[str, ...],
+        settings: MemberSettings,
+        reads: bool = True,
     ) -> tuple[str, MemberProcess]:
         """Returns a member that has not started yet, and its name in the history."""
         place = f"{group_id}-{number}"
@@ -66,5 +73,6 @@ class MemberMaker:
             bootstrap=self._bootstrap,
             topics=topics,
             instance_id=place if is_static else None,
+            reads=reads,
         )
         return name, MemberProcess(member)

@@ -5,6 +5,8 @@ import logging
 import signal
 from typing import Final, assert_never
 
+import msgspec
+
 from laststand.emulator.client.belonging import RunningMember
 from laststand.emulator.client.config import ClientConfig, ConsumerConfig, TransactionsConfig, final_consumer
 from laststand.emulator.client.consuming import RunningConsumer
@@ -96,10 +98,8 @@ class ClientProcess:
                 transactional = self._transactional_named(name)
                 if transactional is not None:
                     transactional.transact(partitions, records=records, result=result)
-            case Consume(source=source, into=into, is_commit=is_commit):
-                result = TransactionResult.COMMIT if is_commit else TransactionResult.ABORT
-                for transactional in self._transactional[:1]:
-                    transactional.consume(source, into=into, result=result)
+            case Consume():
+                self._consume(command)
             case DoAsMember():
                 await self._do_as_member(command)
             case StopWork(timeout_ms=timeout_ms):
@@ -110,6 +110,20 @@ class ClientProcess:
                 self._send(AllRead(errors=await self._read_all(command, tasks)))
             case _:
                 assert_never(command)
+
+    def _consume(self, command: Consume) -> None:
+        source, name = command.source, command.producer
+        if command.member is None:
+            transactional = self._transactional_named(name)
+        else:
+            member = self._members.get((source.group_id, command.member))
+            if member is None:
+                return
+            source = msgspec.structs.replace(source, member=member.identity)
+            transactional = self._transactional_named(name, transactional_id=name)
+        if transactional is not None:
+            result = TransactionResult.COMMIT if command.is_commit else TransactionResult.ABORT
+            transactional.consume(source, into=command.into, result=result)
 
     def _links(
         self, addresses: dict[int, str], tasks: asyncio.TaskGroup, *, dialler: NodeId | None = CLIENT_ID
@@ -141,7 +155,9 @@ class ClientProcess:
         consumers = self._config.consumers
         if self._config.transactions is not None:
             transactions = self._config.transactions
-            transactional = self._begin_transactions(transactions.name, transactions, links)
+            transactional = self._begin_transactions(
+                transactions.name, transactions, links, transactional_id=transactions.name
+            )
             if self._config.transactions.pace is not None:
                 self._work.append(tasks.create_task(transactional.produce(self._config.transactions.pace)))
             consumers = (*consumers, self._config.transactions.reader)
@@ -153,9 +169,12 @@ class ClientProcess:
             for number in range(group.members):
                 self._join(group.name, number, is_static=group.is_static)
 
-    def _begin_transactions(self, name: str, config: TransactionsConfig, links: Links) -> RunningTransactionalProducer:
+    def _begin_transactions(
+        self, name: str, config: TransactionsConfig, links: Links, *, transactional_id: str
+    ) -> RunningTransactionalProducer:
         transactional = RunningTransactionalProducer(
             name,
+            transactional_id=transactional_id,
             config=config,
             brokers=self._config.brokers,
             links=links,
@@ -166,20 +185,27 @@ class ClientProcess:
         self._transactional.append(transactional)
         return transactional
 
-    def _transactional_named(self, name: str) -> RunningTransactionalProducer | None:
-        """Returns a transactional producer, started if necessary; ``None`` in a run without transactions."""
+    def _transactional_named(
+        self, name: str, *, transactional_id: str | None = None
+    ) -> RunningTransactionalProducer | None:
+        """Returns a transactional producer, which starts now unless it has; ``None`` in a run without transactions."""
         found = next((each for each in self._transactional if each.name == name), None)
         config, links = self._config.transactions, self._links_at_work
         if found is None and config is not None and links is not None:
-            return self._begin_transactions(name, config, links)
+            return self._begin_transactions(name, config, links, transactional_id=transactional_id or config.name)
         return found
 
-    def _join(self, group_id: str, number: int, *, is_static: bool) -> None:
+    def _join(self, group_id: str, number: int, *, is_static: bool, reads: bool = True) -> None:
         members, links = self._config.members, self._links_at_work
         if members is None or links is None:
             return
         name, process = self._member_maker.make(
-            group_id, number, is_static=is_static, topics=members.topics, settings=members.settings_of(group_id)
+            group_id,
+            number,
+            is_static=is_static,
+            topics=members.topics,
+            settings=members.settings_of(group_id),
+            reads=reads,
         )
         member = self._members[group_id, number] = RunningMember(name, process, links=links, history=self._history)
         member.start()
@@ -190,7 +216,7 @@ class ClientProcess:
             await member.stop()
             member = None
         if command.does == "join" and member is None:
-            self._join(command.group, command.number, is_static=command.is_static)
+            self._join(command.group, command.number, is_static=command.is_static, reads=command.reads)
         if member is None:
             return
         match command.does:

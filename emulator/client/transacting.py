@@ -36,9 +36,9 @@ class RunningTransactionalProducer:
     """A transactional producer at work.
 
     Args:
-        name: the first producer's name in the history; further producers are named by their transactional id, the name
-            in ``config``.
-        config: of all producers.
+        name: of the producer in the history; other ones may have its transactional id.
+        transactional_id: of the producer.
+        config: of all of them.
         brokers: any of them is asked for metadata.
         links: to the brokers.
         history: records the producer's requests and their responses.
@@ -49,6 +49,7 @@ class RunningTransactionalProducer:
         self,
         name: str,
         *,
+        transactional_id: str,
         config: TransactionsConfig,
         brokers: tuple[BrokerId, ...],
         links: Links,
@@ -64,7 +65,7 @@ class RunningTransactionalProducer:
         self._is_idle = asyncio.Event()
         self._is_idle.set()
         self._core = TransactionalProducer(
-            transactional_id=config.name,
+            transactional_id=transactional_id,
             name=name,
             settings=config.settings,
             bootstrap=brokers,

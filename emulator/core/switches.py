@@ -389,6 +389,14 @@ class Switches(QuorumRules, frozen=True, kw_only=True):
     once: a group gets an earlier position, and markers are written for a decision that may still be lost.
     """
 
+    generation_fencing: bool = True
+    """A coordinator takes a transaction's positions only from members of the newest generation of the group (KIP-447).
+
+    KIP-447: "Producer scalability for exactly once semantics", in Kafka since 2.5: TxnOffsetCommit names the member and
+    its generation. Without it a member whose partitions are another one's by now still commits its positions. A request
+    that names no member is taken with either value.
+    """
+
     partition_verification: bool = True
     """A leader asks the coordinator before it appends the first records of a transaction (KIP-890).
 
@@ -469,6 +477,7 @@ _KAFKA_0_11: Final = replace(
     _KAFKA_3_9,
     hw_requires_min_isr=False,
     partition_verification=False,
+    generation_fencing=False,
     min_isr_capped=False,
     truncation=Truncation.KIP_101,
     ap_broker_epoch_check=False,

@@ -340,7 +340,8 @@ class Transact(OfWorkload, frozen=True, kw_only=True, tag="transact"):
     "The client reads committed records of a partition for a group, from the position on that the group has committed, "
     "and commits the position behind them. With `into` it writes one record for each to that partition, all in one "
     "transaction with the position (`end` as of `transact`). Each time it knows no more than a client that has just "
-    "been started.",
+    "been started. With `member` it does so on behalf of that member of the group, in the generation that the member "
+    "is in by then (KIP-447), and by a producer with a transactional id of its own.",
 )
 class Consume(OfWorkload, frozen=True, kw_only=True, tag="consume"):
     """Have a client read for a group, and commit its position; ``into`` with what it writes of it."""
@@ -358,6 +359,10 @@ class Consume(OfWorkload, frozen=True, kw_only=True, tag="consume"):
         OffsetReset,
         field.Choice("reset", OffsetReset, help="Where to begin without a position.", default=OffsetReset.EARLIEST),
     ] = OffsetReset.EARLIEST
+
+    member: Annotated[
+        int | None, field.OptionalWhole("member", help="The member of the group on whose behalf.", low=0)
+    ] = None
 
     @property
     def source(self) -> Source:
@@ -390,11 +395,19 @@ class MemberKind(Enum):
     STATIC = "static"
 
 
+class MemberReads(Enum):
+    """Who has a member read: its own process, or ``consume`` on its behalf."""
+
+    ITSELF = "itself"
+    ASKED = "asked"
+
+
 @action_spec(
     "member group=readers number=1 does=join kind=static",
     "A member of a consumer group does something: `join` starts a process that joins, reads the partitions that it is "
     "assigned, commits its positions and joins again whenever it has to; `leave` ends it with a word, `die` without, "
-    "`pause` stops it until `go-on`. A member of `kind=static` has an instance id.",
+    "`pause` stops it until `go-on`. A member of `kind=static` has an instance id; with `reads=asked` it reads "
+    "nothing by itself, only by `consume` on its behalf.",
 )
 class Member(OfWorkload, frozen=True, kw_only=True, tag="member"):
     """Start, stop or end a member of a consumer group; it subscribes to all topics but internal ones."""
@@ -405,6 +418,9 @@ class Member(OfWorkload, frozen=True, kw_only=True, tag="member"):
     kind: Annotated[MemberKind, field.Choice("kind", MemberKind, help="How it joins.", default=MemberKind.DYNAMIC)] = (
         MemberKind.DYNAMIC
     )
+    reads: Annotated[
+        MemberReads, field.Choice("reads", MemberReads, help="When it reads.", default=MemberReads.ITSELF)
+    ] = MemberReads.ITSELF
 
     @property
     def is_static(self) -> bool:

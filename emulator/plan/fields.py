@@ -896,6 +896,11 @@ def transactional_name(number: int) -> str:
     return f"{TRANSACTIONAL}-{number}" if number else TRANSACTIONAL
 
 
+def member_producer_name(group_id: str, number: int) -> str:
+    """Returns the name of a member's own transactional producer, and its transactional id."""
+    return f"{TRANSACTIONAL}-{group_id}-{number}"
+
+
 READERS: Final = "readers"
 PIPE: Final = "pipe"
 GROUPS: Final = (READERS, PIPE)

@@ -171,6 +171,12 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             why="no record is lost; a partition has two owners until the next heartbeat of one of them",
             evidence="t29-a-generation-that-is-given-twice.txt",
         ),
+        ("generation_fencing", "off"): Harmless(
+            scenario="T16",
+            profiles=_GROUPS,
+            why="schedules have no transactions on behalf of members; a plan has, and a record is read in two of them",
+            evidence="t16-a-member-of-a-former-generation-commits.txt",
+        ),
         ("partition_verification", "off"): Lethal(scenario="T03", profiles=("transactions",)),
         ("epoch_per_transaction", "off"): Lethal(scenario="T01", profiles=("transactions",)),
         ("clear_elr_on_min_isr_change", "always"): Harmless(

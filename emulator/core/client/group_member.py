@@ -35,6 +35,7 @@ from laststand.emulator.core.client.settings import MemberSettings
 from laststand.emulator.core.client.steps import (
     Abandoned,
     GroupCommitRecorded,
+    GroupIdentity,
     GroupMemberRecorded,
     LeaveOffered,
     MemberEffect,
@@ -112,6 +113,7 @@ class GroupMember:
         bootstrap: brokers to request metadata from.
         topics: the topics that it subscribes to.
         instance_id: of a static member (KIP-345).
+        reads: it reads by itself; otherwise operations read on its behalf, and commit with its ``identity``.
 
     Attributes:
         metadata: its view of the cluster.
@@ -129,6 +131,7 @@ class GroupMember:
         bootstrap: tuple[BrokerId, ...],
         topics: tuple[str, ...],
         instance_id: str | None = None,
+        reads: bool = True,
     ) -> None:
         self._effects: list[MemberEffect] = []
         self._network = NetworkClient(
@@ -147,6 +150,7 @@ class GroupMember:
         self._settings = settings
         self._topics = topics
         self._instance_id = instance_id
+        self._reads = reads
         self._state = _State.JOINING
         self._ids_drawn = 0
         self._operations = 0
@@ -168,6 +172,11 @@ class GroupMember:
     def is_over(self) -> bool:
         """The member has left the group, or must not join again."""
         return self._state is _State.OVER
+
+    @property
+    def identity(self) -> GroupIdentity:
+        """The member as commits of positions name it: with its current generation, or its last one."""
+        return GroupIdentity(member_id=self.member_id, instance_id=self._instance_id, generation_id=self.generation_id)
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None``."""
@@ -434,7 +443,7 @@ class GroupMember:
             return
         self.assigned = decode_assignment(response.assignment)
         self._positions.clear()
-        self._turns = deque(self.assigned)
+        self._turns = deque(self.assigned if self._reads else ())
         self._has_to_join = False
         self._state = _State.READING
         self._lives(sent_ms)

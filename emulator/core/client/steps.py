@@ -62,20 +62,30 @@ def operation_id(producer: str, first_record_id: int) -> CauseId:
     return CauseId(f"{producer}:{first_record_id}")
 
 
+class GroupIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of a group as it is named in commits of positions (Kafka's ``ConsumerGroupMetadata``, KIP-447)."""
+
+    member_id: str
+    instance_id: str | None
+    generation_id: int
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The input of an operation: records of a partition, from a group's committed position on.
 
     Attributes:
-        group_id: of the group; outside ``GroupMember``, it has positions but no members.
+        group_id: of the group.
         partition: the partition to read.
         records: number of records wanted; whole batches are read until they have at least as many.
         reset: start position if none is committed, or it is out of range (``auto.offset.reset``).
+        member: of the group, on whose behalf an operation commits the position; ``None`` for none.
     """
 
     group_id: str
     partition: TopicPartition
     records: int
     reset: OffsetReset = OffsetReset.EARLIEST
+    member: GroupIdentity | None = None
 
 
 class TransactionOffered(inputs.NodeInput, frozen=True, kw_only=True):

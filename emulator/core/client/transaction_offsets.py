@@ -9,7 +9,7 @@ from typing import Final
 
 from laststand.emulator.core.client.group_reading import GroupReading
 from laststand.emulator.core.client.network_client import SEEK_COORDINATOR, NetworkClient
-from laststand.emulator.core.client.steps import GroupCommitRecorded, TransactionalProducerEffect
+from laststand.emulator.core.client.steps import GroupCommitRecorded, GroupIdentity, TransactionalProducerEffect
 from laststand.emulator.core.client.transaction import Consumption, Transaction
 from laststand.emulator.core.client.transaction_manager import TransactionManager
 from laststand.emulator.core.errors import ErrorCode
@@ -19,11 +19,17 @@ from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.core.types import CauseId
 
 OFFSETS_ABORTABLE: Final = frozenset(
-    {ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
+    {
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.FENCED_INSTANCE_ID,
+    }
 )
 """Answers to a position after which its transaction can only be aborted."""
 
 _OFFSET_COMMIT_VERSION: Final = 9
+_NO_MEMBER: Final = GroupIdentity(member_id="", instance_id=None, generation_id=-1)
 
 
 class TransactionOffsets:
@@ -65,12 +71,13 @@ class TransactionOffsets:
         self._network.ask_coordinator(group, request, current.operation_id, now_ms)
 
     def _request(self, reading: GroupReading, *, is_transactional: bool) -> OffsetCommitRequest:
+        member = reading.source.member or _NO_MEMBER
         return OffsetCommitRequest(
             api_version=_OFFSET_COMMIT_VERSION,
             group_id=reading.source.group_id,
-            member_id="",
-            instance_id=None,
-            generation_id=-1,
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            generation_id=member.generation_id,
             offsets=(reading.to_commit(),),
             producer=self._manager.identity if is_transactional else None,
             transactional_id=self._manager.transactional_id if is_transactional else "",

@@ -7,13 +7,15 @@ whether there was anything to affect: a running process, or an open link to a ru
 
 from typing import Final, assert_never
 
+import msgspec
+
 from laststand.emulator.core import events
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
-from laststand.emulator.plan.fields import TRANSACTIONAL, transactional_name
-from laststand.emulator.plan.machines import on_machines, together
+from laststand.emulator.plan.fields import TRANSACTIONAL, member_producer_name, transactional_name
+from laststand.emulator.plan.machines import on_machines
 from laststand.emulator.simulator.actions import on_links, on_nodes
 from laststand.emulator.simulator.actions.administration import administer, change_permissions, change_voters
 from laststand.emulator.simulator.actions.targets import on_each
@@ -203,7 +205,14 @@ def _transact(cluster: SimulatedCluster, action: actions.Transact) -> actions.Ou
 
 
 def _consume(cluster: SimulatedCluster, action: actions.Consume) -> actions.Outcome:
-    producer = cluster.clients.transactional.get(TRANSACTIONAL)
+    producer, source = cluster.clients.transactional.get(TRANSACTIONAL), action.source
+    if action.member is not None:
+        member = cluster.clients.members.get((action.group, action.member))
+        if member is None:
+            return actions.no_op(f"{action.group} has no member {action.member}")
+        name = member_producer_name(action.group, action.member)
+        producer = cluster.clients.transactional_named(name, transactional_id=name)
+        source = msgspec.structs.replace(source, member=member.process.member.identity)
     if producer is None:
         return _NO_PRODUCER
     named = (action.partition,) if action.into is None else (action.partition, action.into)
@@ -211,10 +220,10 @@ def _consume(cluster: SimulatedCluster, action: actions.Consume) -> actions.Outc
     if missing:
         return actions.no_op(f"{missing[0]} does not exist")
     if action.into is None:
-        offered = cluster.clients.consume(producer, action.source)
+        offered = cluster.clients.consume(producer, source)
     else:
         offered = cluster.clients.transact(
-            producer, (action.into,), records=action.records, result=action.end.result, source=action.source
+            producer, (action.into,), records=action.records, result=action.end.result, source=source
         )
     return actions.effective(f"offered as {offered}")
 
@@ -228,7 +237,8 @@ def _member(cluster: SimulatedCluster, action: actions.Member) -> actions.Outcom
         topics = tuple(sorted(topic for topic in cluster.image.topics if topic not in INTERNAL_TOPICS))
         if OFFSETS_TOPIC not in cluster.image.topics or not topics:
             return actions.no_op(f"there is no topic {OFFSETS_TOPIC}, or none to read")
-        node = clients.add_member(action.group, action.number, is_static=action.is_static, topics=topics)
+        reads = action.reads is actions.MemberReads.ITSELF
+        node = clients.add_member(action.group, action.number, is_static=action.is_static, topics=topics, reads=reads)
         return actions.effective(f"{node.name} joins")
     if node is None:
         return actions.no_op(f"member {action.number} of {action.group} does not run")

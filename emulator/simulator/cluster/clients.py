@@ -160,11 +160,11 @@ class ClientSet:
     # --- Transactional producers ------------------------------------------------------------------------------------
 
     def add_transactional(
-        self, name: str, settings: ProducerSettings, topics: tuple[str, ...]
+        self, name: str, settings: ProducerSettings, topics: tuple[str, ...], *, transactional_id: str = TRANSACTIONAL
     ) -> TransactionalProducerNode:
-        """Starts a transactional producer; all of them share one transactional id."""
+        """Starts a transactional producer; all have one transactional id, except those of members of groups."""
         core = TransactionalProducer(
-            transactional_id=TRANSACTIONAL,
+            transactional_id=transactional_id,
             name=name,
             settings=settings,
             bootstrap=self._bootstrap,
@@ -178,10 +178,12 @@ class ClientSet:
         self._step(node, inputs.Started(cause_id=CauseId(name)))
         return node
 
-    def transactional_named(self, name: str) -> TransactionalProducerNode | None:
-        """Returns a transactional producer, started if necessary; ``None`` if the cluster has none."""
+    def transactional_named(
+        self, name: str, *, transactional_id: str = TRANSACTIONAL
+    ) -> TransactionalProducerNode | None:
+        """Returns a transactional producer, and starts it if only others exist; ``None`` if the cluster has none."""
         if name not in self.transactional and self._transactional_as is not None:
-            self.add_transactional(name, *self._transactional_as)
+            self.add_transactional(name, *self._transactional_as, transactional_id=transactional_id)
         return self.transactional.get(name)
 
     def transact(
@@ -235,10 +237,14 @@ class ClientSet:
         node = self.members.get((group_id, number))
         return None if node is None or node.core is None or node.process.member.is_over else node
 
-    def add_member(self, group_id: str, number: int, *, is_static: bool, topics: tuple[str, ...]) -> MemberNode:
+    def add_member(
+        self, group_id: str, number: int, *, is_static: bool, topics: tuple[str, ...], reads: bool = True
+    ) -> MemberNode:
         """Starts a process that joins a group."""
         settings = self.member_settings.get(group_id, UNNAMED_GROUP)
-        name, process = self._member_maker.make(group_id, number, is_static=is_static, topics=topics, settings=settings)
+        name, process = self._member_maker.make(
+            group_id, number, is_static=is_static, topics=topics, settings=settings, reads=reads
+        )
         node = self.members[group_id, number] = MemberNode(name, process, self._batches)
         self._step(node, inputs.Started(cause_id=CauseId(name)))
         return node

@@ -54,7 +54,15 @@ class GroupCoordinator:
         verify: VerifyTransaction | None,
     ) -> None:
         def make(turn: Turn, loaded: Loaded) -> GroupShard:
-            return GroupShard(turn, loaded.partition, encode, config.properties, loaded.records, verify=verify)
+            return GroupShard(
+                turn,
+                loaded.partition,
+                encode,
+                config.properties,
+                loaded.records,
+                verify=verify,
+                fences_generations=config.switches.generation_fencing,
+            )
 
         self.shards = HostedShards(OFFSETS_TOPIC, config, hosted, make)
         self.positions = PositionCheck(config, hosted, in_flight)

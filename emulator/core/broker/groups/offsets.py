@@ -145,6 +145,7 @@ class Offsets:
         membership: the groups that have the positions.
         metadata_bytes_max: of one position (``offset.metadata.max.bytes``).
         retention_ms: for how long an unused position is kept (``offsets.retention.minutes``).
+        fences_generations: whether positions of transactions are refused from former generations.
 
     Attributes:
         written: positions by all records in the log.
@@ -152,12 +153,19 @@ class Offsets:
     """
 
     def __init__(
-        self, log: CoordinatorLog, membership: Membership, *, metadata_bytes_max: int, retention_ms: int
+        self,
+        log: CoordinatorLog,
+        membership: Membership,
+        *,
+        metadata_bytes_max: int,
+        retention_ms: int,
+        fences_generations: bool = True,
     ) -> None:
         self._log = log
         self._membership = membership
         self._metadata_bytes_max = metadata_bytes_max
         self._retention_ms = retention_ms
+        self._fences_generations = fences_generations
         self.written = OffsetTable()
         self.committed = OffsetTable()
 
@@ -197,14 +205,15 @@ class Offsets:
         group = self._membership.groups.get(request.group_id)
         is_simple = request.generation_id < 0
         is_transactional = request.producer is not None
+        is_from_any_generation = is_transactional and not self._fences_generations
         if group is None:
-            if is_simple:
+            if is_simple or is_from_any_generation:
                 return ErrorCode.NONE
             is_new = request.api_version >= _UNKNOWN_GROUP_VERSION and not is_transactional
             return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
         if group.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if group.state is GroupState.EMPTY and is_simple:
+        if is_from_any_generation or (group.state is GroupState.EMPTY and is_simple):
             return ErrorCode.NONE
         if is_simple and not request.member_id and request.instance_id is None:
             # Producers from before KIP-447 do not name the consumer that they commit for.

@@ -58,6 +58,7 @@ class GroupShard:
         properties: of the node.
         records: of the log.
         verify: verifies the transactions in which positions are committed; ``None`` where they are not verified.
+        fences_generations: whether positions of transactions are refused from former generations.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class GroupShard:
         records: Sequence[LoadedRecord],
         *,
         verify: VerifyTransaction | None = None,
+        fences_generations: bool = True,
     ) -> None:
         self.partition = partition
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
@@ -84,6 +86,7 @@ class GroupShard:
             self.membership,
             metadata_bytes_max=properties.offset_metadata_max_bytes,
             retention_ms=properties.offsets_retention_minutes * 60_000,
+            fences_generations=fences_generations,
         )
         self._expiry_interval_ms = properties.offsets_retention_check_interval_ms
         self._expiry_due_ms = turn.now_ms + self._expiry_interval_ms
