@@ -307,8 +307,9 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
         ),
         "X4": _outcome(
-            "A read_committed consumer receives no record of a transaction before each batch of it has an outcome: "
-            "only then can the producer ask to commit the transaction."
+            "A reader of committed records is given no record of a transaction before each of its batches has an "
+            "outcome: only then can its producer ask for it to be committed. Nor is it told that a record is stable "
+            "whose transaction is aborted afterwards."
         ),
         "X5": _outcome(
             "Once every fault is over, no transaction stays open for longer than three times together: its timeout, "

@@ -396,7 +396,7 @@ class MemberKind(Enum):
 
 
 class MemberReads(Enum):
-    """Who has a member read: its own process, or ``consume`` on its behalf."""
+    """The causes of a member's reads: its own process, or ``consume`` on its behalf."""
 
     ITSELF = "itself"
     ASKED = "asked"

@@ -2220,6 +2220,21 @@ def transaction_is_read_early(path: Path, *, by_member: bool = False) -> Path:
     return run.finish()
 
 
+def transaction_is_told_to_be_stable_early(path: Path) -> Path:
+    """A reader is told that the log is stable up to the end of a batch whose transaction is aborted afterwards."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    first = run.send(attributes=TRANSACTIONAL)
+    run.read_committed([], position=0, next_position=10)
+    run.end_transaction(commits=False)
+    run.transaction([first], result="abort")
+    run.read_committed([], position=10, next_position=11)
+    run.poll([first])
+    run.settle()
+    return run.finish()
+
+
 def transactions_follow(path: Path, *, producer_epoch: int = 0, coordinator_epoch: int = 0) -> Path:
     """Two transactions follow each other; epochs are those of the first one's marker."""
     run = RunBuilder(path)
@@ -2659,6 +2674,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "read before it was over": (transaction_is_read_early, frozenset({"X4"})),
     "read by a member before it was over": (partial(transaction_is_read_early, by_member=True), frozenset({"X4"})),
+    "told to be stable before it was aborted": (transaction_is_told_to_be_stable_early, frozenset({"X4"})),
     "committed behind a fence": (lambda path: sessions_follow(path, is_fenced=True), frozenset({"X6"})),
     "end of a former coordinator": (lambda path: transactions_follow(path, coordinator_epoch=1), frozenset({"R3"})),
     "former epoch": (lambda path: transactions_follow(path, producer_epoch=5), frozenset({"R5"})),

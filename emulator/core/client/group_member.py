@@ -174,6 +174,11 @@ class GroupMember:
         return self._state is _State.OVER
 
     @property
+    def session_timeout_ms(self) -> int:
+        """Time without a heartbeat after which the coordinator removes the member."""
+        return self._settings.session_timeout_ms
+
+    @property
     def identity(self) -> GroupIdentity:
         """The member as commits of positions name it: with its current generation, or its last one."""
         return GroupIdentity(member_id=self.member_id, instance_id=self._instance_id, generation_id=self.generation_id)

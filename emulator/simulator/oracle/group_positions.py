@@ -34,7 +34,7 @@ class _Place:
 
 
 class Standing(NamedTuple):
-    """What a group has committed in a partition.
+    """The commits of a group in a partition, as far as histories tell.
 
     Attributes:
         last: the offsets of commits that may be the last one, in the order of their outcomes, and in the topic that is

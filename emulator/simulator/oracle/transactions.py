@@ -29,14 +29,16 @@ from laststand.emulator.simulator.oracle.truth import PartitionTruth, deleted_be
 class _Stored(NamedTuple):
     """A batch in the last leader's log: the outcome of its transaction (``None`` if open), and its number of copies.
 
-    ``end_epoch`` is the producer epoch in the marker that ends the transaction.
+    ``end_epoch`` is the producer epoch in the marker that ends the transaction, and ``end_offset`` where that is.
     """
 
     result: TransactionResult | None
     copies: int
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
+    base_offset: Offset
     end_epoch: ProducerEpoch | None = None
+    end_offset: Offset | None = None
 
 
 class _Session(NamedTuple):
@@ -150,6 +152,7 @@ class TransactionChecks:
                 for send in self._sends_of(transaction):
                     aborted.update({attempt.crc: operation_id for attempt in send.attempts})
         self._check_reads(aborted, stored)
+        self._check_bounds(stored)
         for transaction in self._transactions.values():
             self._check_early_reads(transaction)
             self._check_answered_end(transaction, stored)
@@ -235,7 +238,30 @@ class TransactionChecks:
                     sentence = f"{reader} was given {send.operation_id} of {send.partition} while {name} was written"
                     self._report("X4", send.partition, sentence)
 
-    def _check_answered_end(
+    def _check_bounds(self, stored: Mapping[TopicPartition, Mapping[int, _Stored]]) -> None:
+        """X4 by the bounds that readers were told.
+
+        A batch below the last stable offset is of a transaction that is over, and its end is committed by then.
+        """
+        told: dict[tuple[TopicPartition, TopicId | None], list[tuple[Offset, Offset]]] = {}
+        for _, read in self._reads:
+            if read.high_watermark is not None:
+                stable = read.high_watermark if read.last_stable_offset is None else read.last_stable_offset
+                told.setdefault((read.partition, read.topic_id), []).append((stable, read.high_watermark))
+        for transaction in self._transactions.values():
+            for send in self._sends_of(transaction):
+                bounds = told.get((send.partition, send.topic_id), ())
+                copies = stored.get(send.partition, {})
+                for copy in (copies[each.crc] for each in send.attempts if each.crc in copies):
+                    ended = copy.end_offset if copy.result is TransactionResult.ABORT else None
+                    if ended is not None and any(copy.base_offset < each and end <= ended for each, end in bounds):
+                        where = f"{copy.base_offset} of {send.partition}, of {transaction.operation_id}"
+                        sentence = (
+                            f"readers were told that {where}, is stable, and it was aborted at {ended} afterwards"
+                        )
+                        self._report("X4", send.partition, sentence)
+
+    def _check_told_end(
         self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
     ) -> None:
         """X5 as the run directory shows it; ``open_transactions`` also finds transactions without an answered end."""
@@ -353,10 +379,12 @@ def _ends(log: Sequence[BatchDescriptor]) -> dict[int, _Stored]:
         if batch.marker is None:
             undecided.setdefault(batch.producer_id, []).append(batch.crc)
             copies = found[batch.crc].copies + 1 if batch.crc in found else 1
-            found[batch.crc] = _Stored(None, copies, batch.producer_id, batch.producer_epoch)
+            found[batch.crc] = _Stored(None, copies, batch.producer_id, batch.producer_epoch, batch.base_offset)
         else:
             for crc in undecided.pop(batch.producer_id, ()):
-                found[crc] = found[crc]._replace(result=batch.marker.result, end_epoch=batch.producer_epoch)
+                found[crc] = found[crc]._replace(
+                    result=batch.marker.result, end_epoch=batch.producer_epoch, end_offset=batch.base_offset
+                )
     return found
 
 

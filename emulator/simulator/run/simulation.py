@@ -295,8 +295,14 @@ class Simulation:
         return pulse(self.cluster, self.oracle.tally)
 
     def _is_restless(self) -> bool:
-        """Returns whether the cluster still changes after the time of its periodic work, which is a livelock."""
-        self.cluster.run(self.cluster.settling_ms + QUIET_MS)
+        """Returns whether the cluster still changes after the time of its periodic work, which is a livelock.
+
+        Members of groups may yet form a generation and write their positions, which moves ISRs of slow followers.
+        """
+        cluster = self.cluster
+        sessions = [node.process.member.session_timeout_ms for node in cluster.clients.members.values()]
+        group_ms = max(sessions) + cluster.properties.group_initial_rebalance_delay_ms if sessions else 0
+        cluster.run(cluster.settling_ms + QUIET_MS + group_ms)
         before = self._pulse()
         self.cluster.run(self.cluster.settling_ms + QUIET_MS)
         return self._pulse() != before

@@ -43,13 +43,17 @@ class StoredBatch(NamedTuple):
 
     Attributes:
         producer: id and epoch of its producer.
+        base_offset: where it is.
         end_epoch: the producer's epoch in the marker that ends it; ``None`` without one.
+        end_offset: where that marker is.
     """
 
     end: End
     copies: int
     producer: tuple[int, int]
+    base_offset: int
     end_epoch: int | None = None
+    end_offset: int | None = None
 
 
 class SentTransaction(NamedTuple):
@@ -211,9 +215,11 @@ def stored_batches(batches: Iterable[FinalBatch]) -> dict[int, StoredBatch]:
         if batch.control_type is None:
             undecided.setdefault(batch.producer_id, []).append(batch.crc)
             copies = found[batch.crc].copies + 1 if batch.crc in found else 1
-            found[batch.crc] = StoredBatch(End.NONE, copies, (batch.producer_id, batch.producer_epoch))
+            found[batch.crc] = StoredBatch(
+                End.NONE, copies, (batch.producer_id, batch.producer_epoch), batch.base_offset
+            )
         else:
             end = End.COMMIT if batch.control_type == _COMMIT else End.ABORT
             for crc in undecided.pop(batch.producer_id, ()):
-                found[crc] = found[crc]._replace(end=end, end_epoch=batch.producer_epoch)
+                found[crc] = found[crc]._replace(end=end, end_epoch=batch.producer_epoch, end_offset=batch.base_offset)
     return found

@@ -14,7 +14,7 @@ from laststand.emulator.core.client.steps import (
     TransactionRecorded,
 )
 from laststand.emulator.core.history import OperationType, PolledBatch
-from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, ProducerEpoch, TopicPartition
+from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, ProducerEpoch, TopicId, TopicPartition
 from laststand.emulator.plan.fields import PRODUCER_ALL, TRANSACTIONAL
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.oracle.group_positions import GroupPositions
@@ -176,6 +176,22 @@ def is_read_before_it_is_over(world: World) -> None:
     world.oracle.finish()
 
 
+def is_told_to_be_stable_before_it_is_over(world: World) -> None:
+    ends_otherwise(world)
+    told = CommittedReadRecorded(
+        operation_id=CauseId("read"),
+        partition=FIRST,
+        topic_id=TopicId("id-of-orders"),
+        node=NodeId(0),
+        position=Offset(0),
+        next_position=Offset(1),
+        seek=False,
+        high_watermark=Offset(1),
+    )
+    world.oracle.recorded("reader", told, now_ms=0)
+    world.oracle.finish()
+
+
 def is_fenced(world: World) -> None:
     [begun] = [each.record for each in world.journal.history if isinstance(each.record, SessionRecorded)]
     successor = msgspec.structs.replace(begun, producer_epoch=ProducerEpoch(begun.producer_epoch + 1))
@@ -323,6 +339,7 @@ CASES: tuple[tuple[str, Doctor], ...] = (
     ("X3", is_written_twice),
     ("X3", is_gone),
     ("X4", is_read_before_it_is_over),
+    ("X4", is_told_to_be_stable_before_it_is_over),
     ("X4", member_reads_before_it_is_over),
     ("X5", has_no_end),
     ("X6", is_fenced),
