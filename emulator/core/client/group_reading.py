@@ -41,7 +41,7 @@ class GroupReading:
         is_one_answer: the reading ends after the first fetch that returns records.
 
     Attributes:
-        source: as above.
+        source: the given source.
         next_position: the position after all records read, and after markers and aborted records behind them.
         batches: the batches read, with committed records only.
     """

@@ -15,7 +15,7 @@ from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
 from laststand.emulator.plan.fields import TRANSACTIONAL, member_producer_name, transactional_name
-from laststand.emulator.plan.machines import on_machines
+from laststand.emulator.plan.machines import on_machines, together
 from laststand.emulator.simulator.actions import on_links, on_nodes
 from laststand.emulator.simulator.actions.administration import administer, change_permissions, change_voters
 from laststand.emulator.simulator.actions.targets import on_each

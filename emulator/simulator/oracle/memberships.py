@@ -41,12 +41,12 @@ class MembershipChecks:
         self._had_positions: dict[str, bool] = {}
 
     def committed(self, record: GroupCommitRecorded) -> None:
-        """A member's commit of a position was answered, or given up."""
+        """Notes that a member's commit of a position was answered, or given up."""
         if record.type is OperationType.OK:
             self._groups_with_positions.add(record.group_id)
 
     def read(self, client: str, record: GroupReadRecorded) -> None:
-        """A member was given records: X9 on where it begins after an assignment."""
+        """Notes that a member received records: X9 on the start position after an assignment."""
         begun, place = self._begun.setdefault(client, set()), (record.partition, record.topic_id)
         if client not in self._assigned_at or place in begun:
             return

@@ -108,7 +108,7 @@ class TransactionChecks:
         if record.member_id:
             self._groups.read_by_member(record)
         else:
-            self._groups.read(client, record, undone=self._sends_without(self._told_committed()))
+            self._groups.read(client, record, undone=self._sends_without(self._acknowledged()))
         self._group_positions.read(client, record)
 
     def position_committed(self, client: str, record: GroupCommitRecorded) -> None:
@@ -261,7 +261,7 @@ class TransactionChecks:
                         )
                         self._report("X4", send.partition, sentence)
 
-    def _check_told_end(
+    def _check_answered_end(
         self, transaction: TransactionRecorded, stored: Mapping[TopicPartition, Mapping[int, _Stored]]
     ) -> None:
         """X5 as the run directory shows it; ``open_transactions`` also finds transactions without an answered end."""

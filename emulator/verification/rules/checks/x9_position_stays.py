@@ -59,7 +59,7 @@ def _written_behind(cluster: ClusterFacts, positions: Positions, *, skips_delete
     of_members = deque(sorted(cluster.memberships.reads, key=lambda each: each.index))
     given: dict[_Place, set[int]] = {}
     first: dict[_Place, int] = {}
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for read in positions.reads():
         operation = read.operation
         while of_members and of_members[0].index < operation.index:
