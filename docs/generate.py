@@ -109,19 +109,19 @@ def checks_page() -> str:
             "independently: "
             "the simulator's, while a schedule is played, and `laststand verify`, from what a run left on disk. A "
             "check is "
-            "`ok`, `violated`, `exempt` (its promise does not ask for what it found), `unknown` (evidence is missing: "
-            "[unknown.md](unknown.md)), `not asked` (nothing happened that it looks at), or `not promised` (the era "
-            "lacks the rule: [eras.md](eras.md))."
+            "`ok`, `violated`, `exempt` (it found only cases that its promise excludes), `unknown` (evidence is "
+            "missing: [unknown.md](unknown.md)), `not asked` (nothing happened that the check could examine), or "
+            "`not promised` (the era lacks the rule: [eras.md](eras.md))."
         ),
         "\n",
         _prose(
             "What a promise *does not ask for* is listed in one table that both oracles read "
-            "(`emulator/core/promises.py`): none of them leaves out what is not listed. A verdict names each such "
-            "finding, its number and the reason (`exempted`); only what somebody deleted is no finding at all. Deleted "
-            "topics, killed processes and acks=1 the simulator's oracle leaves out by construction: it forgets what a "
-            "topic promised when the topic is deleted, no process does anything that it does not see, and it notes "
-            "only acknowledgements with acks=all. Whether too much was broken for a "
-            "promise to count is another question: that of the guarantee ([verdict.md](verdict.md))."
+            "(`emulator/core/promises.py`); neither oracle excludes anything else. A verdict names each such "
+            "finding, its number and the reason (`exempted`); only records that were deleted on purpose are no finding "
+            "at all. The simulator's oracle excludes deleted topics, killed processes and acks=1 by construction: it "
+            "forgets what a topic promised when the topic is deleted, it sees everything that each process does, and "
+            "it records only acknowledgements with acks=all. The guarantee ([verdict.md](verdict.md)) answers another "
+            "question: whether too much was broken for a promise to count."
         ),
         "\n",
         _prose(
@@ -163,7 +163,7 @@ def _check_entry(check_id: str, documentation: str | None, finding: str | None) 
         lines.append(f"- Source: {check.source}.\n")
         lines.append(f"- Not asked where {'; or '.join(sorted(each.value for each in check.premises))}.\n")
         if check.is_of_clients:
-            lines.append("- Asked of clusters of which only clients tell, too.\n")
+            lines.append("- Also asked of clusters where only clients give evidence.\n")
         if check.needs:
             lines.append(
                 f"- Unknown where one of these is not whole: {', '.join(sorted(n.value for n in check.needs))}.\n"
@@ -207,34 +207,49 @@ TOP_KEYS: Final = (
         "required",
         "Path of the run's folder in the store: letters, digits, `.`, `_` and `-` between the `/`.",
     ),
-    ("title", "text", "", "What it shows: one line of `laststand scenarios`."),
-    ("source", "text", "", "Where the story is from, for people."),
+    ("title", "text", "", "What the scenario shows, as one line of `laststand scenarios`."),
+    ("source", "text", "", "Where the story comes from, as text for readers."),
     ("cluster", "mapping", "required", "See below."),
-    ("topics", "list", "required", "Topics that are there before the first step; may be empty if a step creates one."),
+    (
+        "topics",
+        "list",
+        "required",
+        "Topics that exist before the first step. The list may be empty if a step creates a topic.",
+    ),
     ("workload", "mapping", "required", "See below."),
     ("steps", "list", "required", "At least one, each with one verb."),
-    ("end", "`restore`, `as_is`", "`restore`", "Whether everything is mended, and awaited, before the final read."),
+    (
+        "end",
+        "`restore`, `as_is`",
+        "`restore`",
+        "Whether all faults are mended before the final read, and the cluster has time to settle.",
+    ),
     (
         "requires",
         "rules, `eras`",
         "nothing",
-        "What the rules and the era must be for it to be played: `{elr: on}`, `{eras: [kafka-4.2, kip-966]}`; a list "
-        "allows several rules. Elsewhere it is refused, and *not playable* in a matrix. A barrier that names members "
-        "of an ELR requires `elr: on` by itself.",
+        "Rules and eras under which the scenario can be played: `{elr: on}`, `{eras: [kafka-4.2, kip-966]}`; a list "
+        "allows several values of a rule. Under others it is refused, and shown as *not playable* in a matrix. A "
+        "barrier that names members of an ELR requires `elr: on` without being listed here.",
     ),
     (
         "missed_step",
         "`problem`, `end`",
         "`problem`",
-        "What comes of a barrier that is not reached, or of an answer that is not allowed: the steps after it are left "
-        "out, and the verdict is `unknown` at best; or the run is judged by what was played, and a `hold` "
-        "for which no message comes is no doubt either.",
+        "What happens after a barrier that is not reached, or an answer that is not allowed. `problem`: the later "
+        "steps are skipped, and the verdict is `unknown` at best. `end`: the later steps are skipped, the steps that "
+        "were played are judged, and a `hold` for which no message arrives raises no doubt either.",
     ),
-    ("seed", "whole number", "drawn", "Of random choices; `--seed` comes first. A recorded plan has it."),
-    ("expect", "mapping", "", "By era, what must come of it. See below."),
-    ("report", "`acks-comparison`", "", "What is told beside the verdict."),
-    ("era", "era", "", "Whose rules were in force: in a recorded plan."),
-    ("switches", "mapping", "", "Beside `era`: rules that were not the era's."),
+    (
+        "seed",
+        "whole number",
+        "drawn",
+        "The seed of random choices. `--seed` takes precedence. A recorded plan contains it.",
+    ),
+    ("expect", "mapping", "", "The expected result in each era. See below."),
+    ("report", "`acks-comparison`", "", "What is printed in addition to the verdict."),
+    ("era", "era", "", "In a recorded plan: the era whose rules were in force."),
+    ("switches", "mapping", "", "In a recorded plan: rules that differed from the era's."),
 )
 CLUSTER_KEYS: Final = (
     ("brokers", f"whole number, 1 to {BROKERS_MAX}", "required", "Ids are 0 to N-1."),
@@ -242,19 +257,21 @@ CLUSTER_KEYS: Final = (
         "controllers",
         "1, 3 or 5",
         "1",
-        "Ids are 100 and on. Several are a [quorum](quorum.md).",
+        "Ids are 100, 101 and so on. Several controllers are a [quorum](quorum.md).",
     ),
     (
         "standby_controllers",
         f"whole number, 0 to {STANDBY_CONTROLLERS_MAX}",
         "0",
-        "So many more, with the next ids, are down and no voters, until steps start and add them (`add_voter`).",
+        "The number of additional controllers, with the next ids. They are down, and no voters, until steps start "
+        "and add them (`add_voter`).",
     ),
     (
         "combined",
         "`true` or `false`",
         "`false`",
-        "Whether controller 100 shares a process with broker 0, and so on: [combined mode](quorum.md#combined-mode).",
+        "Whether controller 100 shares a process with broker 0, 101 with 1, and so on: "
+        "[combined mode](quorum.md#combined-mode).",
     ),
     ("properties", "mapping", "", "[Properties](properties.md) of every node."),
     (
@@ -263,15 +280,16 @@ CLUSTER_KEYS: Final = (
         "",
         "[Clients of Kafka](clients.md) with links of their own, which steps name as the source of a link. A command "
         "is started once the topics are there, with its addresses in `BOOTSTRAP_SERVERS`, and is asked to end "
-        "(SIGTERM) after the steps; one that fails is a problem of the run. What it leaves running is killed when it "
-        "ends. An empty one is started by somebody else. Commands run as you: "
+        "(SIGTERM) after the steps; one that fails is a problem of the run. Processes that it leaves running are "
+        "killed when it ends. With an empty command you start the client yourself. Commands run under your account: "
         "[security](security.md#addresses-files-and-processes).",
     ),
     (
         PROPERTY,
         "version, `2.7,0:2.6` for another one of broker 0",
         "the era's",
-        "In eras with ZooKeeper: what brokers speak. `--set` comes first, and a `start` step may change it.",
+        "In eras with ZooKeeper: the protocol version that brokers speak. `--set` takes precedence, and a `start` "
+        "step may change it.",
     ),
 )
 TOPIC_KEYS: Final = (
@@ -303,29 +321,35 @@ WORKLOAD_KEYS: Final = (
         "none",
         "Consumer groups, each with `group` (its name), `members` (how many are there from the start), `kind` "
         "(`dynamic` or `static`) and Kafka's `session.timeout.ms`, `heartbeat.interval.ms` and `max.poll.interval.ms`; "
-        "steps `member` say what becomes of them. Needs a topic `__consumer_offsets`.",
+        "steps `member` start, stop and change members. Needs a topic `__consumer_offsets`.",
     ),
 )
 PRODUCER_KEYS: Final = (
-    ("name", "lower-case letters, digits, `-`", "`producer-N`", "As steps and the history name it."),
-    ("acks", "`all`, `-1`, `1`, `0`", "required", "What a send waits for."),
+    (
+        "name",
+        "lower-case letters, digits, `-`",
+        "`producer-N`",
+        "The name of the producer in steps and in the history.",
+    ),
+    ("acks", "`all`, `-1`, `1`, `0`", "required", "The acknowledgement that a send waits for."),
     (
         "rate",
         "whole number, 0 to 1000000",
         "required",
-        "Records per second; with 0 it sends what `produce` steps ask for.",
+        "Records per second. With 0 the producer sends only the records that `produce` steps ask for.",
     ),
     (
         "topics",
         "list of topics",
         "those above; if there are none, those that steps create",
-        "Where it writes, partitions taking turns; to one that a step creates, once the producer has heard of it.",
+        "Topics to which the producer writes, to each partition in turn. It writes to a topic that a step creates "
+        "once it has the topic's metadata.",
     ),
     ("record.size", "whole number, 32 to 1000000", str(DEFAULT_RECORD_SIZE), "Bytes of a record's value."),
     *((name, "Kafka's", "", "A producer [property](properties.md).") for name in sorted(PRODUCER_PROPERTIES)),
 )
 CONSUMER_KEYS: Final = (
-    ("topics", "list of topics", "as a producer's", "What it reads."),
+    ("topics", "list of topics", "as for a producer", "Topics that the consumer reads."),
     *((name, "Kafka's", "", "A consumer [property](properties.md).") for name in sorted(CONSUMER_PROPERTIES)),
 )
 EXPECTATION_KEYS: Final = (
@@ -333,18 +357,20 @@ EXPECTATION_KEYS: Final = (
         "verdict",
         "`valid`, `violation`, `unknown`, `valid_or_exceeded`",
         "required",
-        "Of the run; the last is valid, or a violation by nothing but losses outside of the guarantee.",
+        "The expected verdict of the run. `valid_or_exceeded` accepts `valid`, and a `violation` that consists only of "
+        "losses outside of the guarantee.",
     ),
     (
         "guarantee",
         "`broken`, `exceeded`",
         "",
-        "With `violation`: whether the protocol's promise covered the loss of acks=all records; where none is lost, "
-        "that of committed records of any acks (D2, D5, D15), or what a consumer missed (C4).",
+        "With `violation`: whether the protocol's promise covered the loss of acks=all records. If none is lost: "
+        "whether it covered the loss of committed records with any acks (D2, D5, D15), or the records that a consumer "
+        "missed (C4).",
     ),
     ("checks", "list of ids", "", "With `violation`: [outcome checks](checks.md) that must be violated."),
-    ("lost", "number, or one after `==` `>=` `<=` `>` `<`", "", "How many acks=all records must be gone."),
-    ("lost_acks_1", "likewise", "", "How many acks=1 records must be gone."),
+    ("lost", "number, or one after `==` `>=` `<=` `>` `<`", "", "The number of acks=all records that must be lost."),
+    ("lost_acks_1", "likewise", "", "The number of acks=1 records that must be lost."),
     (
         "unavailable",
         'duration after a comparison, such as `"<=2s"`',
@@ -356,26 +382,29 @@ EXPECTATION_KEYS: Final = (
         "p99_ack",
         'duration after a comparison, such as `"<=300ms"`',
         "",
-        "Within which 99 of 100 batches were acknowledged, in the slowest partition and kind of acks.",
+        "The time within which 99 of 100 batches were acknowledged, in the slowest partition and kind of acks.",
     ),
 )
 CONDITIONS: Final[Mapping[type, tuple[str, str, str]]] = {
     conditions.Acked: (
         "acked: 500",
         "`acks` (any); `per`: `total` or `partition` (`total`); `since`: `step` or `run` (`step`); `partition` (all)",
-        "So many records were acknowledged.",
+        "That many records were acknowledged.",
     ),
-    conditions.Consumed: ("consumed: 100", "", "So many records reached consumers since the step began."),
+    conditions.Consumed: ("consumed: 100", "", "That many records reached consumers since the step began."),
     conditions.PartitionIs: (
         "partition: orders-0, leader: 1",
         "at least one of `leader`, `isr`, `elr`, `last_known_elr`, `last_known_leader`, `replicas`, `adding_replicas`, "
         "`removing_replicas`, `leader_recovery_state`",
-        "What the controller committed; members are compared as sets, and `leader: none` is none. `partition: all` "
-        "stands "
-        "for each of them.",
+        "The committed state of the partition. Members are compared as sets, and `leader: none` means no leader. "
+        "`partition: all` means every partition.",
     ),
-    conditions.BrokerIs: ("node: 2, unfenced: true", "or `fenced`", "Whether the controller has a broker fenced."),
-    conditions.RegistrationIs: ("node: 2, registered: false", "", "Whether the controller knows a broker at all."),
+    conditions.BrokerIs: ("node: 2, unfenced: true", "or `fenced`", "Whether the controller has fenced the broker."),
+    conditions.RegistrationIs: (
+        "node: 2, registered: false",
+        "",
+        "Whether the broker is registered at the controller.",
+    ),
     conditions.LogIs: (
         "node: 2, log: orders-0, exists: false",
         "",
@@ -384,28 +413,28 @@ CONDITIONS: Final[Mapping[type, tuple[str, str, str]]] = {
     conditions.LogEnds: (
         "node: 2, log: orders-0, end: 12",
         "",
-        "Where a node's log ends, synced or not.",
+        "The end of a node's log, synced or not.",
     ),
     conditions.TopicIs: ("topic: orders, exists: false", "", "Whether a topic exists."),
     conditions.FeatureIs: (
         "feature: eligible.leader.replicas.version, level: 1",
         "",
-        "A finalized feature level; 0 where there is none.",
+        "The finalized level of a feature; 0 if there is none.",
     ),
     conditions.ClientSaw: (
         "error: NOT_LEADER_OR_FOLLOWER",
         "`count` (1)",
-        "Producers and consumers were answered with that error so often since the step began.",
+        "Producers and consumers got that error `count` times since the step began.",
     ),
     conditions.Elapsed: (
         "elapsed: 2 s",
         "",
-        "So much time has passed since the step began: what `every` comes to in a recorded plan.",
+        "That much time has passed since the step began. A recorded plan has this in place of `every`.",
     ),
     conditions.Intercepted: (
         "intercepted: 1, requests: Fetch, from: 1, to: 0",
         "or `responses`",
-        "Faults have held, lost, duplicated or delayed so many messages of that kind since the run began.",
+        "Faults have held, lost, duplicated or delayed that many messages of this kind since the run began.",
     ),
 }
 """By kind of condition: an example, more keys with their defaults, and the meaning."""
@@ -755,7 +784,7 @@ def verdict_page() -> str:
         ),
         "\n",
         _prose(
-            "Where nothing is known a field is `null`: `acked_by`, say, where the answer is missing. Epochs, offsets "
+            "A field is `null` if its value is not known, such as `acked_by` if the answer is missing. Epochs, offsets "
             "and node ids are numbers; ranges of offsets include both ends. A line of a story names the events behind "
             "it, by file and `sequence` (the number of the line). This is one entry of `losses`, of "
             "`kip-966/last-replica-standing` in the simulator, without the rest of its story:"
@@ -763,32 +792,25 @@ def verdict_page() -> str:
         f"\n```json\n{LOSS_EXAMPLE.read_text(encoding='utf-8')}```\n",
         "\n## The guarantee\n\n",
         _prose(
-            "A loss is `broken` if, from the acknowledgement up to the election of the first "
-            "leader without the records "
-            "(of a leader that leads again in its own epoch: up to its registration; without such a leader: up to "
-            "the end), at most min(min ISR, number of replicas) - 1 replicas were outstanding at "
-            "once, and no election was "
-            "held for which somebody had accepted losses. Else it is `exceeded`. The order is "
-            "that of metadata offsets: "
-            "the acknowledgement stands where its broker's applied metadata ended."
+            "A loss is `broken` if two conditions hold from the acknowledgement up to the election of the first leader "
+            "without the records (if a leader leads again in its own epoch: up to its registration; without such a "
+            "leader: up to the end). At most min(min ISR, number of replicas) - 1 replicas were outstanding at once, "
+            "and there was no election for which losses had been accepted. Else the loss is `exceeded`. The order is "
+            "that of metadata offsets: an acknowledgement has the offset up to which its broker had applied metadata."
         ),
         "\n",
         _prose(
             "A replica is outstanding from the end of a process that did not shut down cleanly, "
-            "whether bytes were lost "
-            "or not, until an ISR is committed that has it after its new registration. A process "
-            "that was stopped before "
-            "it knew its broker epoch counts as one that did not. Losses are accepted by an "
-            "administrator who asks for an "
-            "unclean leader, and by the topic's or the cluster's settings; nobody accepts that "
-            "the last known leader is "
-            "elected where neither is so."
+            "whether bytes were lost or not, until an ISR that contains it is committed after its new registration. A "
+            "process that was stopped before it knew its broker epoch also counts as not shut down cleanly. Losses are "
+            "accepted if an administrator asks for an unclean leader, or if the settings of the topic or the cluster "
+            "allow one. An election of the last known leader without either of these does not count as accepted."
         ),
         "\n",
         _prose(
-            "Of a cluster of which only clients tell (an external one, or one behind a tap) nobody knows which "
-            "replicas were outstanding. There a loss is `broken` if the plan broke nothing and asked for no unclean "
-            "election, else `not known`."
+            "If only clients give evidence (an external cluster, or one behind a tap), it is not known which replicas "
+            "were outstanding. Then a loss is `broken` if the plan broke nothing and asked for no unclean election, "
+            "else `not known`."
         ),
     ]
     return "".join([*parts, *_form(VerdictReport)])

@@ -223,8 +223,8 @@ class _Begun(NamedTuple):
 class _Jepsen:
     """Reads operations of Jepsen's Kafka workloads, by key.
 
-    They are ``send``, ``poll`` and ``txn`` of these (``jepsen.tests.kafka``), or ``txn`` of ``append`` and ``r``
-    (``jepsen.tests.cycle.append``).
+    The operations are ``send``, ``poll``, and ``txn`` with these inside (``jepsen.tests.kafka``), or ``txn`` with
+    ``append`` and ``r`` inside (``jepsen.tests.cycle.append``).
     """
 
     def __init__(self) -> None:

@@ -224,7 +224,7 @@ class ZooKeeperLeaders(LeaderRules):
     def high_watermark_advanced(
         self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
     ) -> None:
-        """A leader commits: Z3, and what every leader's high watermark must keep to."""
+        """Checks Z3, and the rules for every high watermark, when a leader moves its high watermark."""
         super().high_watermark_advanced(node_id, name, event)
         exempts = PROMISES["Z3"].leaves_out(Exemption.LEAVING_REPLICAS)
         leaving = self._leaving(node_id, name, event) if exempts else frozenset()

@@ -40,7 +40,7 @@ class RunVerdict(Enum):
 
 
 class LossGuarantee(Enum):
-    """The kind of violation that a loss is."""
+    """The relation of a loss to the guarantee: whether the guarantee covered it."""
 
     BROKEN = "broken"
     EXCEEDED = "exceeded"

@@ -40,7 +40,7 @@ _UNCLEAN: Final = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 
 
 class Guarantee(Enum):
-    """The kind of violation that a loss is."""
+    """The relation of a loss to the guarantee: whether the guarantee covered it."""
 
     BROKEN = "broken"
     """Lost although the guarantee held: the protocol is wrong."""
