@@ -22,7 +22,7 @@ class ClientConnection(msgspec.Struct, kw_only=True):
     """A connection of a client to a broker, and the outcomes of its records.
 
     Attributes:
-        client_id: that the client gave.
+        client_id: the id that the client gave.
         link: name of the client whose addresses it dialled; ``None`` if no harness knows it.
         broker: the broker that it is connected to.
         connection: number of the connection in the broker's process.

@@ -24,10 +24,10 @@ class Ended(Enum):
     """The way in which a supervisor left the cluster."""
 
     STOPPED = "stopped"
-    """In order; it can be started again."""
+    """The cluster was stopped cleanly; it can be started again."""
 
     DOWN = "down"
-    """In order, and everything was read: the record is closed."""
+    """The cluster was stopped cleanly, and its final logs were read: the record is closed."""
 
 
 class StandingState(msgspec.Struct, frozen=True, kw_only=True):

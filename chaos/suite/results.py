@@ -21,7 +21,7 @@ class CellStatus(Enum):
     """The result of a cell."""
 
     PASSED = "passed"
-    """As its scenario expects of the era; where nothing is expected, valid."""
+    """The result is as the scenario expects for the era; without an expectation, the verdict is valid."""
 
     FAILED = "failed"
     UNKNOWN = "unknown"

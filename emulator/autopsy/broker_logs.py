@@ -57,7 +57,7 @@ def choose_logs(logs: Sequence[BrokerLog], *, topic_id: TopicId | None, director
 
     Args:
         logs: at least one.
-        topic_id: that the metadata log names; ``None`` if it does not have the partition.
+        topic_id: the id in the metadata log; ``None`` if it does not have the partition.
         directory_id: the log directory that the metadata assigns the replica to; ``None`` if the metadata does not name
             one.
     """

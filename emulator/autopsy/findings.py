@@ -124,7 +124,7 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
         last_leader_epoch: of the newest record; null for an empty log.
         epochs: where each leader epoch begins.
         high_watermark: as checkpointed last; null if it never was.
-        recovery_point: below which the log was flushed, as checkpointed last; null if it never was.
+        recovery_point: offset below which the log was flushed, by the last checkpoint; null without one.
         is_clean: whether the log was closed in order.
         segments: number of segments.
         batches: number of batches.

@@ -50,7 +50,7 @@ class LogDirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
         clean_broker_epoch: epoch of the incarnation that closed the logs cleanly, -1 if it never registered; ``None``
             if unknown.
         high_watermarks: as checkpointed last, by partition.
-        recovery_points: below which logs were flushed, by partition.
+        recovery_points: by partition, the offset below which its log was flushed.
         log_start_offsets: checkpointed offsets that differ from the first segment's, by partition.
         problems: files that could not be read, in words.
     """

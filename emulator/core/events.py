@@ -952,10 +952,10 @@ class IncarnationEnd(Enum):
     """The end of an incarnation."""
 
     STOPPED = "stopped"
-    """In order: its file must end with ``NodeStopped``."""
+    """The process stopped cleanly: its file must end with ``NodeStopped``."""
 
     KILLED = "killed"
-    """By the plan, by SIGKILL or by a fault of its disk; the page cache survived."""
+    """The plan ended it, by SIGKILL or by a fault of its disk; the page cache survived."""
 
     POWER_LOST = "power_lost"
     """SIGKILL by the plan, and unsynced data was then lost."""

@@ -187,7 +187,7 @@ class ClientHistory:
         """Records the outcome of batches.
 
         Args:
-            connection: that the answer went by.
+            connection: the connection on which the answer was sent.
             sent: batches, by partition.
             outcomes: their outcomes, if the core returned any.
             is_written: whether the response was written to the socket; if not, the client knows nothing.

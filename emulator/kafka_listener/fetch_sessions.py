@@ -29,7 +29,7 @@ class FetchSession:
 
     Attributes:
         id: random, never 0.
-        epoch: that the next request must have.
+        epoch: the epoch that the next request must have.
         is_by_id: whether topics are named by their ids.
         partitions: the fetched partitions, as the client last asked for them.
         reported: high watermark and log start that the client was last sent of each partition.

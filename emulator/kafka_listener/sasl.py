@@ -37,7 +37,7 @@ class Exchange:
 
     Args:
         users: of the listener.
-        mechanism: that the client has chosen.
+        mechanism: the mechanism that the client has chosen.
     """
 
     def __init__(self, users: SaslConfig, mechanism: str) -> None:

@@ -44,7 +44,7 @@ class NewEvents(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The event file, in the form that places use."""
+        """The path of the event file within the run directory, by which events are referred to."""
         return f"events/{self.file}"
 
 

@@ -34,7 +34,7 @@ class VolumeAccess(enum.Enum):
     """The way in which a harness reaches the volumes of a project."""
 
     DIRECT = "direct"
-    """In its own file system."""
+    """The path within the container's own file system."""
     CONTAINER = "container"
     """Through a helper container."""
 

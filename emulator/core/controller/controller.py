@@ -85,9 +85,10 @@ class Controller:
         has_transactions: whether it writes the first records of a cluster in a metadata transaction.
 
     Attributes:
-        image: the fold of all records, committed or not yet; readers only.
-        recoveries: which leaderless partitions are being recovered; readers only.
-        committed_end_offset: end of the committed records: what a metadata stream may serve, and names when it opens.
+        image: the state after all records, committed or not yet; other code only reads it.
+        recoveries: the leaderless partitions that are being recovered; other code only reads it.
+        committed_end_offset: end of the committed records. A metadata stream serves none above it, and names it when it
+            opens.
     """
 
     def __init__(

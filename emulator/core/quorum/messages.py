@@ -93,7 +93,7 @@ class FetchMetadataRequest(Message, frozen=True, kw_only=True):
     Attributes:
         cluster_id: not checked if it is absent.
         replica: the sender.
-        leader_epoch: that the sender is in.
+        leader_epoch: the sender's epoch.
         fetch_offset: end of its log.
         last_fetched_epoch: of its log.
         high_watermark: the sender's high watermark (KIP-1166).

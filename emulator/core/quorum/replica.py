@@ -63,14 +63,14 @@ class Replica:
 
     Attributes:
         log: the metadata log, in memory.
-        synced_end_offset: below which the log is known to be durable.
+        synced_end_offset: offset below which the log is known to be durable.
         log_generation: raised whenever records are removed, so that the completion of an earlier sync does not count.
-        state: one of six.
+        state: one of the six states of ``states.py``.
         outbox: requests under way.
         parked: fetches that wait, in order.
-        announced: epoch and leader that the state machine knows.
-        committed_end_offset: that the state machine knows.
-        stop_deadline_ms: until when an orderly stop, which was asked for, waits for another leader; else ``None``.
+        announced: the epoch and leader that the state machine was given last.
+        committed_end_offset: end of the committed records that the state machine was given.
+        stop_deadline_ms: time until which a requested clean stop waits for another leader; ``None`` without one.
         now_ms: of the turn.
         cause_id: of the turn.
     """

@@ -199,7 +199,7 @@ class Leadership(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         node: the broker.
-        time_us: since when.
+        time_us: time of its beginning.
         topic_id: of the partition's topic.
         leader_epoch: the epoch that it knew.
         is_leading: whether it led, by its own knowledge.

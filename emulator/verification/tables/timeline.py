@@ -166,10 +166,12 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def logs_taken_over(self) -> Mapping[tuple[int, str, int, str], str]:
-        """The topic ids for which brokers used logs of deleted topics; the log files still name the old ids.
+        """The logs of deleted topics that brokers went on to use for a new topic of the same name.
+
+        Their files still have the id of the deleted topic.
 
         Returns:
-            Topic id by node, topic, partition and the id on disk; empty unless stray logs are kept.
+            The id of the new topic by node, topic, partition and the id on disk; empty unless stray logs are kept.
         """
         strays: dict[tuple[int, str, int], str] = {}
         taken: dict[tuple[int, str, int, str], str] = {}

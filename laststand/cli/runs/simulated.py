@@ -20,7 +20,7 @@ def leave_run(plan: "Plan", out: Path, *, name: str, seed: int | None = None, is
         plan: the plan to play.
         out: the directory.
         name: of the run's scenario.
-        seed: that the plan was drawn with, if any.
+        seed: the seed of the plan, if it was drawn.
         is_reported: whether to write a report.
 
     Raises:
