@@ -8,6 +8,8 @@ handed out test by test, so that nobody waits at the end for the last of them.
 
 import contextlib
 import gc
+import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -73,6 +75,10 @@ SPARK_OF_FEW_ROWS: Final = {
 
 FILES_PASSED_OVER: Final = {"spark.sql.files.ignoreMissingFiles": "true", "spark.sql.files.ignoreCorruptFiles": "true"}
 """A user may ask for that; no session does it."""
+
+# As in the Makefile: else each process that a test starts compiles again whatever it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A busy machine is no reason to fail: speed is measured in benchmarks.
 settings.register_profile("tests", deadline=None, suppress_health_check=(HealthCheck.too_slow,))

@@ -31,6 +31,7 @@ from laststand.cli.main import cli, explain
 from laststand.emulator.analysis import catalogue
 from tests.cluster import test_story
 from tests.cluster.forked_laststand import laststand_program
+from tests.cluster.settings import patient_copy
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing
 from tests.cluster.test_standing import QUESTIONS
@@ -105,7 +106,7 @@ FILES: Final = {
 
 EXIT_CODES: Final = {
     "run kip-497/leader-cut-off --set maximal_isr=proposed": {1},
-    "run kip-966/last-replica-standing --set unclean_detection=off": {1},
+    "run kip-966/last-replica-standing --set unclean_detection=off --driver simulator": {1},
     "run kip-966/last-replica-standing --driver simulator --against --set elr=off": {1},
     "run kip-497 --driver simulator --era kip-966 --set maximal_isr=proposed --results results.json": {1},
     "run --rerun results.json": {1},
@@ -346,8 +347,9 @@ def test_random_plans_are_played(reader: Reader) -> None:
 @in_one_session
 def test_runs_are_queried_analyzed_and_exported(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "TABLE_NAMES", ("faults", "lost_records"))  # tests/analysis exports all
-    story = f"{test_story.STORY} --era {test_story.ISR_ONLY} --era {test_story.ELR}"
-    reader.paste(f"laststand run {story} --driver simulator --no-verify")
+    story = patient_copy(test_story.STORY, reader.directory, slower=5)
+    eras = f"--era {test_story.ISR_ONLY} --era {test_story.ELR}"
+    reader.paste(f"laststand run {story.name} {eras} --driver simulator --no-verify")
     told = list(reader.paste_all(block("tables")).values())
     assert test_story.ISR_ONLY in told[0]
     assert "power_loss" in told[1]

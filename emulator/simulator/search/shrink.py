@@ -154,10 +154,16 @@ def shrink(
         InvariantError: the result does not lead to the goal when played again; a run is not deterministic.
     """
     started = time.monotonic()
+    refused: set[Plan] = set()
 
     def find(candidate: Plan) -> Plan | None:
+        if candidate in refused:  # once more at the end, when nothing else helps
+            return None
         found = replay(candidate, goal)
-        return None if found is None or not is_allowed(found[0]) else found[0]
+        if found is not None and is_allowed(found[0]):
+            return found[0]
+        refused.add(candidate)
+        return None
 
     first = find(plan)
     if first is None:

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -30,7 +31,7 @@ for line in sys.stdin:
 def one_process(
     folder: Path, *, before: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
 ) -> Iterator[Laststand]:
-    """Runs each command in a process that was started in a folder.
+    """Runs each command in one process, which is started in a folder when the first command comes.
 
     Args:
         folder: where it starts.
@@ -38,18 +39,22 @@ def one_process(
         environment: of the process; that of this one if not given.
     """
     command = [*before, sys.executable, "-c", _COMMANDS]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        commands, results = process.stdin, process.stdout
+    with contextlib.ExitStack() as stack:
+
+        @cache
+        def process() -> subprocess.Popen[str]:
+            started = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
+            )
+            return stack.enter_context(started)
 
         def run(*arguments: str) -> Result:
+            commands, results = process().stdin, process().stdout
+            assert commands is not None
+            assert results is not None
             commands.write(json.dumps(arguments) + "\n")
             commands.flush()
             code, out, err = json.loads(results.readline())
             return Result(arguments, code, out, err)
 
         yield run
-        commands.close()
