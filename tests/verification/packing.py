@@ -17,6 +17,7 @@ from laststand.emulator.core.history import HistoryLine
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.packed.writing import LinePacker
 from laststand.emulator.storage.file_digest import FileDigest, content_of, line_count_of
+from laststand.emulator.verification.verdict.report import VerdictReport
 from tests.verification.resealing import Line
 
 _EVENT: Final[msgspec.json.Decoder[events.AnyEvent]] = msgspec.json.Decoder(events.AnyEvent)
@@ -41,6 +42,12 @@ def pack_run(source: Path, target: Path) -> Path:
     for path in target.glob("events/*.jsonl"):
         _tell_of(packed, path)
     return target
+
+
+def without_place(report: VerdictReport) -> bytes:
+    """Returns a verdict as JSON, without the path of its run and with its files under the names of unpacked ones."""
+    content = msgspec.json.encode(msgspec.structs.replace(report, run="", scenario=""))
+    return content.replace(SUFFIX.encode(), b".jsonl")
 
 
 def _pack(path: Path, *, name: str) -> Path:

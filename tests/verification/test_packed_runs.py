@@ -1,35 +1,25 @@
-"""A run whose lines are packed is judged as the same run of JSON lines."""
+"""A run whose lines are packed is judged as the same run of JSON lines; ``test_slices`` has runs written by hand."""
 
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from laststand.emulator.core.packed.layout import CELL, SUFFIX
+from laststand.emulator.core.packed.layout import CELL
 from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.simulator.search.explorer import explore
 from laststand.emulator.verification.judge import judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
-from tests.verification.packing import pack_run
+from tests.verification.packing import pack_run, without_place
 from tests.verification.run_builder import healthy, last_replica_standing
-from tests.verification.test_slices import SIMULATED, WRITTEN, sliced
+from tests.verification.test_slices import SIMULATED, sliced
 
 
 def told_of(run: Path) -> bytes:
-    """Returns the verdict on a run as JSON, without its path and with its files under the names of unpacked ones."""
-    report = judge(plan_run(0, open_run_directory(run))).report
-    content = msgspec.json.encode(msgspec.structs.replace(report, run="", scenario=""))
-    return content.replace(SUFFIX.encode(), b".jsonl")
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_hand_written_runs_are_judged_the_same(name: str, tmp_path: Path) -> None:
-    run = WRITTEN[name](tmp_path / "run")
-    assert told_of(pack_run(run, tmp_path / "packed")) == told_of(run)
+    return without_place(judged(run))
 
 
 @pytest.mark.parametrize("options", SIMULATED)

@@ -40,6 +40,7 @@ from laststand.emulator.verification.slices.reading import (
 from laststand.emulator.verification.slices.rows import SliceTables
 from laststand.emulator.verification.story import causes
 from laststand.emulator.verification.verdict.report import Verdict
+from tests.verification.packing import pack_run, without_place
 from tests.verification.run_builder import healthy
 from tests.verification.test_checks import FIRES, HOLDS, NOT_ASKED
 from tests.verification.test_mixed_clusters import CASES, played
@@ -57,7 +58,10 @@ SIMULATED = {
 SHORTER_THAN_A_LINE = 150
 
 LEAST = (SHORTER_THAN_A_LINE, 400, 1000, 2500)
-"""The least sizes of slices, dealt out among the runs: many slices take long. ``make soak`` has the first for all."""
+"""Sizes of slices, dealt out among the runs, each a little larger, so that lines are cut at many places.
+
+``make soak`` has a hundred sizes for each run.
+"""
 
 _SHARES = 3
 
@@ -87,15 +91,11 @@ def sliced(plan: RunPlan, slice_bytes: int) -> Judgement:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_hand_written_runs_are_judged_the_same(name: str, tmp_path: Path) -> None:
-    plan = planned(WRITTEN[name](tmp_path / "run"))
+def test_hand_written_runs_are_judged_the_same_in_slices_and_packed(name: str, tmp_path: Path) -> None:
+    run = WRITTEN[name](tmp_path / "run")
+    plan = planned(run)
     expected = judge(plan)
-    examples = settings().max_examples // 50
-    is_soak = examples > len(LEAST)
-    least = SHORTER_THAN_A_LINE if is_soak else LEAST[list(WRITTEN).index(name) % len(LEAST)]
 
-    @settings(max_examples=examples, deadline=None, database=None)
-    @given(st.integers(min_value=least, max_value=5000))
     def check(slice_bytes: int) -> None:
         try:
             found = sliced(plan, slice_bytes)
@@ -109,7 +109,13 @@ def test_hand_written_runs_are_judged_the_same(name: str, tmp_path: Path) -> Non
         is_whole = "transactions" in reason or "positions of groups" in reason
         assert is_whole or expected.report.verdict is Verdict.UNKNOWN
 
-    check()
+    place = list(WRITTEN).index(name)
+    check(LEAST[place % len(LEAST)] + place)
+    if (examples := settings().max_examples // 50) > len(LEAST):
+        sizes = st.integers(min_value=SHORTER_THAN_A_LINE, max_value=5000)
+        settings(max_examples=examples, deadline=None, database=None)(given(sizes)(check))()
+    packed = judge(planned(pack_run(run, tmp_path / "packed")))
+    assert without_place(packed.report) == without_place(expected.report)
 
 
 @pytest.mark.parametrize("options", SIMULATED)
