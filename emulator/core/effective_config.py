@@ -91,8 +91,11 @@ def dynamic_topic_values(image: DynamicConfig, name: str, *, topic: str, node_id
 
 def dynamic_topic_value(image: DynamicConfig, name: str, *, topic: str, node_id: NodeId) -> str | None:
     """Returns a topic property's effective dynamic value; ``None`` if there is none."""
-    values = dynamic_topic_values(image, name, topic=topic, node_id=node_id)
-    return values[0].value if values else None
+    on_topic = image.config(ConfigResource.TOPIC, topic, name)
+    if on_topic is not None:
+        return on_topic
+    behind = NODE_PROPERTY_OF.get(name)
+    return None if behind is None else dynamic_node_value(image, behind, node_id=node_id)
 
 
 def dynamic_node_values(image: DynamicConfig, name: str, *, node_id: NodeId) -> list[ConfigValue]:
@@ -106,6 +109,12 @@ def dynamic_node_values(image: DynamicConfig, name: str, *, node_id: NodeId) -> 
         for resource_name, source in places
         if (value := image.config(ConfigResource.BROKER, resource_name, name)) is not None
     ]
+
+
+def dynamic_node_value(image: DynamicConfig, name: str, *, node_id: NodeId) -> str | None:
+    """Returns a node property's effective dynamic value; ``None`` if there is none."""
+    own = image.config(ConfigResource.BROKER, str(node_id), name)
+    return image.config(ConfigResource.BROKER, CLUSTER, name) if own is None else own
 
 
 def static_node_values(name: str, *, static: NodeProperties) -> list[ConfigValue]:

@@ -5,7 +5,7 @@ at or after that time, and the state machine handles the deadlines that are due.
 """
 
 import heapq
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Final, Generic, Protocol, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -18,6 +18,15 @@ class Timed(Protocol):
     """A set of deadlines, with keys of any type."""
 
     earliest_ms: int | None
+
+
+def earliest_of(deadlines: Iterable[int | None]) -> int | None:
+    """Returns the earliest of deadlines of which some are not set; ``None`` if none is. It is asked after each step."""
+    earliest: int | None = None
+    for deadline in deadlines:
+        if deadline is not None and (earliest is None or deadline < earliest):
+            earliest = deadline
+    return earliest
 
 
 class TimerQueue(Generic[Key]):

@@ -50,6 +50,7 @@ from laststand.emulator.core.quorum_controller.quorum_guard import QuorumGuard
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, CommittedBatch, ValueCodec, decode_batch
 from laststand.emulator.core.quorum_controller.whole_batches import WholeBatches
 from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, RequestId
 
 QuorumControllerInput = inputs.ControllerInput | quorum_inputs.LogSynced
@@ -121,8 +122,8 @@ class QuorumController:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due."""
-        deadlines = [self.quorum.next_deadline_ms(), None if self.active is None else self.active.next_deadline_ms()]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        of_active = None if self.active is None else self.active.next_deadline_ms()
+        return earliest_of((self.quorum.next_deadline_ms(), of_active))
 
     def step(self, incoming: QuorumControllerInput, *, now_ms: int) -> list[QuorumControllerEffect]:
         """Reacts to an input.

@@ -20,6 +20,7 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
     ZooKeeperBrokerInput,
 )
 from laststand.emulator.core.coordinator_records import EncodeRecords
+from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.admin_manager import AdminAsked, AdminManager, AdminSettings
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
@@ -86,9 +87,7 @@ class ZooKeeperProcess:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
-        nodes = (self.broker, self.controller, self.admin_manager)
-        deadlines = [each.next_deadline_ms() for each in nodes]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest_of([each.next_deadline_ms() for each in (self.broker, self.controller, self.admin_manager)])
 
     def step(self, incoming: ProcessInput, *, now_ms: int) -> list[ProcessEffect]:
         """Reacts to an input; returns what is to be done, in order."""

@@ -25,11 +25,13 @@ class EventQueue:
     def at(self, at_ms: int, callback: Callback) -> None:
         """Schedules a callback at a time, or now if that is past."""
         self._order += 1
-        heapq.heappush(self._heap, (max(at_ms, self.now_ms), self._order, callback))
+        now_ms = self.now_ms
+        heapq.heappush(self._heap, (at_ms if at_ms > now_ms else now_ms, self._order, callback))
 
     def pop(self, *, until_ms: int) -> Callback | None:
         """Advances to the next callback and returns it; ``None`` if none comes by ``until_ms``."""
-        if not self._heap or self._heap[0][0] > until_ms:
+        heap = self._heap
+        if not heap or heap[0][0] > until_ms:
             return None
-        self.now_ms, _, callback = heapq.heappop(self._heap)
+        self.now_ms, _, callback = heapq.heappop(heap)
         return callback

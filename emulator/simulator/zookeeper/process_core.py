@@ -9,6 +9,7 @@ from typing import cast
 
 from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.types import CorrelationId
 from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
@@ -48,8 +49,7 @@ class ZooKeeperProcessCore:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
-        deadlines = (self.process.next_deadline_ms(), self.client.next_deadline_ms())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest_of((self.process.next_deadline_ms(), self.client.next_deadline_ms()))
 
     def step(self, incoming: inputs.BrokerInput, *, now_ms: int) -> list[effects.Effect]:
         """Reacts to an input; returns what is to be done, in order."""

@@ -38,7 +38,7 @@ from laststand.emulator.core.events import (
     TopicCreated,
     TopicDeleted,
 )
-from laststand.emulator.core.promises import Keeper, Member
+from laststand.emulator.core.promises import Keeper, Member, is_promised_by_all
 from laststand.emulator.core.types import NodeRole
 
 COLLECTED: Final[tuple[type[Event], ...]] = (
@@ -137,6 +137,17 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def members(self) -> tuple[Member, ...]:
         """The different rules that nodes of each role had; a mixed cluster has several."""
         return _each_once(started for _, started in self._started)
+
+    def is_promised_by_all(self, check_id: str) -> bool:
+        """Returns whether every member made a check's promise; each partition asks that again."""
+        answer = self._promised.get(check_id)
+        if answer is None:
+            answer = self._promised[check_id] = is_promised_by_all(check_id, self.members)
+        return answer
+
+    @cached_property
+    def _promised(self) -> dict[str, bool]:
+        return {}
 
     def members_behind(self, process: ProcessName, keeper: Keeper) -> tuple[Member, ...]:
         """Returns the members whose rules decide whether a promise holds for an action or a report of a process."""

@@ -146,7 +146,7 @@ def _find(check: PartitionCheck, facts: PartitionFacts, timeline: Timeline) -> l
     depends.
     """
     check_id, keeper = check.check_id, PROMISES[check.check_id].keeper
-    if is_promised_by_all(check_id, timeline.members):
+    if timeline.is_promised_by_all(check_id):
         return list(check.find(facts))
     if keeper is Keeper.CLUSTER or not any(is_promised_by_all(check_id, [each]) for each in timeline.members):
         return []

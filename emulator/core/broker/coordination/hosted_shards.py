@@ -19,6 +19,7 @@ from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.coordinator_partitions import partition_of
 from laststand.emulator.core.coordinator_records import LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
 
 
@@ -163,8 +164,7 @@ class HostedShards(Generic[ShardT]):
         """Returns when ``handle_timer`` is due, or ``None`` if nothing waits for the time."""
         if not self._shards:
             return None
-        deadlines = (shard.next_deadline_ms() for shard in self.active())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest_of(shard.next_deadline_ms() for shard in self.active())
 
     def handle_timer(self, turn: Turn) -> None:
         """Handles each timer that is due."""

@@ -43,6 +43,7 @@ from laststand.emulator.core.group_records import (
     OffsetRemoved,
 )
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.transaction_messages import AddPartitions
 from laststand.emulator.core.transaction_records import TransactionEnded
 from laststand.emulator.core.types import LeaderEpoch, ProducerIdentity, TopicPartition
@@ -116,8 +117,7 @@ class GroupShard:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``handle_timer`` is due."""
-        deadlines = (self.membership.timers.earliest_ms, self.log.next_deadline_ms, self._expiry_due_ms)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest_of((self.membership.timers.earliest_ms, self.log.next_deadline_ms, self._expiry_due_ms))
 
     def handle_timer(self, turn: Turn) -> None:
         """Handles each timer that is due."""

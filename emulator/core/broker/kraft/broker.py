@@ -38,6 +38,7 @@ from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CauseId, Offset, TopicPartition
 
 PARTITIONS_PER_STEP: Final = 16
@@ -135,17 +136,16 @@ class Broker:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
         if self._has_exited:
             return None
-        earliest = self._lifecycle.next_deadline_ms()
-        for deadline in (
-            None if self._unapplied_since is None else self._unapplied_since[0],
-            self._stream.next_deadline_ms(),
-            self._alter_partitions.next_deadline_ms(),
-            self._replicas.next_deadline_ms(),
-            self._transactions.next_deadline_ms() if self._transactions.is_used else None,
-        ):
-            if deadline is not None and (earliest is None or deadline < earliest):
-                earliest = deadline
-        return earliest
+        return earliest_of(
+            (
+                self._lifecycle.next_deadline_ms(),
+                None if self._unapplied_since is None else self._unapplied_since[0],
+                self._stream.next_deadline_ms(),
+                self._alter_partitions.next_deadline_ms(),
+                self._replicas.next_deadline_ms(),
+                self._transactions.next_deadline_ms() if self._transactions.is_used else None,
+            )
+        )
 
     def step(self, incoming: inputs.BrokerInput, *, now_ms: int) -> list[effects.BrokerEffect]:
         """Reacts to an input; returns what is to be done, in order.

@@ -30,6 +30,7 @@ from laststand.emulator.core.broker.transactions.shard import (
 from laststand.emulator.core.broker.transactions.verifier import Verifier
 from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from laststand.emulator.core.transaction_messages import (
     AddPartitionsOutcome,
@@ -270,11 +271,8 @@ class TransactionCoordinator:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``handle_timer`` is due, here or for groups, or ``None`` if nothing waits for the time."""
-        earliest = self._groups.shards.next_deadline_ms()
-        for deadline in (self._shards.next_deadline_ms(), *[timers.earliest_ms for timers, _ in self._timed]):
-            if deadline is not None and (earliest is None or deadline < earliest):
-                earliest = deadline
-        return earliest
+        of_shards = (self._groups.shards.next_deadline_ms(), self._shards.next_deadline_ms())
+        return earliest_of((*of_shards, *[timers.earliest_ms for timers, _ in self._timed]))
 
     def handle_timer(self, turn: Turn) -> None:
         """Handles each timer that is due: those of groups first."""

@@ -21,7 +21,7 @@ from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.broker.transactions import metadata as transitions
 from laststand.emulator.core.coordinator_records import EncodeRecords, LoadedRecord
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.timers import TimerQueue, earliest_of
 from laststand.emulator.core.transaction_messages import (
     AddPartitions,
     AddPartitionsOutcome,
@@ -162,8 +162,7 @@ class TransactionShard:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``handle_timer`` is due."""
-        deadlines = (self.log.next_deadline_ms, self._checks.earliest_ms)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest_of((self.log.next_deadline_ms, self._checks.earliest_ms))
 
     def handle_timer(self, turn: Turn) -> None:
         """Handles each timer that is due."""

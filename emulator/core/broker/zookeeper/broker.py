@@ -58,7 +58,7 @@ from laststand.emulator.core.coordinator_records import EncodeRecords
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
-from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.timers import TimerQueue, earliest_of
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -204,13 +204,14 @@ class ZooKeeperBroker:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
         if self._has_exited:
             return None
-        deadlines = (
-            self._replicas.next_deadline_ms(),
-            self._transactions.next_deadline_ms(),
-            self._isr_changes.next_deadline_ms(),
-            self._departure.earliest_ms,
+        return earliest_of(
+            (
+                self._replicas.next_deadline_ms(),
+                self._transactions.next_deadline_ms(),
+                self._isr_changes.next_deadline_ms(),
+                self._departure.earliest_ms,
+            )
         )
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def step(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ZooKeeperBrokerEffect]:
         """Reacts to an input; returns what is to be done, in order.

@@ -21,7 +21,7 @@ from laststand.emulator.core.broker.zookeeper.control_requests import ControlReq
 from laststand.emulator.core.broker.zookeeper.isr import LeaderIsrWrites, leader_write, write_isr
 from laststand.emulator.core.broker.zookeeper.isr_notifier import LOOK_INTERVAL_MS, IsrChangeNotifier, notify
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.timers import TimerQueue, earliest_of
 from laststand.emulator.core.types import BrokerId, TopicPartition
 from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
@@ -89,8 +89,7 @@ class ZooKeeperIsrChanges:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the controller has to be asked again or notified; ``None`` if neither is due."""
-        deadlines = (self._alter_partitions.next_deadline_ms(), self.timers.earliest_ms)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return earliest_of((self._alter_partitions.next_deadline_ms(), self.timers.earliest_ms))
 
     def is_locked(self, name: TopicPartition) -> bool:
         """Returns whether a partition is locked: its ISR write, and so its requests, wait for ZooKeeper."""

@@ -18,6 +18,7 @@ from typing import Final, assert_never
 
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.types import RequestId, TopicPartition
 from laststand.emulator.core.zookeeper import control_messages, exchange, operations
 from laststand.emulator.core.zookeeper.broker_registration import make_persistent_paths, register_broker
@@ -92,10 +93,7 @@ class ZooKeeperController:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimeCame`` is due, or ``None`` if nothing waits for the time."""
-        deadlines = [
-            deadline for deadline in (self._balance_at_ms, self._channels.next_deadline_ms()) if deadline is not None
-        ]
-        return min(deadlines, default=None)
+        return earliest_of((self._balance_at_ms, self._channels.next_deadline_ms()))
 
     def step(self, incoming: ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
         """Reacts to an input; returns what is to be done, in order."""
