@@ -43,7 +43,7 @@ class DrawnCells:
         """
         self.drawn: dict[str, Drawn] = {}
         self.not_playable: Counter[str] = Counter()
-        self._options = options
+        self._options = msgspec.structs.replace(options, count=count)
         self._folder = store / FOLDER
         self._left = count
         self._ends_at = None if duration_s is None else time.monotonic() + duration_s

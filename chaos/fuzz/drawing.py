@@ -1,10 +1,10 @@
 """Draws plans that can be played with barriers: from a seed to a scenario, or to the reason why there is none.
 
 A plan is drawn as the simulator draws its schedules, by the same moves and within the same budget. That takes a second
-or two of one core, so a separate program does it, a line of JSON per seed; its pipe blocks it while there is no
-reader::
+or two of one core, so a separate program does it, a line of JSON per seed. It ends with the last plan that is asked for;
+its pipe blocks it while there is no reader::
 
-    python -m laststand.chaos.fuzz.drawing '{"first_seed": 1, "era": "kip-966", "profiles": ["restarts"]}'
+    python -m laststand.chaos.fuzz.drawing '{"first_seed": 1, "era": "kip-966", "profiles": ["restarts"], "count": 10}'
 """
 
 import itertools
@@ -40,6 +40,7 @@ class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
         properties: of every node; they override the drawn ones.
         profiles: names to choose from; if none, all of the budget.
         budget: whether plans may break more than the guarantee covers.
+        count: number of playable plans after which drawing ends; ``None`` for no limit.
     """
 
     first_seed: int
@@ -48,6 +49,7 @@ class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
     properties: tuple[tuple[str, str], ...] = ()
     profiles: tuple[str, ...] = ()
     budget: Budget = Budget.WITHIN
+    count: int | None = None
 
     @property
     def sweep(self) -> SweepOptions:
@@ -165,14 +167,19 @@ def _asks_for_unclean_election(action: actions.Action) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the drawn plans until the reader closes the pipe."""
+    """Prints the drawn plans until there are as many as asked for, or the reader closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     (text,) = arguments
     options = msgspec.json.decode(text, type=DrawOptions)
+    playable = 0
     for seed in itertools.count(options.first_seed):
-        sys.stdout.buffer.write(msgspec.json.encode(draw(seed, options)) + b"\n")
+        drawn = draw(seed, options)
+        sys.stdout.buffer.write(msgspec.json.encode(drawn) + b"\n")
         sys.stdout.buffer.flush()
+        playable += drawn.scenario is not None
+        if playable == options.count:
+            break
     return 0
 
 

@@ -358,18 +358,21 @@ def test_schedules_with_several_controllers_find_nothing_while_every_rule_is_on(
 
 
 @pytest.mark.parametrize(
-    ("rule", "profile", "checks"),
+    ("rule", "profile", "first", "checks"),
     [
-        ("directory_ids", "quorum-disks", {"Q3", "Q5"}),
-        ("commit_own_epoch", "quorum", {"Q7"}),
-        ("one_vote_per_epoch", "quorum", {"Q1"}),
-        ("missing_state_stops", "quorum-disks", {"Q6"}),
-        ("pre_vote", "quorum", {"Q8"}),
-        ("check_quorum", "quorum", {"Q9"}),
-        ("change_follows_commit", "quorum-voters", {"Q3"}),
+        ("directory_ids", "quorum-disks", 6, {"Q3", "Q5"}),
+        ("commit_own_epoch", "quorum", 0, {"Q7"}),
+        ("one_vote_per_epoch", "quorum", 1, {"Q1"}),
+        ("missing_state_stops", "quorum-disks", 12, {"Q6"}),
+        ("pre_vote", "quorum", 4, {"Q8"}),
+        ("check_quorum", "quorum", 1, {"Q9"}),
+        ("change_follows_commit", "quorum-voters", 2, {"Q3"}),
     ],
 )
-def test_a_rule_that_is_switched_off_is_found_in_whole_clusters(rule: str, profile: str, checks: set[str]) -> None:
-    report = sweep(iter(range(20)), SweepOptions(switches=((rule, "off"),), profiles=(profile,)))
+def test_a_rule_that_is_switched_off_is_found_in_whole_clusters(
+    rule: str, profile: str, first: int, checks: set[str]
+) -> None:
+    # The seeds before the first find nothing. Where a change of the simulator moves the finding, a later one has it.
+    report = sweep(iter(range(first, first + 20)), SweepOptions(switches=((rule, "off"),), profiles=(profile,)))
     (schedule,) = report.findings
     assert checks <= {finding.check_id for finding in schedule.outcome.findings}

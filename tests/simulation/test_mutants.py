@@ -10,7 +10,7 @@ from laststand.emulator.core.eras import era_rules, rule_texts
 from laststand.emulator.core.promises import PromiseKind
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.oracle.finding import Guarantee
-from laststand.emulator.simulator.search.explorer import StopAt, SweepOptions
+from laststand.emulator.simulator.search.explorer import Schedule, StopAt, SweepOptions
 from laststand.emulator.simulator.search.shrink import Goal, goal_of, replay, shrink
 from laststand.emulator.simulator.search.sweep import sweep
 from tests.simulation.mutants import MUTANTS, Harmless, mutants
@@ -20,30 +20,33 @@ from tests.simulation.zookeeper_mutants import ROWS, ZOOKEEPER_MUTANTS, zookeepe
 REGRESSIONS: Final = Path(__file__).parent / "regressions"
 
 
-def test_the_canary_is_found_and_shrunk() -> None:
+@pytest.fixture(scope="module")
+def canary() -> Schedule:
+    """The first schedule that loses records where ELR is off."""
     options = SweepOptions(switches=(("elr", "off"),), profiles=("restarts",), stop_at=StopAt.OUTCOME)
-    report = sweep(iter(range(300)), options)
-    (schedule,) = report.findings
-    assert any(finding.kind is PromiseKind.OUTCOME for finding in schedule.outcome.findings)
-    shrunk = shrink(schedule.plan, goal_of(schedule.outcome.findings))
+    (schedule,) = sweep(iter(range(300)), options).findings
+    return schedule
+
+
+def test_the_canary_is_found_and_shrunk(canary: Schedule) -> None:
+    assert any(finding.kind is PromiseKind.OUTCOME for finding in canary.outcome.findings)
+    shrunk = shrink(canary.plan, goal_of(canary.outcome.findings))
     assert shrunk is not None
     assert shrunk.finding.kind is PromiseKind.OUTCOME
     assert shrunk.plan.length <= 15
 
 
-def test_shrinking_keeps_the_best_plan_when_its_trials_are_used_up() -> None:
-    options = SweepOptions(switches=(("elr", "off"),), profiles=("restarts",), stop_at=StopAt.OUTCOME)
-    (schedule,) = sweep(iter(range(20, 300)), options).findings
-    goal = goal_of(schedule.outcome.findings)
-    first, again = (shrink(schedule.plan, goal, trials_max=10) for _ in range(2))
-    whole = shrink(schedule.plan, goal)
+def test_shrinking_keeps_the_best_plan_when_its_trials_are_used_up(canary: Schedule) -> None:
+    goal = goal_of(canary.outcome.findings)
+    first, again = (shrink(canary.plan, goal, trials_max=5) for _ in range(2))
+    whole = shrink(canary.plan, goal)
     assert first is not None
     assert again is not None
     assert whole is not None
-    assert first.trials == 10
+    assert first.trials == 5
     assert first.plan == again.plan
     assert replay(first.plan, goal) is not None
-    assert whole.plan.length < first.plan.length < schedule.plan.length
+    assert whole.plan.length < first.plan.length < canary.plan.length
 
 
 def test_what_a_rule_saves_where_the_guarantee_has_ended_is_shrunk_with_the_rule_at_hand() -> None:

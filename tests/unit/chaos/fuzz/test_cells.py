@@ -9,12 +9,14 @@ from laststand.chaos.fuzz.cells import DrawingError, DrawnCells
 from laststand.chaos.fuzz.drawing import DrawOptions
 from laststand.emulator.core.switches import DEFAULT_ERA
 
-OPTIONS = DrawOptions(first_seed=1, era=DEFAULT_ERA, profiles=("last-standing",))
+OPTIONS = DrawOptions(first_seed=4, era=DEFAULT_ERA, profiles=("last-standing",))
 
 
 def test_there_are_as_many_as_asked_for_and_their_files_stay(tmp_path: Path) -> None:
     with DrawnCells(OPTIONS, store=tmp_path, count=2, duration_s=None) as drawn:
         cells = list(drawn)
+        assert drawn._process is not None
+        assert drawn._process.wait() == 0
     assert len(cells) == 2
     for cell in cells:
         assert cell.scenario.path == tmp_path / f"fuzz/{cell.seed}.yaml"

@@ -25,14 +25,14 @@ def scenario_of(drawn: Drawn) -> Scenario:
 
 @pytest.fixture(scope="module")
 def first() -> Drawn:
-    return draw(1, PLAYABLE)
+    return draw(4, PLAYABLE)
 
 
 def test_a_seed_always_leads_to_the_same_scenario(first: Drawn) -> None:
-    assert first == draw(1, PLAYABLE)
+    assert first == draw(4, PLAYABLE)
     assert first.profile == "last-standing"
     scenario = scenario_of(first)
-    assert scenario.name == "fuzz/1"
+    assert scenario.name == "fuzz/4"
     assert len(scenario.steps) >= len(parse_plan(first.plan).actions) // 2
 
 
