@@ -3,6 +3,7 @@
 import types
 import typing
 from enum import Enum
+from functools import cache
 
 import msgspec
 from hypothesis import strategies as st
@@ -47,6 +48,8 @@ def values(annotation: object) -> st.SearchStrategy[object]:
     return _PLAIN[annotation]
 
 
+@cache
 def structs(struct: type[msgspec.Struct], *without: str) -> st.SearchStrategy[typing.Any]:
+    """A strategy for a struct; each is made once, as that takes longer than to draw from it."""
     fields = {field.name: values(field.type) for field in msgspec.structs.fields(struct) if field.name not in without}
     return st.builds(struct, **fields)
