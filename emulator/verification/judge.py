@@ -11,7 +11,7 @@ from typing import assert_never
 
 import msgspec
 
-from laststand.emulator.core.promises import PROMISES, is_promised_by_all
+from laststand.emulator.core.promises import PROMISES
 from laststand.emulator.verification.doubts.doubt import Doubt
 from laststand.emulator.verification.doubts.evidence import doubts_of, find_doubts
 from laststand.emulator.verification.doubts.seals import alterations, newer_formats
@@ -134,14 +134,13 @@ def compose_report(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Pa
     doubts = doubts_of(evidence, [partition.readings for partition in judged])
     if any(newer_formats(evidence)) or any(alterations(evidence)):
         return _report_of_nothing(run, doubts)
-    members = timeline.members
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
     premises = premises_of_cluster(cluster).union(*(partition.premises for partition in judged))
 
     def ask(check: PartitionCheck | ClusterCheck) -> CheckResult:
         if Premise.NODES not in premises and not check.is_of_clients:
             return _result(check, CheckStatus.NOT_ASKED, missing=Premise.NODES)
-        if not is_promised_by_all(check.check_id, members):
+        if not timeline.is_promised_by_all(check.check_id):
             # Partitions of a run that is read in slices are judged before anybody knows what is doubtful.
             found = NO_FINDINGS
             if isinstance(check, PartitionCheck) and not check.needs & doubtful:
@@ -228,6 +227,8 @@ def _findings(
 
 def _findings_of(check: PartitionCheck, judged: Sequence[PartitionJudgement]) -> Findings:
     found = [each for partition in judged if (each := partition.findings.get(check.check_id)) is not None]
+    if not found:
+        return NO_FINDINGS
     examples = tuple(sentence for each in found for sentence in each.examples)
     return Findings(
         count=sum(each.count for each in found),

@@ -70,7 +70,7 @@ def sum_of_exempted(found: Iterable[Exempted]) -> tuple[Exempted, ...]:
         sums[each.exemption] = (
             each if before is None else msgspec.structs.replace(before, count=before.count + each.count)
         )
-    return tuple(sums[exemption] for exemption in Exemption if exemption in sums)
+    return tuple(sums[exemption] for exemption in Exemption if exemption in sums) if sums else ()
 
 
 class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
