@@ -1,8 +1,8 @@
 """Draws plans that can be played with barriers: from a seed to a scenario, or to the reason why there is none.
 
 A plan is drawn as the simulator draws its schedules, by the same moves and within the same budget. That takes a second
-or two of one core, so a separate program does it, a line of JSON per seed. It ends with the last plan that is asked for;
-its pipe blocks it while there is no reader::
+or two of one core, so a separate program does it, a line of JSON per seed. It ends with the last plan that was asked
+for; its pipe blocks it while there is no reader::
 
     python -m laststand.chaos.fuzz.drawing '{"first_seed": 1, "era": "kip-966", "profiles": ["restarts"], "count": 10}'
 """

@@ -11,6 +11,7 @@
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -33,6 +34,9 @@ _OTHER_KEYS: Final = ("nodes", *GROUP_WORDS)
 """Keys that may stand in place of ``node``."""
 
 _WIDTH: Final = 10_000
+_TEXTS_MAX: Final = 4096
+"""Texts of actions that are kept: an action is written when it is played, and again with its plan."""
+
 _CLOSE: Final = 0.6
 
 
@@ -165,6 +169,7 @@ def action_entry(action: actions.ActionTemplate) -> dict[str, YamlValue]:
     return {row.verb: entries if row.fields else ALL}
 
 
+@lru_cache(maxsize=_TEXTS_MAX)
 def action_text(action: actions.ActionTemplate) -> str:
     """Returns an action as one line of YAML, such as ``{kill: {node: 1}}``."""
     return flow_text(action_entry(action))

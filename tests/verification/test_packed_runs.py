@@ -18,7 +18,7 @@ from tests.verification.run_builder import healthy, last_replica_standing
 from tests.verification.test_slices import SIMULATED, sliced
 
 
-def told_of(run: Path) -> bytes:
+def content_of(run: Path) -> bytes:
     return without_place(judged(run))
 
 
@@ -27,7 +27,7 @@ def told_of(run: Path) -> bytes:
 def test_simulated_runs_are_judged_the_same(options: str, seed: int, tmp_path: Path) -> None:
     run = tmp_path / "run"
     write_run(explore(seed, SIMULATED[options]).plan, run, name="simulated", seed=seed)
-    assert told_of(pack_run(run, tmp_path / "packed")) == told_of(run)
+    assert content_of(pack_run(run, tmp_path / "packed")) == content_of(run)
 
 
 @pytest.mark.parametrize("options", SIMULATED)
