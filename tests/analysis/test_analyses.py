@@ -126,26 +126,33 @@ def test_records_at_risk(runs: Runs, rows_of: RowsOf) -> None:
     ]
 
 
-@pytest.mark.parametrize(("truncation_sync", "cached"), [("on", 0), ("off", 10)])
 def test_what_is_known_to_be_on_disk_is_not_in_page_caches_only(
-    spark: SparkSession, tmp_path: Path, rows_of: RowsOf, truncation_sync: str, cached: int
+    spark: SparkSession, tmp_path: Path, rows_of: RowsOf
 ) -> None:
-    run = RunBuilder(tmp_path / "s" / "1", begin_s=0.0, switches={"truncation_sync": truncation_sync})
-    run.start_brokers(0, 1, 2)
-    run.create_topic()
-    for second in (1.0, 2.0):
-        run.at(second)
-        run.send()
-    run.at(3.0)
-    run.power_loss(1, keep=10)  # the first batch remains: it was on disk
-    run.at(4.0)
-    run.truncate(2, 20)  # a cut above both batches
-    run.at(9.0)
-    names = ("time_s", "acknowledged", "one_copy", "page_cache_only", "gone")
-    found = values(rows_of(records_at_risk(read_runs(spark, [run.finish()])), *names))
-    assert found[:3] == [(1.0, 10, 0, 10, 0), (2.0, 20, 0, 20, 0), (3.0, 20, 0, 10, 0)]
-    assert found[3] == (9.0 if cached else 4.0, 20, 0, 0, 0)
-    assert len(found) == 4
+    runs = {truncation_sync: tmp_path / truncation_sync / "1" for truncation_sync in ("on", "off")}
+    for truncation_sync, path in runs.items():
+        run = RunBuilder(path, begin_s=0.0, switches={"truncation_sync": truncation_sync})
+        run.start_brokers(0, 1, 2)
+        run.create_topic()
+        for second in (1.0, 2.0):
+            run.at(second)
+            run.send()
+        run.at(3.0)
+        run.power_loss(1, keep=10)  # the first batch remains: it was on disk
+        run.at(4.0)
+        run.truncate(2, 20)  # a cut above both batches
+        run.at(9.0)
+        run.finish()
+    names = ("run", "time_s", "acknowledged", "one_copy", "page_cache_only", "gone")
+    found = values(rows_of(records_at_risk(read_runs(spark, tuple(runs.values()))), *names))
+    for truncation_sync, last_s in (("on", 4.0), ("off", 9.0)):
+        assert [row[1:] for row in found if row[0] == str(runs[truncation_sync])] == [
+            (1.0, 10, 0, 10, 0),
+            (2.0, 20, 0, 20, 0),
+            (3.0, 20, 0, 10, 0),
+            (last_s, 20, 0, 0, 0),
+        ]
+    assert len(found) == 8
 
 
 def test_acks_outcomes(runs: Runs, rows_of: RowsOf) -> None:
@@ -158,20 +165,23 @@ def test_elr_cost(runs: Runs, rows_of: RowsOf) -> None:
     assert values(rows_of(elr_cost(runs), *names)) == [(12.0, 3.0, [1, 2], 2, 1, "elr", 20)]
 
 
-@pytest.mark.parametrize(("reason", "waits"), [("broker_fenced", 1), ("controlled_shutdown", 0)])
 def test_elr_cost_knows_a_wait_without_end_from_an_orderly_stop(
-    spark: SparkSession, tmp_path: Path, rows_of: RowsOf, reason: str, waits: int
+    spark: SparkSession, tmp_path: Path, rows_of: RowsOf
 ) -> None:
-    run = RunBuilder(tmp_path / "s" / "1", begin_s=0.0)
-    run.start_brokers(0, 1, 2)
-    run.create_topic()
-    run.at(1.0)
-    run.send()
-    run.at(2.0)
-    run.alter(reason=reason, broker=0, leader=None, election=e.Election.NO_CANDIDATE, isr=(), elr=(0, 1))
-    run.at(5.0)
-    found = rows_of(elr_cost(read_runs(spark, [run.finish()])), "waited_s", "elr", "last_leader", "leader", "kept")
-    assert values(found) == [(3.0, [0, 1], 0, None, None)] * waits
+    runs = {reason: tmp_path / reason / "1" for reason in ("broker_fenced", "controlled_shutdown")}
+    for reason, path in runs.items():
+        run = RunBuilder(path, begin_s=0.0)
+        run.start_brokers(0, 1, 2)
+        run.create_topic()
+        run.at(1.0)
+        run.send()
+        run.at(2.0)
+        run.alter(reason=reason, broker=0, leader=None, election=e.Election.NO_CANDIDATE, isr=(), elr=(0, 1))
+        run.at(5.0)
+        run.finish()
+    costs = elr_cost(read_runs(spark, tuple(runs.values())))
+    found = rows_of(costs, "run", "waited_s", "elr", "last_leader", "leader", "kept")
+    assert values(found) == [(str(runs["broker_fenced"]), 3.0, [0, 1], 0, None, None)]
 
 
 @pytest.mark.parametrize("name", sorted(set(ANALYSES) - {"failover-times"}))
