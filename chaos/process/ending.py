@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 from laststand.chaos.play.barriers import Observation
 from laststand.chaos.play.waiting import StepError
@@ -14,6 +15,9 @@ from laststand.emulator.cluster.layout import foreign_history_files
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core import events
 from laststand.emulator.core.types import BrokerId, MetadataOffset, NodeId
+
+_SAID_MAX: Final = 200
+"""Most characters of a process's last line on standard error."""
 
 
 async def stop_nodes(target: ProcessTarget) -> None:
@@ -83,4 +87,5 @@ def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: Process
         return f"process {name}: {end.explanation}"
     if end.exit_code is None:
         return f"process {name} was ended by signal {end.signal_number}, which no step sent"
-    return f"process {name} ended by itself ({end.cause.value}, exit code {end.exit_code})"
+    said = f": {end.stderr_tail[-1][:_SAID_MAX]}" if end.stderr_tail else ""
+    return f"process {name} ended by itself ({end.cause.value}, exit code {end.exit_code}){said}"

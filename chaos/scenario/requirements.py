@@ -21,6 +21,8 @@ from laststand.emulator.core.eras import (
     unanswered_protocol,
     with_rule,
 )
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.release import check_metadata_version
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan import actions
@@ -82,13 +84,16 @@ def changes_of(
     return changes(switches, rules_of(scenario, era), properties, scenario.properties)
 
 
-def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
+def unmet(
+    scenario: Scenario, era: str, switches: Switches, properties: Sequence[tuple[str, str]] = ()
+) -> tuple[str, ...]:
     """Describes the requirements of a scenario that an era, with changes, does not meet.
 
     Args:
         scenario: the scenario.
         era: name of the era.
         switches: its rules, with the user's changes.
+        properties: the user's, which replace the scenario's.
     """
     have = {**rule_texts(switches), ERAS_KEY: era}
     stranger = strange_protocol(switches, brokers=scenario.brokers)
@@ -106,6 +111,10 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
         return (f"controllers: {scenario.controllers} have no place in era {era}, whose metadata is in ZooKeeper",)
     if scenario.combined and is_zookeeper_era(era):
         return (f"combined: era {era} has no controllers that share a process with brokers",)
+    try:
+        check_metadata_version(dict((*scenario.properties, *properties)), switches)
+    except ConfigError as error:
+        return (f"{error} ({era})",)
     return tuple(
         f"{each.source} (line {each.line}) requires {_wanted(each)}, and {_found(each, era, have.get(each.name))}"
         for each in scenario.requires

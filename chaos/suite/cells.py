@@ -146,7 +146,7 @@ def _cannot_play(driver: DriverName, missing: Sequence[str]) -> str | None:
 
 
 def _unmet(scenario: Scenario, overrides: Overrides, era: str) -> str | None:
-    return "; ".join(unmet(scenario, era, overrides.apply(rules_of(scenario, era)))) or None
+    return "; ".join(unmet(scenario, era, overrides.apply(rules_of(scenario, era)), overrides.properties)) or None
 
 
 def _changed(scenario: Scenario, overrides: Overrides, era: str) -> tuple[str, ...]:

@@ -211,6 +211,10 @@ class FailingToolError(MissingToolError):
         self.args = (f"{tool} does not run: {program}: {reason}",)
 
 
+class UnsupportedFeatureError(EmulatorError):
+    """A controller read a finalized feature level that its release does not have; its process has to end."""
+
+
 class StorageError(EmulatorError):
     """A file could not be read or written.
 

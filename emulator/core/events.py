@@ -908,6 +908,22 @@ class DrawReceived(Event, frozen=True, kw_only=True):
     number: int
 
 
+class RegistrationRefused(Event, frozen=True, kw_only=True):
+    """A broker's registration was refused; the controller and the broker write the first of several refusals alike.
+
+    That a session of the broker's last process has not ended yet is no refusal: it passes.
+
+    Attributes:
+        broker_id: the broker that asked.
+        error: the answer.
+        reason: the rule in words; empty where the broker writes it, whose answer has only the error.
+    """
+
+    broker_id: BrokerId
+    error: str
+    reason: str = ""
+
+
 class AlterPartitionDecided(PartitionEvent, frozen=True, kw_only=True):
     """The controller accepted or refused a proposed ISR; recorded when it answers."""
 
@@ -1166,6 +1182,7 @@ BrokerEvent: TypeAlias = (
     | NodeStopped
     | FileSealed
     | BrokerStateChanged
+    | RegistrationRefused
     | MetadataApplied
     | LogOpened
     | LogFlushed
@@ -1229,6 +1246,7 @@ ControllerEvent: TypeAlias = (
     | UncleanRecoveryStarted
     | UncleanRecoveryDropped
     | DrawReceived
+    | RegistrationRefused
     | AlterPartitionDecided
     | MessageIntercepted
     | OrderReceived

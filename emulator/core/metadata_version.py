@@ -86,3 +86,8 @@ def level_of(version: str) -> int:
     if not matches:
         raise ConfigError(key=METADATA_VERSION, value=version, expected=f"{LEVELS[1]} to {LEVELS[-1]}, or a release")
     return matches[-1]
+
+
+def level_name(feature: str, level: int) -> str:
+    """Returns a level as users write it: ``4.2-IV1`` for ``metadata.version``, a number for others."""
+    return LEVELS[level] if feature == METADATA_VERSION and level < len(LEVELS) else str(level)

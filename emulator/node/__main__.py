@@ -21,7 +21,7 @@ import traceback
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from laststand.emulator.core.eras import rule_texts
-from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.errors import ConfigError, UnsupportedFeatureError
 from laststand.emulator.core.events import AuthenticationFailed, NodeStarted, NodeStopped
 from laststand.emulator.core.types import CauseId, IncarnationId, NodeRole
 from laststand.emulator.core.uuid_text import uuid_text
@@ -72,11 +72,23 @@ def main() -> int:
         sys.stderr.write(f"{arguments.role} takes a --config for each role\n")
         return _EXIT_CONFIG
     nodes = [_started(role, config) for role, config in configs]
-    asyncio.run(_serve(nodes))
+    unsupported: ExceptionGroup[UnsupportedFeatureError] | None = None
+    try:
+        asyncio.run(_serve(nodes))
+    except* UnsupportedFeatureError as group:
+        unsupported = group
+    if unsupported is not None:
+        sys.stderr.write(f"{_first(unsupported)}\n")
+        return _EXIT_FAILURE
     for node in nodes:
         node.events.add(NodeStopped(cause_id=node.causes.shutdown()))
         node.events.close()
     return 0
+
+
+def _first(group: ExceptionGroup[UnsupportedFeatureError]) -> UnsupportedFeatureError:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, ExceptionGroup) else first
 
 
 def _config(role: NodeRole, path: str | None) -> NodeConfig:

@@ -34,6 +34,9 @@ class ControllerTurns:
         controller: a new one; the log's batches are replayed into it.
         journal: just opened.
 
+    Raises:
+        UnsupportedFeatureError: the log has a feature level that the controller's release lacks.
+
     Attributes:
         active: the controller.
         next_deadline_ms: returns when a timer is due.
@@ -45,6 +48,7 @@ class ControllerTurns:
         self._journal = journal
         for batch in journal.batches:
             controller.replay(batch)
+        controller.check_finalized()
 
     def run(self, inputs: Sequence[ControllerInput], *, now_ms: int) -> tuple[list[Event], list[Departure]]:
         """Steps the inputs in order and makes their records durable.

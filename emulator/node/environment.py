@@ -35,6 +35,7 @@ from laststand.emulator.core.eras import era_rules, plain_switches, with_rule
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.properties import is_node_property, node_properties
+from laststand.emulator.core.release import check_metadata_version
 from laststand.emulator.core.requester import node_name
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
 from laststand.emulator.core.types import CLIENT_ID, BrokerId, ClusterKind, NodeId, NodeRole, kafka_client_ids
@@ -105,6 +106,8 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     node_id = NodeId(_whole(given, "NODE_ID"))
     directory = Path(_text(given, "DIRECTORY"))
     incarnation = next_incarnation(directory, node_id)
+    if role is NodeRole.CONTROLLER and incarnation == 0:
+        check_metadata_version(properties, rules)
     node = directory / "nodes" / str(node_id)
     port = _whole(given, "PORT")
     addresses = _addresses("ADDRESSES", _text(given, "ADDRESSES"))

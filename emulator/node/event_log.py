@@ -27,6 +27,7 @@ _INFO: Final = frozenset(
         events.PartitionChanged,
         events.PeerReachable,
         events.PeerUnreachable,
+        events.RegistrationRefused,
         events.UncleanLeaderElected,
         events.UncleanRecoveryDropped,
         events.UncleanRecoveryStarted,

@@ -6,6 +6,7 @@ from typing import Final
 from laststand.emulator.core.eras import ZooKeeperSwitches, is_rule, unanswered_protocol, with_rule
 from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.properties import is_node_property, node_properties, node_property_names
+from laststand.emulator.core.release import check_metadata_version
 from laststand.emulator.core.switches import Switches, is_switch
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 
@@ -21,13 +22,14 @@ class Overrides:
         """Returns an era's switches with the overrides on top.
 
         Raises:
-            ConfigError: the era has no such rule, or its release does not support the protocol version.
+            ConfigError: the era has no such rule, or its release does not support the protocol or metadata version.
         """
         for name, text in self.switches:
             switches = with_rule(switches, name, text)
         unanswered = unanswered_protocol(switches)
         if unanswered is not None:
             raise ConfigError(key=PROPERTY, value=unanswered, expected="a version that the era's release knows")
+        check_metadata_version(dict(self.properties), switches)
         return switches
 
 

@@ -30,6 +30,7 @@ from laststand.emulator.core.eras import (
 )
 from laststand.emulator.core.errors import ConfigError, EmulatorError
 from laststand.emulator.core.properties import NodeProperties, is_node_property, node_properties
+from laststand.emulator.core.release import check_metadata_version
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
@@ -307,6 +308,7 @@ def _parse_cluster(line: str) -> Plan:
     if unanswered is not None:
         raise ConfigError(key=PROPERTY, value=unanswered, expected=f"a version that the release of {era} knows")
     plan.node_properties()
+    check_metadata_version(dict(plan.properties), rules)
     _check_timed_flush(NODE_FLUSH_TIME, pairs)
     return plan
 

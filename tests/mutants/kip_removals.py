@@ -20,7 +20,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
-        place="core/release.py::features_of",
+        place="core/release.py::highest_level",
         code="{ELR_VERSION: supported_elr_level(switches), ",
         instead="{ELR_VERSION: 1, ",
         test="tests/unit/simulator/test_mixed_eras.py::test_a_broker_that_lacks_a_finalized_feature_is_not_let_in",
@@ -30,7 +30,14 @@ KIP_REMOVALS: Final = (
         place="core/release.py::supported_elr_level",
         code="1 if switches.elr else 0",
         instead="1",
-        test="tests/unit/simulator/test_mixed_eras.py::test_a_controller_of_a_release_without_elr_ignores_it[kafka-3.9-False]",
+        test="tests/unit/simulator/test_mixed_eras.py::test_a_controller_does_not_start_on_a_log_with_a_level_that_its_release_lacks",
+    ),
+    Removal(
+        row="kip-966",
+        place="core/release.py::lacking_level",
+        code="if level > highest:",
+        instead="if False:",
+        test="tests/unit/simulator/test_mixed_eras.py::test_a_controller_does_not_start_on_a_log_with_a_level_that_its_release_lacks",
     ),
     Removal(
         row="kip-704",

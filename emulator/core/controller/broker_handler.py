@@ -15,13 +15,13 @@ from laststand.emulator.core.controller.heartbeat import (
     heartbeat_intent,
     next_state,
 )
-from laststand.emulator.core.controller.registration import Session, register_broker
+from laststand.emulator.core.controller.registration import RegistrationOutcome, Session, register_broker
 from laststand.emulator.core.controller.sessions import SessionKey, SessionTracker
 from laststand.emulator.core.controller.turn import ControllerTurn
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import BrokerRegistration
-from laststand.emulator.core.types import FenceReason, MetadataOffset
+from laststand.emulator.core.types import BrokerId, FenceReason, IncarnationId, MetadataOffset
 
 
 class SessionTimers(Protocol):
@@ -51,6 +51,7 @@ class BrokerHandler:
         self._view = view
         self._cluster_id = cluster_id
         self._timers = timers
+        self._refused: dict[BrokerId, tuple[IncarnationId, str]] = {}
 
     # --- Sessions -------------------------------------------------------------------------------------------------
 
@@ -86,11 +87,30 @@ class BrokerHandler:
                 session = Session.VALID
         outcome = register_broker(self._view, request, cluster_id=self._cluster_id, session=session)
         turn.commit(outcome.decisions)
+        self._note_refusal(turn, request, outcome)
         if outcome.shutdown is not None:
             if stored is not None:
                 self.forget(stored)
             self.touch(self._view.image.brokers[request.broker_id], now_ms=turn.now_ms)
         return messages.BrokerRegistrationResponse(error=outcome.error, broker_epoch=outcome.broker_epoch)
+
+    def _note_refusal(
+        self, turn: ControllerTurn, request: messages.BrokerRegistrationRequest, outcome: RegistrationOutcome
+    ) -> None:
+        """Records why a process is refused, once for each reason: it asks again and again."""
+        if outcome.error in (ErrorCode.NONE, ErrorCode.DUPLICATE_BROKER_REGISTRATION):
+            return
+        refusal = request.incarnation_id, outcome.reason
+        if self._refused.get(request.broker_id) != refusal:
+            self._refused[request.broker_id] = refusal
+            turn.events.append(
+                events.RegistrationRefused(
+                    cause_id=turn.cause_id,
+                    broker_id=request.broker_id,
+                    error=outcome.error.name,
+                    reason=outcome.reason,
+                )
+            )
 
     def heartbeat(
         self, turn: ControllerTurn, request: messages.BrokerHeartbeatRequest

@@ -55,6 +55,7 @@ from laststand.emulator.core.effects import (
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.release import check_finalized
 from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.timers import TimerQueue
@@ -146,6 +147,14 @@ class Controller:
         """
         for index, record in enumerate(batch.records):
             self.image.replay(record, offset=MetadataOffset(batch.base_offset + index))
+
+    def check_finalized(self) -> None:
+        """Checks, once the log is replayed, that this controller's release has every finalized feature level.
+
+        Raises:
+            UnsupportedFeatureError: it lacks one; the process has to end.
+        """
+        check_finalized(self.image.features, self._switches)
 
     def next_deadline_ms(self) -> int | None:
         """Returns when the next ``TimerFired`` is wanted; it may be in the past: then at once."""

@@ -16,7 +16,7 @@ from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.release import latest_metadata_version, supported_elr_level
+from laststand.emulator.core.release import highest_level, latest_metadata_version, supported_elr_level
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import ChangeReason, ConfigResource, FeatureUpgradeType
 
@@ -98,7 +98,7 @@ def describe_features(image: MetadataImage, switches: Switches) -> tuple[admin_m
         admin_messages.DescribedFeature(
             name=feature.name,
             min_supported_version=feature.min_supported_version,
-            max_supported_version=_highest_level(switches, feature.name),
+            max_supported_version=highest_level(switches, feature.name),
             finalized_version=image.feature_level(feature.name),
         )
         for feature in ranges
@@ -134,13 +134,9 @@ def _dependency_problem(levels: Mapping[str, int], update: admin_messages.Featur
 
 def _is_known_level(switches: Switches, name: str, level: int) -> bool:
     return any(
-        feature.name == name and feature.min_supported_version <= level <= _highest_level(switches, name)
+        feature.name == name and feature.min_supported_version <= level <= highest_level(switches, name)
         for feature in metadata_version.BROKER_FEATURES
     )
-
-
-def _highest_level(switches: Switches, name: str) -> int:
-    return supported_elr_level(switches) if name == ELR_VERSION else latest_metadata_version(switches)
 
 
 def _is_direction_allowed(current: int, level: int, upgrade_type: FeatureUpgradeType) -> bool:

@@ -16,12 +16,14 @@ from laststand.emulator.core.controller.fencing import leave_isrs, leave_isrs_an
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import BrokerRegistration
-from laststand.emulator.core.metadata_version import BROKER_FEATURES, CLEAN_SHUTDOWN_PROOF, METADATA_VERSION
+from laststand.emulator.core.metadata_version import BROKER_FEATURES, CLEAN_SHUTDOWN_PROOF, METADATA_VERSION, level_name
 from laststand.emulator.core.switches import SessionCheck, Switches
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
 from laststand.emulator.core.uuid_text import uuid_text
 
 _PREVIOUS_EPOCH_SINCE: Final = 3
+
+_UNSUPPORTED: Final = "the broker does not support the finalized version"
 
 # Kafka keeps the first 100 directory ids for itself (``DirectoryId.java``).
 _RESERVED_LOG_DIRS: Final = frozenset(uuid_text(number.to_bytes(16)) for number in range(100))
@@ -42,9 +44,10 @@ class Shutdown(Enum):
 
 
 class RegistrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to a registration, what it writes, and the verdict (``None`` where nothing was judged)."""
+    """Answer to a registration, why it is refused, what it writes, and the verdict (``None`` where none was judged)."""
 
     error: ErrorCode
+    reason: str = ""
     broker_epoch: BrokerEpoch | None = None
     shutdown: Shutdown | None = None
     decisions: tuple[Decision, ...] = ()
@@ -88,8 +91,9 @@ def register_broker(
     """Decides on a registration; checks in Kafka's order, the first that fails answers."""
     stored = view.image.brokers.get(request.broker_id)
     error = _registration_error(view, request, cluster_id=cluster_id, stored=stored, session=session)
+    error, reason = (error, "") if error is not ErrorCode.NONE else _feature_problem(view, request)
     if error is not ErrorCode.NONE:
-        return RegistrationOutcome(error=error)
+        return RegistrationOutcome(error=error, reason=reason)
     if stored is not None and stored.incarnation_id == request.incarnation_id:
         return _amend(request, stored)
     return _register_incarnation(view, request, stored)
@@ -111,17 +115,24 @@ def _registration_error(
             return ErrorCode.DUPLICATE_BROKER_REGISTRATION
     if not _are_log_dirs_valid(view, request):
         return ErrorCode.INVALID_REGISTRATION
+    return ErrorCode.NONE
+
+
+def _feature_problem(view: ClusterView, request: messages.BrokerRegistrationRequest) -> tuple[ErrorCode, str]:
+    """Returns the error of a broker that lacks a finalized level, and the controller's message."""
     ranges = {feature.name: feature for feature in request.features}
     for name, level in view.image.features.items():
         known = ranges.get(name)
         if level > 0 and known is not None:
-            if not known.min_supported_version <= level <= known.max_supported_version:
-                return ErrorCode.UNSUPPORTED_VERSION
+            low, high = known.min_supported_version, known.max_supported_version
+            if not low <= level <= high:
+                wanted = f"the broker wants a version between {level_name(name, low)} and {level_name(name, high)}"
+                return ErrorCode.UNSUPPORTED_VERSION, f"{_UNSUPPORTED} {level_name(name, level)} of {name}; {wanted}"
         elif level > 0 and name != METADATA_VERSION:
-            return ErrorCode.UNSUPPORTED_VERSION
+            return ErrorCode.UNSUPPORTED_VERSION, f"{_UNSUPPORTED} {level_name(name, level)} of {name}; it has none"
     if METADATA_VERSION not in ranges:
-        return ErrorCode.INVALID_REGISTRATION
-    return ErrorCode.NONE
+        return ErrorCode.INVALID_REGISTRATION, f"the broker names no versions of {METADATA_VERSION}"
+    return ErrorCode.NONE, ""
 
 
 def _are_log_dirs_valid(view: ClusterView, request: messages.BrokerRegistrationRequest) -> bool:

@@ -22,7 +22,7 @@ from typing import assert_never, get_args
 import msgspec
 
 from laststand.emulator.core import effects as node_effects
-from laststand.emulator.core import inputs, messages
+from laststand.emulator.core import inputs, messages, records
 from laststand.emulator.core.authorizer.authorizer import authorizer_of
 from laststand.emulator.core.authorizer.request_guard import refusal
 from laststand.emulator.core.controller.controller import Controller
@@ -49,6 +49,7 @@ from laststand.emulator.core.quorum_controller.offsets import ControllerOffsets
 from laststand.emulator.core.quorum_controller.quorum_guard import QuorumGuard
 from laststand.emulator.core.quorum_controller.values import PLAIN_VALUES, CommittedBatch, ValueCodec, decode_batch
 from laststand.emulator.core.quorum_controller.whole_batches import WholeBatches
+from laststand.emulator.core.release import check_finalized
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.timers import earliest_of
 from laststand.emulator.core.types import CauseId, CorrelationId, LeaderEpoch, MetadataOffset, RequestId
@@ -106,6 +107,7 @@ class QuorumController:
         self.controller_epoch = LeaderEpoch(0)
         self.offsets = ControllerOffsets()
         self._whole = WholeBatches()
+        self._levels: dict[str, int] = {}
         image = MetadataImage()
         authorizer = authorizer_of(properties, image.acls)
         self._guard = None if authorizer is None else QuorumGuard(image, authorizer)
@@ -238,6 +240,7 @@ class QuorumController:
         batches = [self._read(each, cause_id) for each in unread if each.end_offset <= end_offset]
         for batch in batches:
             self.offsets.commit(batch.batch)
+        self._check_levels(batches)
         released: list[node_effects.ControllerEffect] = []
         if self.active is not None:
             committed = inputs.MetadataCommitted(cause_id=cause_id, end_offset=self.offsets.stable_end)
@@ -270,6 +273,18 @@ class QuorumController:
         for effect in released:
             if not isinstance(effect, node_effects.PublishMetadata | node_effects.RecordEvent):
                 self._take_active(effect)
+
+    def _check_levels(self, committed: Sequence[CommittedBatch]) -> None:
+        """Checks that this release has the feature levels that are in force after committed batches."""
+        raised = {
+            record.name: record.feature_level
+            for each in committed
+            for record in each.batch.records
+            if isinstance(record, records.FeatureLevelRecord)
+        }
+        if raised:
+            self._levels |= raised
+            check_finalized(self._levels, self._switches)
 
     def _read(self, batch: QuorumBatch, cause_id: CauseId) -> CommittedBatch:
         return decode_batch(batch, values=self._values, cause_id=cause_id)

@@ -45,10 +45,9 @@ def start(cluster: SimulatedCluster, node_id: NodeId, action: actions.Start[Node
     if action.era is not None:
         cluster.set_era(node_id, action.era)
     machine = [find_process(cluster, each) for each in cluster.machine_of(node_id)]
-    if any(
-        isinstance(each, MetadataNode) and each.refuses_to_start(cluster.rules_of(each.node_id)) for each in machine
-    ):
-        return actions.no_op("a controller has a log and no quorum-state (missing_state_stops)")
+    for each in machine:
+        if isinstance(each, MetadataNode) and (refusal := each.start_refusal(cluster.rules_of(each.node_id))):
+            return actions.no_op(refusal)
     if isinstance(node, BrokerNode):
         cluster.processes.start(node.broker_id)
     else:

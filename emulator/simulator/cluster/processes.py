@@ -173,7 +173,7 @@ class Processes:
 
     def start_controller(self, node: MetadataNode) -> None:
         """Starts a controller on its log; no effect if it runs, or refuses to start on its disk."""
-        if node.core is None and not node.refuses_to_start(self.rules_of(node.node_id)):
+        if node.core is None and node.start_refusal(self.rules_of(node.node_id)) is None:
             unreported = node.boot(self.rules_of(node.node_id), self._properties)
             self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
             for event in unreported:

@@ -26,6 +26,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.release import lacking_level
 from laststand.emulator.core.requester import Requester
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
@@ -242,9 +243,9 @@ class MetadataNode(Node[inputs.ControllerInput]):
         """Creates a new process; returns the events that its predecessor did not report."""
         raise NotImplementedError
 
-    def refuses_to_start(self, switches: Switches) -> bool:
-        """Returns whether a process would end at once because its disk lacks a file."""
-        return False
+    def start_refusal(self, switches: Switches) -> str | None:
+        """Returns why a process would end at once on its disk, or ``None``."""
+        return None
 
     def lose_election(self) -> bool:
         """Loses the ``quorum-state`` file; returns whether there was one."""
@@ -315,6 +316,13 @@ class ControllerNode(MetadataNode):
         """Batches of the log."""
         return len(self.log)
 
+    def start_refusal(self, switches: Switches) -> str | None:
+        """Returns which feature level of the log a release lacks."""
+        image = MetadataImage()
+        for batch in self.log:
+            _replay(image, batch)
+        return lacking_level(image.features, switches)
+
     def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
         """Creates a new process that replays the log; returns the events that its predecessor did not report."""
         self.incarnation += 1
@@ -340,9 +348,13 @@ class ControllerNode(MetadataNode):
     def sync_to(self, length: int) -> None:
         """Makes the first ``length`` batches durable."""
         for batch in self.log[self.synced : length]:
-            for index, record in enumerate(batch.records):
-                self.durable.replay(record, offset=MetadataOffset(batch.base_offset + index))
+            _replay(self.durable, batch)
         self.synced = max(self.synced, length)
+
+
+def _replay(image: MetadataImage, batch: records.MetadataBatch) -> None:
+    for index, record in enumerate(batch.records):
+        image.replay(record, offset=MetadataOffset(batch.base_offset + index))
 
 
 class ProducerNode(Node[ProducerInput]):

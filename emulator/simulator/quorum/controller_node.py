@@ -1,6 +1,7 @@
 """One of several controllers in virtual time: a process, and the disk that survives it."""
 
 from hashlib import blake2b
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +21,8 @@ from laststand.emulator.core.types import LeaderEpoch, MetadataOffset, NodeRole
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.nodes import MetadataNode
 from laststand.emulator.simulator.quorum.disk import MetadataDisk
+
+_NO_STATE: Final = "a controller has a log and no quorum-state (missing_state_stops)"
 
 
 class QuorumControllerNode(MetadataNode):
@@ -120,9 +123,10 @@ class QuorumControllerNode(MetadataNode):
         self.disk = MetadataDisk(DirectoryId(f"disk-{self.node_id}-{self._disks}"))
         self._settings = replace(self._settings, key=ReplicaKey(self.node_id, self.disk.directory_id))
 
-    def refuses_to_start(self, switches: Switches) -> bool:
-        """Returns whether ``quorum-state`` is missing beside a log, and the rules forbid that."""
-        return switches.missing_state_stops and self.disk.election is None and bool(self.disk.batches)
+    def start_refusal(self, switches: Switches) -> str | None:
+        """Returns that ``quorum-state`` is missing beside a log, where the rules forbid that."""
+        is_missing = self.disk.election is None and bool(self.disk.batches)
+        return _NO_STATE if switches.missing_state_stops and is_missing else None
 
     def lose_election(self) -> bool:
         """Loses ``quorum-state``; returns whether there was one."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from laststand.emulator.core import effects, events, inputs, records
 from laststand.emulator.core.controller.controller import Controller
-from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.errors import InvariantError, UnsupportedFeatureError
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.quorum import effects as quorum_effects
 from laststand.emulator.core.quorum import inputs as quorum_inputs
@@ -195,6 +195,8 @@ class ControllersCluster(SimulatedCluster):
             # As Kafka's does, the process stops by itself.
             if self.on_broken_promise is not None:
                 self.on_broken_promise("InvariantError", f"controller {node.node_id}: {error}")
+            self.processes.end(node, events.IncarnationEnd.UNEXPECTED)
+        except UnsupportedFeatureError:
             self.processes.end(node, events.IncarnationEnd.UNEXPECTED)
 
     # --- Effects ----------------------------------------------------------------------------------------------------

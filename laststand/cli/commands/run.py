@@ -238,7 +238,7 @@ def _campaign(
         orders = (one, other)
     for order in orders:
         require_driver(driver, scenario, (*scenario.properties, *order.properties), eras=(order.era,))
-        require_rules(scenario, order.era, order.switches)
+        require_rules(scenario, order.era, order.switches, order.properties)
         of_topics = (each for topic in scenario.topics for each in topic.properties)
         warn_of_deprecated(dict((*scenario.properties, *order.properties, *of_topics)), era=order.era)
     if judge is not None:

@@ -94,7 +94,9 @@ def require_toxiproxy() -> Path:
     return find_toxiproxy()
 
 
-def require_rules(scenario: "Scenario", era: str, switches: "Switches") -> None:
+def require_rules(
+    scenario: "Scenario", era: str, switches: "Switches", properties: tuple[tuple[str, str], ...]
+) -> None:
     """Checks that an era, with changes, has what a scenario requires.
 
     Raises:
@@ -102,7 +104,7 @@ def require_rules(scenario: "Scenario", era: str, switches: "Switches") -> None:
     """
     from laststand.chaos.scenario.requirements import unmet
 
-    missing = unmet(scenario, era, switches)
+    missing = unmet(scenario, era, switches, properties)
     if missing:
         raise UserError(f"{scenario.path}: {'; '.join(missing)}")
 

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import pytest
-
 from laststand.emulator.core import events
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.lines import parse_action
@@ -102,15 +100,59 @@ def test_a_broker_comes_in_once_the_levels_that_it_lacks_are_gone() -> None:
     assert is_active(begun(*lowered, *restarted("kafka-3.9")), ONE)
 
 
-@pytest.mark.parametrize(("era", "is_led"), [("kip-966", True), ("kafka-3.9", False)])
-def test_a_controller_of_a_release_without_elr_ignores_it(era: str, *, is_led: bool) -> None:
+def runs(simulation: Simulation) -> bool:
+    return simulation.cluster.metadata_node.core is not None
+
+
+def controller_restarted(era: str) -> tuple[str, ...]:
+    return "kill 100", f"start 100 era={era}", "wait 100"
+
+
+def test_a_controller_does_not_start_on_a_log_with_a_level_that_its_release_lacks() -> None:
+    assert runs(begun(*controller_restarted("kafka-4.2")))
+    assert not runs(begun(*controller_restarted("kafka-3.9")))
+    assert not runs(begun(*controller_restarted("kafka-4.2,elr=off")))
+    simulation = begun("kill 100")
+    outcome = perform(simulation.cluster, parse_action("start 100 era=kafka-3.9", names()))
+    assert "eligible.leader.replicas.version 1, and this controller's release knows none above 0" in str(outcome)
+
+
+def test_a_controller_starts_once_the_levels_that_it_lacks_are_gone() -> None:
+    without_elr = (downgrade("eligible.leader.replicas.version", "0"), "wait 100")
+    assert not runs(begun(*without_elr, *controller_restarted("kafka-3.9")))
+    lowered = (*without_elr, downgrade("metadata.version", "3.9-IV0"), "wait 100")
+    assert runs(begun(*lowered, *controller_restarted("kafka-3.9")))
+
+
+def test_a_controller_of_a_release_without_elr_ignores_what_a_downgrade_has_left() -> None:
     simulation = begun("stop 2", "wait 12000", "stop 1", "wait 12000")
     (state,) = simulation.cluster.image.partitions.values()
     assert ONE in state.elr
-    for line in ("kill 100", f"start 100 era={era}", "kill 0", "wait 12000", "start 1", "wait 12000"):
+    lowered = (downgrade("eligible.leader.replicas.version", "0"), downgrade("metadata.version", "3.9-IV0"))
+    for line in (
+        *lowered,
+        *("wait 100", *controller_restarted("kafka-3.9")),
+        *("kill 0", "wait 12000", "start 1 era=kafka-3.9", "wait 12000"),
+    ):
         perform(simulation.cluster, parse_action(line, names()))
     (state,) = simulation.cluster.image.partitions.values()
-    assert (state.leader is not None) is is_led
+    assert state.leader is None
+
+
+def refusals(*lines: str) -> list[events.RegistrationRefused]:
+    journal = Journal()
+    begun(*lines, journal=journal)
+    return [each.event for each in journal.entries if isinstance(each.event, events.RegistrationRefused)]
+
+
+def test_a_refused_registration_is_on_record_once_with_its_reason() -> None:
+    by_broker, by_controller = sorted(refusals(*restarted("kafka-3.9")), key=lambda event: event.reason)
+    assert (by_broker.broker_id, by_broker.error, by_broker.reason) == (1, "UNSUPPORTED_VERSION", "")
+    assert by_controller.reason == (
+        "the broker does not support the finalized version 4.2-IV1 of metadata.version; "
+        "the broker wants a version between 3.0-IV1 and 3.9-IV0"
+    )
+    assert refusals("kill 1", "start 1", "wait 4000") == []  # its last session has to end first
 
 
 def followers_fetches(simulation: Simulation) -> set[bool]:
@@ -162,7 +204,7 @@ def test_a_leader_whose_release_does_not_recover_ignores_recovering() -> None:
 def test_a_controller_of_several_follows_the_rules_of_its_own_era() -> None:
     simulation = Simulation(parse_plan(PLAN.format(era="kip-966 controllers=3")))
     simulation.begin()
-    for line in ("kill 101", "start 101 era=kafka-3.9"):
+    for line in ("kill 101", "start 101 era=kip-966,pre_vote=off"):
         perform(simulation.cluster, parse_action(line, names()))
     controllers = simulation.cluster.metadata_nodes
     followed = [
@@ -171,3 +213,12 @@ def test_a_controller_of_several_follows_the_rules_of_its_own_era() -> None:
         if isinstance(node, QuorumControllerNode) and node.process is not None
     ]
     assert followed == [True, False, True]
+
+
+def test_a_controller_of_several_ends_where_a_level_is_committed_that_its_release_lacks() -> None:
+    simulation = Simulation(parse_plan(PLAN.format(era="kip-966 controllers=3")))
+    simulation.begin()
+    for line in ("kill 101", "start 101 era=kafka-3.9", "wait 4000"):
+        perform(simulation.cluster, parse_action(line, names()))
+    nodes = simulation.cluster.metadata_nodes
+    assert [node.core is not None for _, node in sorted(nodes.items())] == [True, False, True]

@@ -61,6 +61,7 @@ class BrokerLifecycle:
         self._give_up_ms: int | None = None
         self._failures = 0
         self._shutdown_answers = 0
+        self._refused_with = ErrorCode.NONE
 
     @property
     def is_exiting(self) -> bool:
@@ -124,11 +125,15 @@ class BrokerLifecycle:
             self._communicate(turn)
 
     def handle_registration(self, turn: Turn, response: messages.BrokerRegistrationResponse) -> None:
-        """Adopts the broker epoch, or tries again after a heartbeat interval."""
+        """Adopts the broker epoch, or tries again after a heartbeat interval, and says why once."""
         self._is_in_flight = False
         if self.is_exiting:
             return
         if response.error is not ErrorCode.NONE or response.broker_epoch is None:
+            if response.error not in (self._refused_with, ErrorCode.DUPLICATE_BROKER_REGISTRATION):
+                self._refused_with = response.error
+                broker_id, error = self._config.broker_id, response.error.name
+                turn.record(events.RegistrationRefused(cause_id=turn.cause_id, broker_id=broker_id, error=error))
             self._next_send_ms = turn.now_ms + self._config.properties.broker_heartbeat_interval_ms
             return
         self._failures = 0

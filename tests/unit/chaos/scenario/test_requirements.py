@@ -11,6 +11,7 @@ from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.chaos.suite.cells import cells_of
 from laststand.chaos.suite.selection import Selected
 from laststand.emulator.core.eras import ALL_ERAS, era_rules, rule_texts
+from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.overrides import parse_overrides
@@ -53,6 +54,23 @@ def test_brokers_are_started_with_versions_that_the_release_knows() -> None:
     upgrade = f"  - start: {{node: 1, {PROPERTY}: 2.7}}\n"
     assert told(upgrade, "kafka-3.1-zk") == ()
     assert told(upgrade, "kafka-2.6-zk") == (f"{PROPERTY}=2.7-IV2 is newer than the release of kafka-2.6-zk",)
+
+
+def test_a_cluster_begins_with_a_metadata_version_that_the_release_has() -> None:
+    early = read_scenario(
+        Path("needs.yaml"), TEXT.replace("brokers: 2", "brokers: 2, properties: {metadata.version: 4.0-IV0}")
+    )
+    (too_new,) = unmet(early, "kafka-3.9", era_rules("kafka-3.9"))
+    assert too_new == (
+        "metadata.version=4.0-IV0 is not allowed; expected 3.9-IV0 or earlier, as the era's release has no later one "
+        "(kafka-3.9)"
+    )
+    (too_old,) = unmet(early, "kip-966", era_rules("kip-966"))
+    assert "4.0-IV1 or later with switch elr on" in too_old
+    assert unmet(early, "kafka-3.9", era_rules("kafka-3.9"), (("metadata.version", "3.9"),)) == ()
+    assert unmet(early, "kafka-2.6-zk", era_rules("kafka-2.6-zk")) == ()
+    with pytest.raises(ConfigError, match=r"metadata.version=4.2 is not allowed; expected 3.9-IV0 or earlier"):
+        parse_overrides(("metadata.version=4.2",)).apply(era_rules("kafka-3.9"))
 
 
 def test_rules_and_eras_can_be_required() -> None:
