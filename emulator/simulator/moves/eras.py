@@ -29,9 +29,9 @@ def _draw_era(view: ClusterView) -> str:
 def _metadata_version(view: ClusterView) -> int:
     """Returns the level that a controller has in its log, committed or not."""
     node = view.cluster.metadata_node
-    is_alone = isinstance(node, ControllerNode) and node.core is not None
-    image = node.controller.image if is_alone else view.cluster.image
-    return image.feature_level(METADATA_VERSION)
+    if isinstance(node, ControllerNode) and node.core is not None:
+        return node.controller.image.feature_level(METADATA_VERSION)
+    return view.cluster.image.feature_level(METADATA_VERSION)
 
 
 def _awaits_entry(view: ClusterView) -> bool:

@@ -1,9 +1,10 @@
 """Brings the rows of sorted slices to the processes that judge partitions.
 
 If all of Spark's workers are on this machine, each writes its sorted rows into one file, and others read their parts of
-it: no row passes through the JVM. On a cluster Spark's shuffle moves the rows.
+it: no row passes through the JVM. On a cluster of several machines Spark's shuffle moves the rows.
 """
 
+import os
 import pickle
 import shutil
 import tempfile
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from laststand.emulator.verification.slices.reading import Slice, SliceSummary, SortedSlice, summary_of
 from laststand.emulator.verification.slices.rows import SliceRows, SliceTables
-from laststand.emulator.verification.spark.executors import is_local
+from laststand.emulator.verification.spark.executors import is_local, is_loopback
 from laststand.emulator.verification.tables.rows import PartitionName, share_of
 
 if TYPE_CHECKING:
@@ -60,14 +61,29 @@ def exchange(
         sort: sorts a slice.
         shares_disk: whether workers can read files that other workers wrote; determined by a test if not given.
     """
-    if is_local(str(context.master)) if shares_disk is None else shares_disk:
-        directory = Path(tempfile.mkdtemp(prefix="slices-", dir=context._temp_dir))
-        try:
+    directory = Path(tempfile.mkdtemp(prefix="slices-", dir=context._temp_dir))
+    try:
+        if _is_shared(context, directory) if shares_disk is None else shares_disk:
             yield _OnDisk(context, slices, sort, directory)
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-    else:
-        yield _Shuffled(context, slices, sort)
+        else:
+            yield _Shuffled(context, slices, sort)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_shared(context: "SparkContext", directory: Path) -> bool:
+    """Returns whether workers can write into a directory of this machine.
+
+    Executors that reach the driver at a loopback address are on this machine; they may still see other files, or belong
+    to another user.
+    """
+    if is_local(str(context.master)):
+        return True
+    if not is_loopback(str(context.getConf().get("spark.driver.host", ""))):
+        return False
+    place = str(directory)
+    tasks = range(max(context.defaultParallelism, 1))
+    return all(_dealt(context, tasks).map(lambda _: os.access(place, os.R_OK | os.W_OK | os.X_OK)).collect())
 
 
 class _Stored(NamedTuple):

@@ -40,6 +40,7 @@ from laststand.emulator.verification.spark.executors import (
     executor_settings,
     find_driver_address,
     is_local,
+    is_loopback,
     prepare_executors,
     reason_of,
 )
@@ -202,7 +203,7 @@ class SparkSessionStarter:
         if is_local(self._master):
             settings.update(_LOCAL_SETTINGS)
         else:
-            settings.update(executor_settings(archive if _is_here(address) else None))
+            settings.update(executor_settings(archive if is_loopback(address) else None))
             settings.update({} if address is None else {"spark.driver.host": address})
         if self._work_directory is not None:
             settings["spark.local.dir"] = str(self._work_directory)
@@ -362,11 +363,6 @@ class SparkSessionStarter:
             self._context = context
         except Exception as error:  # top level of a thread: ``tasks`` raises it again
             self._failure = error
-
-
-def _is_here(address: str | None) -> bool:
-    """Returns whether a driver address can only be reached from the driver's own machine."""
-    return address is not None and address.startswith("127.")
 
 
 def _submitted(master: str, settings: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,14 +1,18 @@
 """Facts about a Spark cluster that are found out before it is given work."""
 
+import importlib.util
+import py_compile
 import socket
 import subprocess
 import sys
 import zipfile
+import zipimport
 from pathlib import Path
 
 import pytest
 
 from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.verification.spark import executors
 from laststand.emulator.verification.spark.class_archive import ClassArchive
 from laststand.emulator.verification.spark.executors import (
     executor_settings,
@@ -80,6 +84,22 @@ def test_packed_code_is_all_that_a_task_imports(tmp_path: Path) -> None:
         check=True,
     )
     assert told.stdout.strip() == f"{archive}/laststand/emulator/verification/judge.py"
+
+
+def test_packed_code_is_compiled_as_far_as_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "cache"))
+    module, other = (Path(executors.__file__).with_name(name) for name in ("executors.py", "tasks.py"))
+    for each in (module, other):
+        py_compile.compile(str(each), doraise=True)
+    stale = Path(importlib.util.cache_from_source(str(other)))
+    stale.write_bytes(stale.read_bytes()[:8] + bytes(4) + stale.read_bytes()[12:])
+    archive = tmp_path / "code.zip"
+    pack_code(archive)
+    folder = "laststand/emulator/verification/spark"
+    compiled = [name for name in zipfile.ZipFile(archive).namelist() if name.endswith(".pyc")]
+    assert compiled == [f"{folder}/executors.pyc"]
+    found = zipimport.zipimporter(str(archive)).get_code(f"{folder}/executors")
+    assert Path(found.co_filename) == module
 
 
 @pytest.mark.parametrize(
