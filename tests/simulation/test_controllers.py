@@ -364,7 +364,7 @@ def test_schedules_with_several_controllers_find_nothing_while_every_rule_is_on(
         ("commit_own_epoch", "quorum", 0, {"Q7"}),
         ("one_vote_per_epoch", "quorum", 1, {"Q1"}),
         ("missing_state_stops", "quorum-disks", 12, {"Q6"}),
-        ("pre_vote", "quorum", 4, {"Q8"}),
+        ("pre_vote", "quorum", 16, {"Q8"}),
         ("check_quorum", "quorum", 1, {"Q9"}),
         ("change_follows_commit", "quorum-voters", 2, {"Q3"}),
     ],
