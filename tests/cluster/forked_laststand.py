@@ -138,11 +138,15 @@ class _Server:
                     self._end(key.data, is_killed=key.fileobj is key.data.program)
 
     def _start(self, program: socket.socket) -> list[str] | None:
-        message, streams, _, _ = socket.recv_fds(program, 1, _STREAMS)
-        if not message:
+        _, streams, _, _ = socket.recv_fds(program, 1, _STREAMS)
+        with program.makefile() as orders:
+            line = orders.readline()
+        if not line.endswith("\n"):  # the program was killed before it had said what it wants
+            for descriptor in streams:
+                os.close(descriptor)
             program.close()
             return None
-        order = _Order(*json.loads(program.makefile().readline()))
+        order = _Order(*json.loads(line))
         learned, tells = os.pipe()
         gc.freeze()
         pid = os.fork()
@@ -157,7 +161,8 @@ class _Server:
         for descriptor in (*streams, tells):
             os.close(descriptor)
         running = _Running(pid, os.pidfd_open(pid), program, learned)
-        program.sendall(b"%d\n" % pid)
+        with contextlib.suppress(OSError):  # it was killed, which is seen below
+            program.sendall(b"%d\n" % pid)
         self._selector.register(running.pidfd, selectors.EVENT_READ, running)
         self._selector.register(program, selectors.EVENT_READ, running)
         return None
