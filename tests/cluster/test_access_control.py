@@ -146,7 +146,7 @@ async def test_our_own_connections_of_kafkas_protocol_log_in_or_are_refused(clus
         assert await connection.round_trip() > 0
 
 
-def test_what_somebody_may_do_is_what_the_lists_say(cluster: StandingCluster) -> None:
+def test_permissions_are_those_of_the_lists(cluster: StandingCluster) -> None:
     alice = as_user(cluster, "alice")
     assert "orders" not in AdminClient(alice).list_topics(timeout=TIMEOUT_S).topics
     await_answer(alice, "orders", KafkaError.TOPIC_AUTHORIZATION_FAILED)
@@ -182,7 +182,7 @@ def test_a_group_is_for_those_who_may_read_it(cluster: StandingCluster) -> None:
     assert KafkaError.GROUP_AUTHORIZATION_FAILED in codes
 
 
-def test_lists_are_changed_by_those_who_may_alter_the_cluster(cluster: StandingCluster) -> None:
+def test_changing_lists_needs_alter_of_the_cluster(cluster: StandingCluster) -> None:
     binding = AclBinding(
         ResourceType.TOPIC,
         "refunds",
@@ -199,7 +199,7 @@ def test_lists_are_changed_by_those_who_may_alter_the_cluster(cluster: StandingC
     assert refused.value.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
 
 
-def test_a_certificate_is_a_principal_and_nobody_without_one_is_let_in(tmp_path: Path) -> None:
+def test_a_certificate_is_a_principal_and_clients_without_one_are_refused(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     alice = str(authority.issue("alice"))
     settings = {

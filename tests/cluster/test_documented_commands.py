@@ -425,7 +425,7 @@ def test_a_history_from_elsewhere_is_judged_and_queried(reader: Reader) -> None:
     assert "final_read" in rows
 
 
-def test_what_was_not_synced_is_lost(reader: Reader) -> None:
+def test_unsynced_data_is_lost(reader: Reader) -> None:
     lost, kept = reader.paste_all(block("power loss")).values()
     assert "config: the name is gone" in lost
     assert "nothing was lost" in kept

@@ -64,7 +64,7 @@ def played(scenario: str, tmp_path: Path) -> Path:
     return (tmp_path / "store/test/short/latest").resolve()
 
 
-def test_a_run_whose_output_nobody_reads_is_judged_and_ends_like_sigpipe(scenario: str, tmp_path: Path) -> None:
+def test_a_run_with_a_closed_output_is_judged_and_ends_like_sigpipe(scenario: str, tmp_path: Path) -> None:
     arguments = ("run", scenario, "--driver", "simulator", "--judge", "here", "--out", str(tmp_path / "store"))
     with start(*arguments, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None

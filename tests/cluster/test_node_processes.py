@@ -276,7 +276,7 @@ class Creator:
                 await self._has_news.wait()
 
 
-async def test_a_killed_controller_keeps_what_it_said(tmp_path: Path) -> None:
+async def test_a_killed_controller_keeps_the_changes_that_it_announced(tmp_path: Path) -> None:
     unexpected: list[ProcessEnd] = []
     async with running(tmp_path, BROKERS[0], unexpected=unexpected) as (cluster, client, watch):
         await watch.until(lambda image: any(broker.is_active for broker in image.brokers.values()))

@@ -215,7 +215,7 @@ async def test_a_link_of_300_ms_one_way_carries_unary_and_streams() -> None:
         assert isinstance(await fetch, inputs.ResponseReceived)
 
 
-async def test_a_peer_that_nobody_knows_is_disconnected() -> None:
+async def test_an_unknown_peer_is_disconnected() -> None:
     async with asyncio.TaskGroup() as tasks:
         outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         outbound = Outbound(

@@ -105,7 +105,7 @@ def cluster(tmp_path: Path) -> Cluster:
     return Cluster(tmp_path)
 
 
-async def test_a_caller_is_who_its_certificate_says_whatever_it_calls_itself(cluster: Cluster) -> None:
+async def test_the_certificate_decides_the_principal_of_a_caller(cluster: Cluster) -> None:
     async with cluster.serving():
         for name, dialler in ((node_name(DIALLER), DIALLER), (node_name(DIALLER), OTHER), (CLIENT_NAME, None)):
             assert await cluster.ask(cluster.token(name), dialler=dialler) == "OK"
@@ -118,7 +118,9 @@ async def test_a_caller_is_who_its_certificate_says_whatever_it_calls_itself(clu
     ]
 
 
-async def test_whoever_is_not_certified_is_refused_and_others_are_served_on(cluster: Cluster, tmp_path: Path) -> None:
+async def test_a_client_without_a_certificate_is_refused_and_others_are_served(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     shown = cluster.token(node_name(DIALLER))
     client = cluster.certificates(node_name(DIALLER)).client
     outside = tmp_path / "outside"

@@ -101,7 +101,7 @@ async def test_clients_work_with_the_topic_that_a_step_makes(tmp_path: Path) -> 
     assert finals[0].end_offset >= 20
 
 
-async def test_what_somebody_does_to_a_run_while_it_waits_is_in_its_plan(tmp_path: Path) -> None:
+async def test_actions_of_a_user_during_a_barrier_are_in_the_plan(tmp_path: Path) -> None:
     steps = "  - until: {acked: 50, acks: all, per: partition}\n  - until: {partition: orders-1, leader: 0}\n"
     is_waiting = asyncio.Event()
     run = run_of(tmp_path, steps, on_status=lambda status: is_waiting.set() if status.step == 2 else None)

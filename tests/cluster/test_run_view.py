@@ -106,7 +106,7 @@ async def offered(session: ClientSession, origin: str, token: str) -> str:
     raise AssertionError("the pause was never offered")
 
 
-async def test_what_is_clicked_while_a_run_waits_is_in_its_plan(viewed: Viewed, terminal: Terminal) -> None:
+async def test_clicks_during_a_barrier_are_in_the_plan(viewed: Viewed, terminal: Terminal) -> None:
     origin, token = viewed.address
     async with ClientSession(timeout=ClientTimeout(total=DEADLINE_S), read_bufsize=1 << 22) as session:
         for page in ("/", "/stream"):

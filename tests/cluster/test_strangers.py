@@ -97,7 +97,7 @@ def test_the_token_is_in_no_command_line_log_or_file_that_stays(terminal: Termin
     assert [path for path in run.rglob("*") if path.is_file() and token.encode() in path.read_bytes()] == []
 
 
-async def test_nobody_passes_for_the_client_process() -> None:
+async def test_no_other_process_is_taken_for_the_client_process() -> None:
     token = RunToken.draw()
     link = ClientLink(on_counts=lambda: None)
     port = await link.listen(token)

@@ -95,14 +95,14 @@ async def test_a_restarted_child_gets_its_port_back_though_clients_were_connecte
     port.close()
 
 
-async def test_nobody_else_is_given_a_reserved_port() -> None:
+async def test_a_reserved_port_is_not_given_to_others() -> None:
     port = ReservedPort()
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind((LOOPBACK, port.number))
     port.close()
 
 
-async def test_nobody_listens_in_place_of_a_child_that_is_down(tmp_path: Path) -> None:
+async def test_no_other_process_listens_on_the_port_of_a_stopped_child(tmp_path: Path) -> None:
     port = ReservedPort()
     async with Supervisor() as supervisor:
         with port.lent():
@@ -138,7 +138,7 @@ async def test_an_unexpected_exit_is_noticed_with_code_and_last_words(tmp_path: 
         assert supervisor.children == {}
 
 
-async def test_a_kill_by_somebody_else_is_unexpected(tmp_path: Path) -> None:
+async def test_a_kill_from_outside_is_unexpected(tmp_path: Path) -> None:
     async with Supervisor() as supervisor:
         child = await supervisor.start(serving(tmp_path))
         psutil.Process(child.pid).kill()

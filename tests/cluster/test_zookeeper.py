@@ -133,7 +133,7 @@ def test_what_watches_missed_is_reported_after_a_reconnect(server: Server) -> No
     server.runner.run(play())
 
 
-def test_the_owner_of_a_session_that_was_ended_hears_of_it_and_opens_none_by_itself(server: Server) -> None:
+def test_the_owner_of_an_ended_session_learns_of_it_and_opens_no_new_one_by_itself(server: Server) -> None:
     root = server.new_root()
 
     async def play() -> None:

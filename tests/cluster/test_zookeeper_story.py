@@ -87,7 +87,7 @@ steps:
 """
 
 
-def test_a_server_that_somebody_else_kills_makes_it_unknown(tmp_path: Path) -> None:
+def test_a_server_that_is_killed_from_outside_makes_the_verdict_unknown(tmp_path: Path) -> None:
     era = "kafka-3.9-zk"
     campaign = Campaign(
         scenario=read_scenario(tmp_path / "server-dies.yaml", SHORT),

@@ -76,8 +76,7 @@ KIP_REMOVALS: Final = (
         code="return frozenset() if self._guard is None else self._guard.unseen(incoming, self._image.topics)",
         instead="return frozenset()",
         test=(
-            "tests/unit/core/broker/kraft/test_permissions.py"
-            "::test_topics_that_somebody_may_not_describe_are_hidden_from_it"
+            "tests/unit/core/broker/kraft/test_permissions.py::test_topics_are_hidden_from_principals_without_describe"
         ),
     ),
     Removal(
@@ -269,8 +268,8 @@ KIP_REMOVALS: Final = (
         code=", *view.partitions_in_elr_of(broker_id)]",
         instead="]",
         test=(
-            "tests/unit/core/controller/test_unclean_recovery.py::test_a_balanced_request_tha"
-            "t_has_to_wait_for_somebody_is_refused"
+            "tests/unit/core/controller/test_unclean_recovery.py::"
+            "test_a_balanced_election_that_would_have_to_wait_is_refused"
         ),
     ),
     Removal(
@@ -593,7 +592,7 @@ KIP_REMOVALS: Final = (
         code="if self.properties.unclean_recovery_manager_enabled:",
         instead="if False:",
         test=(
-            "tests/unit/core/controller/test_unclean_recovery.py::test_aggressive_takes_whoever_answered_by_the_timeout"
+            "tests/unit/core/controller/test_unclean_recovery.py::test_aggressive_chooses_among_replicas_that_answered_by_the_timeout"
         ),
     ),
     Removal(
@@ -602,7 +601,7 @@ KIP_REMOVALS: Final = (
         code="return RecoveryDecision(action=RecoveryAction.UNCLEAN_RECOVERY)\n",
         instead="return RecoveryDecision(action=RecoveryAction.WAIT_ELR)\n",
         test=(
-            "tests/unit/core/controller/test_unclean_recovery.py::test_aggressive_takes_whoever_answered_by_the_timeout"
+            "tests/unit/core/controller/test_unclean_recovery.py::test_aggressive_chooses_among_replicas_that_answered_by_the_timeout"
         ),
     ),
     Removal(
@@ -611,8 +610,8 @@ KIP_REMOVALS: Final = (
         code="if set(remembered) <= active:",
         instead="if True:",
         test=(
-            "tests/unit/core/controller/test_unclean_recovery.py::test_balanced_begins_anew_w"
-            "hen_somebody_it_must_hear_from_goes_away"
+            "tests/unit/core/controller/test_unclean_recovery.py::"
+            "test_balanced_begins_anew_when_a_replica_it_needs_goes_away"
         ),
     ),
     Removal(
@@ -638,8 +637,8 @@ KIP_REMOVALS: Final = (
         code="waits = self._view.switches.recovery_waits and task.strategy is RecoveryStrategy.BALANCED",
         instead="waits = False",
         test=(
-            "tests/unit/core/controller/test_unclean_recovery.py::test_balanced_waits_for_who"
-            "_is_not_up_yet_too_by_one_reading_of_the_kip"
+            "tests/unit/core/controller/test_unclean_recovery.py::"
+            "test_balanced_also_waits_for_replicas_that_are_down_by_one_reading_of_the_kip"
         ),
     ),
     Removal(
@@ -648,7 +647,7 @@ KIP_REMOVALS: Final = (
         code="or not (is_complete or task.is_overdue)",
         instead="",
         test=(
-            "tests/unit/core/controller/test_unclean_recovery.py::test_aggressive_takes_whoever_answered_by_the_timeout"
+            "tests/unit/core/controller/test_unclean_recovery.py::test_aggressive_chooses_among_replicas_that_answered_by_the_timeout"
         ),
     ),
     Removal(
@@ -797,8 +796,8 @@ KIP_REMOVALS: Final = (
         code="return _elect_longest_log(view, partition, state, RecoveryStrategy.BALANCED)",
         instead="return _elect_longest_log(view, partition, state, RecoveryStrategy.AGGRESSIVE)",
         test=(
-            "tests/unit/core/controller/test_unclean_recovery.py::test_a_balanced_request_tha"
-            "t_has_to_wait_for_somebody_is_refused"
+            "tests/unit/core/controller/test_unclean_recovery.py::"
+            "test_a_balanced_election_that_would_have_to_wait_is_refused"
         ),
     ),
     Removal(
@@ -897,7 +896,7 @@ KIP_REMOVALS: Final = (
         instead="pass",
         test=(
             "tests/unit/core/broker/transactions/test_inquiry.py::"
-            "test_a_decision_is_written_what_goes_on_is_left_and_what_nobody_knows_is_aborted"
+            "test_decided_transactions_are_written_ongoing_ones_left_and_unknown_ones_aborted"
         ),
     ),
     Removal(
@@ -955,9 +954,7 @@ KIP_REMOVALS: Final = (
         place="core/broker/groups/recovery.py::fences",
         code="generation_id = each.generation_id + GENERATION_JUMP",
         instead="generation_id = each.generation_id",
-        test=(
-            "tests/unit/core/broker/groups/test_failover.py::test_a_generation_that_was_lost_is_given_to_nobody_else"
-        ),
+        test=("tests/unit/core/broker/groups/test_failover.py::test_a_lost_generation_is_not_used_again"),
     ),
     Removal(
         row="kip-704",
@@ -1159,8 +1156,8 @@ KIP_REMOVALS: Final = (
         code="return ErrorCode.INVALID_REQUEST if is_again or len(asked.isr) > 1 else None",
         instead="return None",
         test=(
-            "tests/unit/core/zookeeper/controller/test_alter_partition.py::test_a_leader_that"
-            "_recovers_hears_that_it_does_and_adds_nobody"
+            "tests/unit/core/zookeeper/controller/test_alter_partition.py::"
+            "test_a_recovering_leader_is_informed_of_its_state_and_adds_no_member"
         ),
     ),
     Removal(
@@ -1305,8 +1302,8 @@ KIP_REMOVALS: Final = (
         code="self._batch.name_all_replicas_to(self._context.registered)",
         instead="pass",
         test=(
-            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_with_the_ki"
-            "p_every_broker_hears_its_list_from_a_new_controller"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::"
+            "test_with_the_kip_every_broker_gets_its_list_from_a_new_controller"
         ),
     ),
     Removal(
@@ -1375,7 +1372,7 @@ KIP_REMOVALS: Final = (
         place="core/broker/replicas/replica_selector.py::preferred_read_replica",
         code="if broker_id in partition.committed_isr\n        and",
         instead="if",
-        test="tests/unit/core/broker/replicas/test_replica_selector.py::test_nobody_is_sent_to_a_replica_outside_the_isr",
+        test="tests/unit/core/broker/replicas/test_replica_selector.py::test_no_consumer_is_sent_to_a_replica_outside_the_isr",
     ),
     Removal(
         row="kip-550",
@@ -2096,8 +2093,8 @@ KIP_REMOVALS: Final = (
         code="is_always or config.ibp.isr_change is IsrChange.ZOOKEEPER",
         instead="True",
         test=(
-            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_with_the_ki"
-            "p_a_controller_that_alters_isrs_hears_no_notifications"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::"
+            "test_with_the_kip_a_controller_that_alters_isrs_gets_no_notifications"
         ),
     ),
 )

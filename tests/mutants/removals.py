@@ -125,7 +125,7 @@ REMOVALS: Final = (
         place="core/broker/replicas/isr.py::can_expand",
         code="or follower.log_end_offset is None:\n        return False",
         instead=":\n        return False\n    if follower.log_end_offset is None:\n        return True",
-        test=f"{_BROKER}/replicas/test_partition_leader.py::test_who_may_be_proposed_as_a_member",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_replicas_that_may_be_proposed_as_members",
     ),
     Removal(
         row="S20",

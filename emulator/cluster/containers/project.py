@@ -34,9 +34,9 @@ class VolumeAccess(enum.Enum):
     """The way in which a harness reaches the volumes of a project."""
 
     DIRECT = "direct"
-    """The path within the container's own file system."""
+    """The harness reads and writes the volumes in its own file system."""
     CONTAINER = "container"
-    """Through a helper container."""
+    """The harness uses a helper container."""
 
 
 class Project:

@@ -112,7 +112,7 @@ def test_an_empty_log_lacks_everything() -> None:
     assert part(empty, log_of([]), is_compacted=False).parted_by is PartedBy.NOTHING
 
 
-def test_who_wrote_what_when() -> None:
+def test_a_surplus_lists_its_records_by_producer() -> None:
     log = log_of([Batch(4, 0, 1, 7), Batch(2, 0, 2, -1), Batch(3, 1, 3, 7), Batch(1, 1, 4, 7, is_control=True)])
     found = surplus(log, start=Offset(4))
     assert (found.records, found.markers, found.bytes) == (5, 1, 600)

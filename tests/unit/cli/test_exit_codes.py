@@ -250,7 +250,7 @@ def test_grpc_reports_errors_only_unless_more_is_asked_for(asked: Mapping[str, s
 
 
 @pytest.mark.parametrize(("error", "code"), [("ZeroDivisionError", 255), ("KeyboardInterrupt", 130)])
-def test_what_nobody_caught_does_not_look_like_a_verdict(error: str, code: int) -> None:
+def test_an_uncaught_exception_does_not_look_like_a_verdict(error: str, code: int) -> None:
     script = (
         "import sys, click\n"
         "from laststand.cli import main as program\n"

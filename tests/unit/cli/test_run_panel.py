@@ -91,7 +91,7 @@ def test_the_rate_is_that_of_the_last_two_seconds(target: PlayedTarget, clock: S
     assert lines(shown)[0] == "kip-966  10 acked/s"
 
 
-def test_leaders_isr_and_elr_are_shown_and_who_has_none(target: PlayedTarget, clock: SetClock) -> None:
+def test_leaders_isr_and_elr_are_shown_and_partitions_without_a_leader(target: PlayedTarget, clock: SetClock) -> None:
     target.played.partitions = {
         TopicPartition("orders", 0): state(1, isr=(1, 0)),
         TopicPartition("orders", 1): state(None, isr=(), elr=(0,)),

@@ -72,7 +72,7 @@ def test_github_gets_the_matrix_and_an_annotation(
     assert capsys.readouterr().err.startswith("::error file=a.yaml,line=9,title=a kip-966 #1::VIOLATION")
 
 
-def test_nothing_is_written_where_nobody_asked(
+def test_nothing_is_written_without_a_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)

@@ -252,7 +252,7 @@ def test_run_directories_are_read_or_refused(
         ),
     ],
 )
-def test_a_document_that_nobody_means_is_refused_with_its_line(
+def test_a_meaningless_document_is_refused_with_its_line(
     text: str, said: str, laststand: Laststand, tmp_path: Path
 ) -> None:
     path = tmp_path / "odd.yaml"

@@ -50,7 +50,7 @@ def test_clients_of_kafka_get_the_ports_of_a_fixed_one_in_turn() -> None:
     assert ports == {"app": {0: first.number, 1: first.number + 1}, "spark": {0: first.number + 2, 1: first.number + 3}}
 
 
-def test_a_fixed_port_that_somebody_has_is_refused() -> None:
+def test_a_fixed_port_that_is_in_use_is_refused() -> None:
     taken = ReservedPort()
     with pytest.raises(UserError, match=f"--kafka-port {taken.number}: {taken.number} is in use"):
         kafka_ports_from(taken.number, ("app",), brokers=1)

@@ -120,7 +120,7 @@ def test_what_only_spark_does_is_refused_by_the_judge_without_it(arguments: list
 
 
 @pytest.mark.parametrize("verb", [run, replay])
-def test_nobody_judges_what_is_not_to_be_judged(verb: click.Command, tmp_path: Path) -> None:
+def test_runs_that_are_not_to_be_judged_are_not_judged(verb: click.Command, tmp_path: Path) -> None:
     result = CliRunner().invoke(verb, [str(tmp_path), "--judge", "here", "--no-verify"])
     assert isinstance(result.exception, UserError)
     assert "--no-verify excludes --judge" in str(result.exception)

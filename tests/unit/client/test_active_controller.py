@@ -23,7 +23,7 @@ async def ask(node_id: NodeId, request: messages.Request) -> messages.Response:
     return refusal(request, ErrorCode.NOT_CONTROLLER) if node_id == STANDBY else ANSWER
 
 
-async def test_whoever_refuses_or_is_down_is_passed_over() -> None:
+async def test_brokers_that_refuse_or_are_down_are_passed_over() -> None:
     asked = ActiveController(ask, CONTROLLERS).ask(DOWN, admin_messages.DescribeFeaturesRequest())
     assert await asked is ANSWER
 
@@ -44,7 +44,7 @@ async def test_an_answer_to_nothing_is_nobodys_refusal() -> None:
     assert await ActiveController(answer_all, CONTROLLERS).ask(ACTIVE, nothing) is answer
 
 
-async def test_who_may_not_describe_the_quorum_is_informed() -> None:
+async def test_a_client_that_may_not_describe_the_quorum_gets_an_error() -> None:
     denied = DescribeQuorumResponse(error=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     async def deny(_: NodeId, __: messages.Request) -> messages.Response:

@@ -414,7 +414,7 @@ def test_a_member_that_dies_may_have_committed(reading: Played) -> None:
     assert reading.steps()[-1] is MemberStep.DIED
 
 
-def test_a_member_that_is_stopped_does_nothing_and_hears_of_everything_later() -> None:
+def test_a_member_that_is_stopped_does_nothing_and_gets_all_answers_later() -> None:
     maker = MemberMaker((BrokerId(NodeId(0)),))
     name, process = maker.make("shop", 1, is_static=False, topics=("orders",), settings=SETTINGS)
     process.is_paused = True
@@ -426,7 +426,7 @@ def test_a_member_that_is_stopped_does_nothing_and_hears_of_everything_later() -
     assert name == "shop-1"
 
 
-def test_a_member_that_dies_while_it_is_stopped_hears_of_nothing_more() -> None:
+def test_a_member_that_dies_while_it_is_stopped_gets_no_more_answers() -> None:
     process = MemberMaker((BrokerId(NodeId(0)),)).make(
         "shop", 1, is_static=False, topics=("orders",), settings=SETTINGS
     )[1]

@@ -26,7 +26,7 @@ def test_the_first_members_have_one_partition_more() -> None:
     }
 
 
-def test_each_topic_is_shared_out_by_itself_among_those_who_want_it() -> None:
+def test_each_topic_is_assigned_among_its_subscribers() -> None:
     members = [Subscriber("a", None, ORDERS), Subscriber("b", None, ORDERS | {"refunds"})]
     assert assign_ranges(members, {"orders": 1, "refunds": 2}) == {
         "a": partitions("orders", 0),
@@ -43,7 +43,7 @@ def test_static_members_come_first_by_their_instance_ids() -> None:
     }
 
 
-def test_a_topic_that_nobody_knows_has_no_partitions() -> None:
+def test_an_unknown_topic_has_no_partitions() -> None:
     assert assign_ranges([Subscriber("a", None, ORDERS)], {}) == {"a": []}
 
 

@@ -331,7 +331,7 @@ def test_a_transaction_of_which_no_coordinator_can_know_needs_no_end() -> None:
     assert isinstance(world.request, EndTxnRequest)
 
 
-def test_records_that_nobody_takes_are_given_up() -> None:
+def test_records_that_no_broker_accepts_are_given_up() -> None:
     world = World()
     world.offer()
     for _ in range(4):

@@ -160,7 +160,7 @@ def test_a_file_for_an_era_with_zookeeper_has_the_server_and_no_controller() -> 
     assert [each["targets"] for each in job["static_configs"]] == [["broker-0:9464"], ["broker-1:9464"]]
 
 
-def test_only_harnesses_have_the_engines_socket_and_nobody_stays_root() -> None:
+def test_only_harnesses_have_the_engines_socket_and_no_service_stays_root() -> None:
     services = yaml.safe_load(render(brokers=3, racks=0, era="kip-966"))["services"]
     assert {name for name, each in services.items() if "docker.sock" in str(each)} == {"harness", "chaos"}
     for name in ("harness", "chaos"):

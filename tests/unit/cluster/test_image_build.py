@@ -20,7 +20,7 @@ def script(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_four_workers_at_once_build_once_and_all_hear_of_it(tmp_path: Path) -> None:
+def test_four_workers_at_once_build_once_and_all_get_the_result(tmp_path: Path) -> None:
     program = script(tmp_path, "echo step 1; echo no space left on device >&2; exit 1")
     with ThreadPoolExecutor(4) as workers:
         build = partial(build_once, program, shared=tmp_path, timeout_s=60)

@@ -131,7 +131,7 @@ def test_the_others_call_no_controller_until_they_follow_the_first_one(tmp_path:
     assert cluster.done[-1] == "restore 4"
 
 
-async def test_who_leads_is_not_waited_for_once_a_controller_has_ended(tmp_path: Path) -> None:
+async def test_a_leader_is_not_awaited_once_a_controller_has_ended(tmp_path: Path) -> None:
     cluster = ThreeControllers(tmp_path, is_followed=False)
     async with asyncio.timeout(LISTENS_WITHIN_S / 2):
         await cluster.start()

@@ -79,9 +79,7 @@ def test_a_jar_that_is_not_the_published_one_is_not_installed(tmp_path: Path, mo
     assert not (tmp_path / "laststand/kafka/4.2.0").exists()
 
 
-def test_a_jar_that_nobody_knows_is_none_of_a_version_that_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_jar_that_a_known_version_does_not_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jars_by(tmp_path, monkeypatch, "stranger-1.0.jar")
     with pytest.raises(KafkaInstallError, match=r"it brought stranger-1\.0\.jar, which this version does not need"):
         install_kafka("4.2.0", java=Path("java"))

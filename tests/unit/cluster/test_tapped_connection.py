@@ -320,7 +320,7 @@ async def test_a_client_whose_answer_meets_a_bug_is_disconnected(tap: Tap) -> No
     assert tap.client.is_closed
 
 
-async def test_what_is_no_request_of_kafka_closes_both_connections(tap: Tap) -> None:
+async def test_a_frame_that_is_no_kafka_request_closes_both_connections(tap: Tap) -> None:
     tap.ask("Produce", 9, {"acks": -1, "timeoutMs": 1, "topicData": []})
     tap.answer("Metadata", 9, {"brokers": [], "topics": []})
     assert tap.client.is_closed

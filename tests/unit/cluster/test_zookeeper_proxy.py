@@ -144,7 +144,7 @@ async def test_what_comes_after_a_held_answer_waits_and_so_do_events_of_watches(
     assert await broker.receive(3) == [1, WATCH_XID, 2]
 
 
-async def test_after_a_lost_answer_the_broker_hears_nothing_and_the_server_everything(link: Link) -> None:
+async def test_after_a_lost_answer_the_broker_gets_nothing_and_the_server_everything(link: Link) -> None:
     link.order(Intervention.LOSE_NEXT, "SetData", Way.RESPONSE, count=1)
     broker, server = await link.connect()
     broker.ask(1, EXISTS)
@@ -163,7 +163,7 @@ async def test_after_a_lost_answer_the_broker_hears_nothing_and_the_server_every
     assert await again.receive(1) == [4]
 
 
-async def test_after_a_lost_request_the_server_hears_nothing(link: Link) -> None:
+async def test_after_a_lost_request_the_server_gets_nothing(link: Link) -> None:
     link.order(Intervention.LOSE_NEXT, "Execute", Way.REQUEST, count=1)
     broker, server = await link.connect()
     broker.ask(1, MULTI)

@@ -11,7 +11,7 @@ def test_a_burst_counts_over_the_whole_window() -> None:
     assert rate.per_second(now_ms=11_000) == 5_000
 
 
-def test_what_is_older_than_the_window_is_forgotten() -> None:
+def test_values_older_than_the_window_are_forgotten() -> None:
     rate = Rate()
     rate.record(50_000, now_ms=0)
     rate.record(1_000, now_ms=10_500)

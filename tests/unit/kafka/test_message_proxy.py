@@ -199,7 +199,7 @@ async def test_a_duplicated_request_has_one_answer(link: Link) -> None:
     assert [await dialler.receive(), await dialler.receive()] == ["answer 1", "answer 2"]
 
 
-async def test_nobody_waits_for_the_answer_to_a_request_that_has_none(link: Link) -> None:
+async def test_a_request_without_an_answer_is_not_waited_for(link: Link) -> None:
     dialler, node = await link.connect()
     dialler.ask(1, PRODUCE)
     dialler.ask(2, PRODUCE)
@@ -217,7 +217,7 @@ async def test_the_end_of_one_connection_is_the_end_of_the_other(link: Link) -> 
     assert await node.receive() == "end"
 
 
-async def test_where_nobody_listens_the_dialler_gets_an_error() -> None:
+async def test_without_a_listener_the_connecting_node_gets_an_error() -> None:
     async with Link().open() as link:
         pass
     proxy = MessageProxy(

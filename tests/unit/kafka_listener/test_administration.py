@@ -107,7 +107,7 @@ def test_a_topic_that_is_denied_is_shown_as_it_was_given() -> None:
         assert shown == [("t", ZERO_UUID, denied), (name, T, denied)]
 
 
-def test_who_may_not_elect_leaders_is_shown_the_partitions_that_it_names() -> None:
+def test_a_refused_election_lists_the_partitions_of_the_request() -> None:
     denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     named = [{"topic": "t", "partitions": [3]}]
     for asked, shown in ((None, []), (named, [("t", 3, denied)])):
@@ -120,7 +120,7 @@ def test_who_may_not_elect_leaders_is_shown_the_partitions_that_it_names() -> No
         ] == shown
 
 
-def test_who_may_not_describe_a_configuration_creates_a_topic_without_seeing_it() -> None:
+def test_a_topic_is_created_without_showing_a_configuration_that_may_not_be_described() -> None:
     topic = {"name": "new", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
     for is_rehearsed in (False, True):
         broker = Broker(unallowed={AclOperation.DESCRIBE_CONFIGS})

@@ -106,13 +106,13 @@ async def test_a_client_that_sends_no_more_gets_the_answers_to_what_it_sent() ->
         assert await reader.read() == b""
 
 
-async def test_nobody_is_let_in_before_the_broker_is_unfenced() -> None:
+async def test_no_client_is_served_before_the_broker_is_unfenced() -> None:
     async with client(None) as (reader, _):
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
 
 
-async def test_whoever_asks_learns_whether_an_answer_was_handed_over() -> None:
+async def test_it_is_known_whether_an_answer_was_handed_over() -> None:
     told: list[bool] = []
 
     def handle(connection: KafkaConnection, content: bytes) -> Buffers:

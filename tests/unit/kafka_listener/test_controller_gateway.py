@@ -67,7 +67,7 @@ async def test_a_request_waits_until_one_is_elected() -> None:
     assert controllers.asked[0] == CONTROLLERS[1]
 
 
-async def test_nobody_is_active_in_time() -> None:
+async def test_no_controller_is_active_in_time() -> None:
     controllers = Controllers(dict.fromkeys(CONTROLLERS, INACTIVE))
     forward = ControllerGateway(controllers.make, CONTROLLERS)
     assert await forward.ask(CONTROLLERS[0], REQUEST, timeout_ms=1) is None

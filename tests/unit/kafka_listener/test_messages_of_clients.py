@@ -169,7 +169,7 @@ async def test_a_held_message_arrives_when_it_is_released(way: Way) -> None:
 
 
 @BOTH_WAYS
-async def test_whoever_loses_a_message_loses_the_connection_and_a_request_is_not_carried_out(way: Way) -> None:
+async def test_a_lost_message_closes_the_connection_and_a_lost_request_is_not_carried_out(way: Way) -> None:
     async with serving() as broker:
         client = await Client.of(broker)
         broker.order(Intervention.LOSE_NEXT, way, count=1)

@@ -100,7 +100,7 @@ def test_every_api_that_is_served_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
-def test_who_has_no_permission_is_refused_in_the_form_of_the_api(name: str, version: int) -> None:
+def test_a_refusal_without_permission_has_the_form_of_the_api(name: str, version: int) -> None:
     api = api_named(name)
     asked, denials = served()
     answer, reached = ask(api, version, asked)
@@ -116,7 +116,7 @@ def test_who_has_no_permission_is_refused_in_the_form_of_the_api(name: str, vers
 
 
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
-def test_who_may_do_everything_is_answered_by_the_handler(name: str, version: int) -> None:
+def test_requests_of_a_super_user_reach_the_handler(name: str, version: int) -> None:
     api = api_named(name)
     asked, denials = served(super_users="User:alice")
     answer, reached = ask(api, version, asked)
@@ -149,7 +149,7 @@ def allowed(operation: AclOperation, name: str, resource_type: ResourceType) -> 
     )
 
 
-def test_markers_may_be_written_by_who_may_alter_the_cluster() -> None:
+def test_alter_of_the_cluster_permits_writing_markers() -> None:
     asked, denials = served(allowed(AclOperation.ALTER, CLUSTER_NAME, ResourceType.CLUSTER))
     _, reached = ask(api_named("WriteTxnMarkers"), 1, asked)
     assert (len(reached), denials) == (1, [])

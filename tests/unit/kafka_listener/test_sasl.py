@@ -65,7 +65,7 @@ def after_plain(token: bytes) -> Callable[[Client], Message]:
     return act
 
 
-def test_who_knows_the_password_is_that_user() -> None:
+def test_a_client_with_the_password_is_that_user() -> None:
     client = Client()
     assert after_plain(ALICE)(client)["errorCode"] == ErrorCode.NONE
     assert (client.principal, client.failures, client.is_closed) == ("User:alice", [], False)

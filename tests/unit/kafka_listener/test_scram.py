@@ -31,7 +31,7 @@ def proved(server: ScramServer, digest: str, user: str, password: str) -> bytes:
 
 
 @pytest.mark.parametrize(("mechanism", "digest"), [("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")])
-def test_who_knows_the_password_is_let_in(mechanism: str, digest: str) -> None:
+def test_a_client_with_the_password_is_let_in(mechanism: str, digest: str) -> None:
     server = ScramServer(mechanism, PASSWORDS)
     assert not server.is_complete
     proved(server, digest, "alice", "alice-secret")
@@ -45,7 +45,7 @@ def test_a_name_may_have_characters_that_separate_fields() -> None:
 
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "guessed"), ("mallory", "")])
-def test_others_are_refused_at_the_end_whoever_they_say_they_are(user: str, password: str) -> None:
+def test_orders_of_others_to_end_are_refused_whatever_name_they_give(user: str, password: str) -> None:
     server = ScramServer("SCRAM-SHA-256", PASSWORDS)
     with pytest.raises(ScramError, match="unknown user or wrong password"):
         proved(server, "sha256", user, password)

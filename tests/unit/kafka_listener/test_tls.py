@@ -62,7 +62,7 @@ async def failures_of(properties: NodeProperties, *arguments: str, text: bytes |
     return [event.reason for event in failed if isinstance(event, events.AuthenticationFailed)]
 
 
-async def test_who_shows_a_certificate_of_the_authority_is_let_in(
+async def test_a_client_with_a_certificate_of_the_authority_is_let_in(
     authority: Authority, properties: NodeProperties
 ) -> None:
     alice = str(authority.issue("alice"))

@@ -196,7 +196,7 @@ def undisturbed() -> tuple[History, list[str]]:
 WHOLE, OPERATIONS = undisturbed()
 
 
-def test_the_script_reaches_what_it_is_about() -> None:
+def test_the_script_reaches_its_subject() -> None:
     image = WHOLE.controller.image
 
     assert [type(answer).__name__ for answer in WHOLE.answers].count("BrokerRegistrationResponse") == len(BROKERS)

@@ -12,7 +12,7 @@ def variables(address: str, *, era: str = "kafka-3.9-zk") -> dict[str, str]:
     return {"LASTSTAND_CONTROLLER_ADDRESS": address, "LASTSTAND_ERA": era}
 
 
-def test_who_listens_is_there() -> None:
+def test_a_listening_controller_is_reached_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         await_controller(variables(f"127.0.0.1:{listener.getsockname()[1]}"), unknown_for_s=0)
     await_controller({})

@@ -18,7 +18,7 @@ def test_the_first_of_each_host_mechanism_and_reason_is_not_known() -> None:
     assert known.is_known(failed("127.0.0.1:2"))
 
 
-def test_whoever_invents_mechanisms_fills_no_disk() -> None:
+def test_invented_mechanisms_fill_no_disk() -> None:
     known = KnownFailures()
     assert (
         sum(not known.is_known(failed("127.0.0.1:1", f"M{number}")) for number in range(2 * _KNOWN_MAX)) == _KNOWN_MAX

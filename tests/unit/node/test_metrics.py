@@ -338,7 +338,7 @@ def test_metrics_are_served_as_text() -> None:
     assert b"process_resident_memory_bytes" in body
 
 
-def test_metrics_are_served_as_openmetrics_to_those_who_ask() -> None:
+def test_metrics_are_served_as_openmetrics_on_request() -> None:
     served = ServedMetrics(TwoMetrics())
     served.count(events.Event(cause_id=CAUSE))
     request = b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text; version=1.0.0\r\n\r\n"

@@ -30,7 +30,7 @@ async def test_what_came_before_the_start_follows_the_first_input() -> None:
     assert turns.seen == [[1, 2]]
 
 
-async def test_what_is_put_in_first_goes_before_what_waits() -> None:
+async def test_inputs_put_in_first_come_before_waiting_ones() -> None:
     turns = Turns()
     turns.loop.start(0)
     await turns.settle()

@@ -97,7 +97,7 @@ def test_every_action_of_the_union_has_a_row() -> None:
         *("reassign replicas=none", "reassign orders-0 replicas=0,x", "isolate 1 clients=some"),
     ],
 )
-def test_what_is_no_action(line: str) -> None:
+def test_texts_that_are_no_action(line: str) -> None:
     with pytest.raises(ConfigError):
         parse_action(line, names())
 

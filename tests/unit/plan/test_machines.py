@@ -25,7 +25,7 @@ def test_a_controller_shares_its_process_with_the_broker_of_its_place() -> None:
     assert [THREE(NodeId(each)) for each in (0, 102, 3, 103)] == [nodes(0, 100), nodes(2, 102), nodes(3), nodes(103)]
 
 
-def test_what_is_done_to_a_process_is_done_to_all_in_it_once() -> None:
+def test_an_action_on_a_process_hits_all_its_nodes_once() -> None:
     assert on_machines(actions.Kill(nodes=nodes(100, 0, 3)), THREE) == (actions.Kill(nodes=nodes(0, 100, 3)),)
     assert on_machines(actions.Pause(nodes=nodes(1)), THREE) == (actions.Pause(nodes=nodes(1, 101)),)
 

@@ -145,7 +145,7 @@ def test_what_is_wrong_with_a_plan_is_said_in_words(text: str, complaint: str) -
         "cluster brokers=3\ntopic t\n",
     ],
 )
-def test_what_is_no_plan(text: str) -> None:
+def test_texts_that_are_no_plan(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_plan(text)
 

@@ -59,7 +59,7 @@ def test_examples_have_no_problem(row: object) -> None:
 
 
 @pytest.mark.parametrize("verb", ["kill", "start", "stop", "pause", "resume", "isolate", "rejoin"])
-def test_what_is_done_to_nodes_is_done_to_the_controller_too(verb: str) -> None:
+def test_actions_on_nodes_work_on_the_controller_too(verb: str) -> None:
     assert find_problem(PLAN, parse_action(f"{verb} 100")) is None
 
 

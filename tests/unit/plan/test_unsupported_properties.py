@@ -21,6 +21,6 @@ def test_controllers_may_vote(properties: dict[str, str], controllers: int) -> N
     assert voters_refusal(properties, controllers) is None
 
 
-def test_controllers_that_nobody_would_vote_for_are_named() -> None:
+def test_controllers_that_could_get_no_vote_are_named() -> None:
     found = voters_refusal({**AUTHORIZER, "super.users": "User:controller-101"}, 3)
     assert found == "super.users lacks User:controller-100, User:controller-102: they could not vote for each other"

@@ -70,7 +70,7 @@ def test_states_name_their_writer(loss: ReportedRun) -> None:
     assert "written by broker 0, the leader itself (" in last
 
 
-def test_the_server_is_called_what_it_is(loss: ReportedRun) -> None:
+def test_the_server_is_called_by_its_kind(loss: ReportedRun) -> None:
     story = loss.story
     assert story is not None
     assert NodeNames(story).name(SERVER) == "the controller"

@@ -77,7 +77,7 @@ def test_roles_and_beliefs_of_a_deposed_leader(loss: ReportedRun) -> None:
     assert all(span.words.startswith("out, but thinks") for span in joined(mistaken_spans(partition, story, 1)))
 
 
-def test_the_worst_moment_names_who_had_everything(loss: ReportedRun, survival: ReportedRun) -> None:
+def test_the_worst_moment_names_the_replicas_with_every_record(loss: ReportedRun, survival: ReportedRun) -> None:
     kept_at = fewest_copies(survival.story.partitions[0], survival.story)
     lost_at = fewest_copies(loss.story.partitions[0], loss.story)
     assert kept_at is not None
@@ -140,7 +140,7 @@ def test_a_partition_of_which_nothing_is_known_has_no_worst_moment(loss: Reporte
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(-2, 2)), min_size=2, max_size=200))
-def test_points_are_left_out_only_where_nobody_sees_it(steps: list[tuple[float, float]]) -> None:
+def test_points_are_left_out_only_where_it_is_not_visible(steps: list[tuple[float, float]]) -> None:
     xs, ys = np.cumsum(np.array(steps), axis=0).T
     kept = visible(xs, ys)
     assert (kept[0], kept[-1]) == (0, len(xs) - 1)

@@ -11,7 +11,7 @@ from laststand.emulator.rpc.orders import ORDERS, is_order, order_given, order_r
 CONTROLLER = NodeId(100)
 
 
-def test_whatever_an_administrator_asks_is_an_order_or_a_question() -> None:
+def test_each_administrators_request_is_an_order_or_a_question() -> None:
     questions = {
         kind for kind in typing.get_args(admin_messages.AdminRequest) if kind.__name__.startswith(("Describe", "List"))
     }

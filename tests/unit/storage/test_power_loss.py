@@ -281,7 +281,7 @@ def test_new_directory_takes_its_synced_files_with_it(disks: Disks) -> None:
 
 
 @pytest.mark.parametrize("keep", Keep)
-def test_what_is_left_is_durable(disks: Disks, keep: Keep) -> None:
+def test_data_that_is_left_by_a_power_loss_is_durable(disks: Disks, keep: Keep) -> None:
     disk = disks.make()
     disk.append("log", b"y" * 9000, synced=b"x" * 5000)
     disk.append("new", b"content")

@@ -57,7 +57,7 @@ def test_a_replaced_file_is_kept_until_the_directory_is_synced(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take something of another user's node")
-def test_a_ledger_stays_its_nodes_whoever_takes_what_was_not_synced(tmp_path: Path) -> None:
+def test_a_power_loss_keeps_the_owner_of_the_sync_ledger(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     os.mkdir(data)
     filesystem = OsFileSystem(ledger_folder=str(tmp_path / "ledger"))

@@ -69,7 +69,7 @@ def changed(zxid: int, leader_epoch: int) -> events.Event:
         ((written(2, 7), changed(2, 0)), []),
     ],
 )
-def test_who_decides(events: tuple[events.Event, ...], found: list[int]) -> None:
+def test_changes_by_a_former_controller_are_found(events: tuple[events.Event, ...], found: list[int]) -> None:
     cluster = ClusterFacts()
     for sequence, event in enumerate(events):
         cluster.events.add(CollectedEvent(node=100, incarnation=1, sequence=sequence, event=event))

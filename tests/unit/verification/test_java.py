@@ -35,7 +35,7 @@ def test_java_home_comes_before_path(tmp_path: Path) -> None:
     assert (found.executable, found.major, found.origin) == (home, 17, "JAVA_HOME")
 
 
-def test_one_that_is_too_old_hides_none(tmp_path: Path) -> None:
+def test_a_java_that_is_too_old_does_not_hide_a_newer_one(tmp_path: Path) -> None:
     java(tmp_path / "home", "11.0.1")
     on_path = java(tmp_path / "path", "21.0.1")
     found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)})

@@ -90,19 +90,19 @@ def test_one_of_three_disks_is_no_majority_and_two_are() -> None:
     assert lost_a_majority(replaced(101, known_end=10), replaced(102, known_end=11))
 
 
-def test_who_was_added_again_counts_again() -> None:
+def test_a_voter_that_was_added_again_counts_again() -> None:
     first, again = replaced(101, known_end=10), ordered("AddRaftVoter", 101)
     assert not lost_a_majority(first, again, replaced(102, known_end=11))
 
 
-def test_who_was_removed_counts_neither_way_once_that_is_committed() -> None:
+def test_a_removed_voter_does_not_count_once_the_removal_is_committed() -> None:
     order = ordered("RemoveRaftVoter", 102)
     assert not lost_a_majority(order, replaced(102, known_end=25), replaced(101, known_end=26))
     assert not lost_a_majority(order, replaced(101, known_end=25)), "one of two is no majority"
 
 
 @pytest.mark.parametrize("known_end", [10, 20])
-def test_an_order_to_remove_somebody_is_no_removal(known_end: int) -> None:
+def test_a_requested_removal_is_no_removal_yet(known_end: int) -> None:
     order = ordered("RemoveRaftVoter", 102)
     both = (replaced(102, known_end=known_end), replaced(101, known_end=known_end))
     assert lost_a_majority(order, *both), "it is committed later"
@@ -110,7 +110,7 @@ def test_an_order_to_remove_somebody_is_no_removal(known_end: int) -> None:
     assert lost_a_majority(order, *both, sets={}, committed=()), "it was refused"
 
 
-def test_where_nobody_knows_what_was_committed_each_set_may_have_been_in_force() -> None:
+def test_without_known_commits_each_set_of_voters_may_have_been_in_force() -> None:
     alone = {1: frozenset(NODES), 20: frozenset({100, 101}), 25: frozenset({101})}
     assert lost_a_majority(replaced(101, known_end=None), sets=alone, committed=(1, 20, 25))
     assert lost_a_majority(replaced(101, known_end=10), sets=alone, committed=(1, 20, 25)), "who is left lacks all"

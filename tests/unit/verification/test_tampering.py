@@ -338,7 +338,7 @@ def run(original: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_nobody_altered_is_valid(form: str, run: Path) -> None:
+def test_an_unaltered_run_is_valid(form: str, run: Path) -> None:
     report = FORMS[form](run)
     assert (report.unknown_reasons, report.verdict) == ((), Verdict.VALID)
 
@@ -351,14 +351,14 @@ def test_renewed_seals_alone_alter_nothing(form: str, run: Path) -> None:
 
 @pytest.mark.parametrize("form", ["JSON", "JSON in slices"])
 @pytest.mark.parametrize("name", [*TOLD_BY_SEALS, *TOLD_BY_ACCOUNTS])
-def test_what_was_altered_is_not_valid(name: str, form: str, run: Path) -> None:
+def test_an_altered_run_is_not_valid(name: str, form: str, run: Path) -> None:
     {**TOLD_BY_SEALS, **TOLD_BY_ACCOUNTS}[name](run)
     assert FORMS[form](run).verdict is not Verdict.VALID
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", TOLD_BY_ACCOUNTS)
-def test_what_was_altered_and_sealed_again_is_not_valid(name: str, form: str, run: Path) -> None:
+def test_a_run_that_was_altered_and_sealed_again_is_not_valid(name: str, form: str, run: Path) -> None:
     TOLD_BY_ACCOUNTS[name](run)
     reseal(run)
     assert FORMS[form](run).verdict is not Verdict.VALID

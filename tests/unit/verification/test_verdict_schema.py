@@ -29,7 +29,7 @@ def document() -> Document:
     return written
 
 
-def test_what_is_written_is_allowed() -> None:
+def test_written_values_are_allowed() -> None:
     check_report(LOST)
     measure = AcksMeasure(acks=1, accepted=1, refused=0, read=1, high_watermark_advance=0)
     back = Return(acks=1, topic="t", partition=0, leader=1, leader_epoch=2, election="isr", log_end_offset=None)

@@ -110,7 +110,7 @@ def test_a_lost_element_is_found_though_a_later_one_is_not_known(tmp_path: Path)
     assert (report.verdict, violated(report), report.lost_records) == (Verdict.VIOLATION, {"D1"}, 1)
 
 
-def test_nothing_is_known_of_a_list_that_nobody_read(tmp_path: Path) -> None:
+def test_nothing_is_known_of_a_list_without_a_read(tmp_path: Path) -> None:
     report = judged(tmp_path, appended(1, 2))
     assert (report.verdict, violated(report)) == (Verdict.UNKNOWN, set())
     assert report.unknown_reasons == (

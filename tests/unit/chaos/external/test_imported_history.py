@@ -78,7 +78,7 @@ def test_records_behind_the_last_one_that_was_read_are_lost_only_if_the_end_was_
     assert judged([lines(tmp_path, *written, end(1))], tmp_path / "told").lost_records == 1
 
 
-def test_nothing_is_called_lost_where_nobody_read_at_the_end(tmp_path: Path) -> None:
+def test_nothing_is_called_lost_without_a_read_at_the_end(tmp_path: Path) -> None:
     report = judged([lines(tmp_path, *send(0, 0), poll((0, 0)), *send(1, 1))], tmp_path)
     durable = next(check for check in report.checks if check.check_id == "D1")
     assert durable.status is CheckStatus.NOT_ASKED

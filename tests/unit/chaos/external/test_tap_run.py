@@ -50,7 +50,7 @@ async def test_a_tap_that_fails_ends_by_itself(tmp_path: Path) -> None:
     assert b'"problem":"history: No space left on device"' in read_lines(events)
 
 
-async def test_what_goes_wrong_beside_a_tap_is_raised(tmp_path: Path) -> None:
+async def test_errors_beside_a_tap_are_raised(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"127\.0\.0\.1:"):
         await run(tmp_path / "run", never_opened)
     [events] = line_files(tmp_path / "run" / "events")

@@ -23,7 +23,7 @@ def test_there_are_as_many_as_asked_for_and_their_files_stay(tmp_path: Path) -> 
         assert (tmp_path / f"fuzz/{cell.seed}.plan.txt").read_text() == drawn.drawn[cell.scenario.name].plan
 
 
-def test_what_a_terminal_sends_to_its_group_interrupts_nobody_who_draws(tmp_path: Path) -> None:
+def test_a_signal_of_the_terminal_does_not_interrupt_drawing_workers(tmp_path: Path) -> None:
     with DrawnCells(OPTIONS, store=tmp_path, count=1, duration_s=None) as drawn:
         assert drawn._process is not None
         assert os.getpgid(drawn._process.pid) != os.getpgrp()

@@ -42,7 +42,7 @@ def test_within_the_budget_a_run_must_be_valid(first: Drawn) -> None:
     assert (expectation.verdict, expectation.lost) == (VerdictName.VALID, None)
 
 
-def test_somebody_sends_beside_the_producers_of_the_plan(first: Drawn) -> None:
+def test_another_client_sends_beside_the_producers_of_the_plan(first: Drawn) -> None:
     rates = {producer.name: producer.rate for producer in scenario_of(first).producers}
     assert rates.pop("background") > 0
     assert set(rates.values()) == {0}
@@ -86,7 +86,7 @@ HEAD = "cluster brokers=3 era=kip-966\ntopic orders replicas=(0,1,2) min.insync.
         ("", "elect_leaders: {type: unclean, partition: orders-0}", VerdictName.VALID_OR_EXCEEDED),
     ],
 )
-def test_who_allows_unclean_elections_accepts_what_they_lose(topic: str, lines: str, verdict: VerdictName) -> None:
+def test_allowing_unclean_elections_accepts_their_losses(topic: str, lines: str, verdict: VerdictName) -> None:
     assert expectation_of(Budget.WITHIN, parse_plan(HEAD.format(topic, lines))) == {"verdict": verdict.value}
 
 

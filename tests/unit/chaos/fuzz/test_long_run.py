@@ -57,5 +57,5 @@ def test_no_fault_begins_before_the_cluster_is_whole_again(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_virtual_time_gets_only_what_it_has(seed: int) -> None:
+def test_virtual_time_gets_only_faults_that_it_has(seed: int) -> None:
     assert not_expressible(scenario(seed, is_simulated=True), (), DriverName.SIMULATOR) == ()

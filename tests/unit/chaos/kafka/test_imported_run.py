@@ -45,7 +45,7 @@ def test_the_story_has_leaders_and_what_logs_hold(version: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_nothing_is_claimed_of_what_nobody_saw(version: str, tmp_path: Path) -> None:
+def test_an_imported_run_has_no_violation_without_a_history(version: str, tmp_path: Path) -> None:
     run = imported(unpack(version, tmp_path / "kafka"), tmp_path / "run")
     assert run.verdict.verdict is Verdict.UNKNOWN
     assert not [check for check in run.verdict.checks if check.status is CheckStatus.VIOLATED]

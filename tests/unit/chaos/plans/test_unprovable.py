@@ -25,7 +25,7 @@ def test_faults_on_nodes_that_are_down_are_found(lines: str, found: list[str]) -
     assert [missing.what for missing in unprovable(parse_plan(HEAD + lines + "\n"))] == found
 
 
-def test_a_partition_that_nobody_may_lead_in_the_end_is_found() -> None:
+def test_a_partition_without_a_possible_leader_at_the_end_is_found() -> None:
     lines = (
         "produce orders-0 acks=all records=5\nwait 500\ncut 1->100\nwait 2000\ncut 2->100\nwait 2000\ncut 0->100\n"
         "wait 2000\npower-loss 2 keep=none\nelr-feature level=0\nwait 100\n"

@@ -133,7 +133,7 @@ def test_a_step_may_ask_for_a_refusal(action: Administration) -> None:
 
 
 @pytest.mark.parametrize("action", actions(ErrorCode.NONE), ids=lambda action: type(action).__name__)
-def test_who_is_not_yet_the_controller_is_asked_again(action: Administration) -> None:
+def test_a_controller_that_is_not_active_yet_is_asked_again(action: Administration) -> None:
     elected = NewController(pauses=3)
     assert asyncio.run(administer(cast(Target, elected), action, chance=Random(1))).took_effect
     assert len(elected.asked) == 4
@@ -219,7 +219,7 @@ def test_records_are_deleted_by_the_leader() -> None:
     assert list(actions_of(request)) == [DeleteRecords(partition=ORDERS, offset=Offset(5))]
 
 
-def test_who_does_not_lead_yet_is_asked_again() -> None:
+def test_a_broker_that_does_not_lead_yet_is_asked_again() -> None:
     cluster = Leader(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE)
     assert delete(cluster).took_effect
     assert len(cluster.asked) == 3

@@ -241,7 +241,7 @@ def test_a_condition_that_does_not_hold_is_not_reached_and_reports_the_state(con
         (ReplicaRole.LEADER, TopicPartition("refunds", 0), None),
     ],
 )
-def test_a_role_stands_for_whoever_has_it(role: ReplicaRole, where: TopicPartition, holder: int | None) -> None:
+def test_a_role_stands_for_the_node_that_has_it(role: ReplicaRole, where: TopicPartition, holder: int | None) -> None:
     assert resolve(RoleNode(role=role, partition=where), VIEW.image, VIEW.names) == holder
 
 

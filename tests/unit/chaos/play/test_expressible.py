@@ -65,7 +65,7 @@ def test_nodes_in_containers_and_those_of_kafka_speak_no_tls_to_each_other() -> 
         assert any("TLS" in each for each in refused) is (driver in (DriverName.DOCKER, DriverName.KAFKA))
 
 
-def test_several_controllers_play_everywhere_but_on_a_cluster_of_somebody_else() -> None:
+def test_several_controllers_play_everywhere_but_on_an_external_cluster() -> None:
     text = TEXT.format(properties="", topic="", step="kill: {node: active-controller}")
     scenario = read_scenario(Path("quorum.yaml"), text.replace("brokers: 2,", "brokers: 2, controllers: 3,"))
     refused = {driver for driver in DriverName if not_expressible(scenario, scenario.properties, driver)}

@@ -34,7 +34,7 @@ steps:
     ],
     ids=["still idle", "started since", "down, and started in any case"],
 )
-async def test_who_was_unregistered_belongs_to_the_cluster_again_at_the_end(
+async def test_an_unregistered_broker_belongs_to_the_cluster_again_at_the_end(
     steps: tuple[str, ...], restart: tuple[actions.Action, ...], tmp_path: Path
 ) -> None:
     text = TEXT.format(steps="\n".join(f"  - {step}" for step in steps))

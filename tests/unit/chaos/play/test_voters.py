@@ -91,7 +91,7 @@ def test_the_voter_of_an_old_disk_is_removed_first() -> None:
         ((OLD,), None, "it is the last voter"),
     ],
 )
-def test_who_is_no_voter_or_the_last_one_is_not_removed(
+def test_a_non_voter_and_the_last_voter_are_not_removed(
     voters: tuple[ReplicaKey, ...], directory_id: str | None, problem: str
 ) -> None:
     quorum = Quorum(described(voters=voters))

@@ -41,7 +41,7 @@ async def test_a_delay_at_a_node_that_is_down_is_in_force_from_its_start_on(monk
     assert [(each.kind.api, each.delay_ms) for each in cluster.interceptions[DOWN]] == [("Fetch", 50)]
 
 
-async def test_so_is_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hold_at_a_node_that_is_down_is_in_force_from_its_start_on(monkeypatch: pytest.MonkeyPatch) -> None:
     target, cluster = target_of(monkeypatch, is_running=False)
     assert (await messages.hold(target, actions.Hold(channel=FETCHES))).affected
     assert len(cluster.interceptions[DOWN]) == 1

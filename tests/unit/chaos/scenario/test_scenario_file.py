@@ -594,7 +594,7 @@ def steps_of(text: str) -> list[tuple[str, str | None]]:
     return [(step.text, step.together) for step in read_scenario(Path("x.yaml"), f"{HEAD}steps:\n{text}").steps]
 
 
-def test_what_is_repeated_stands_there_as_often() -> None:
+def test_repeated_actions_are_listed_as_often() -> None:
     text = "  - repeat: {times: 2, steps: [{heal: all}, {repeat: {times: 2, steps: [{kill: {node: 1}}]}}]}\n"
     round_of = [("{heal: all}", None), ("{kill: {node: 1}}", None), ("{kill: {node: 1}}", None)]
     assert steps_of(text) == round_of * 2

@@ -75,7 +75,7 @@ def test_a_mistake_is_found(place: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["name", "cluster", "topics", "workload", "steps"])
-def test_what_is_required_must_be_there(key: str) -> None:
+def test_required_fields_must_be_present(key: str) -> None:
     document = yaml.safe_load(STORY)
     del document[key]
     assert mistakes(document)

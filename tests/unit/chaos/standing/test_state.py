@@ -81,7 +81,7 @@ def test_what_a_dead_supervisor_leaves_in_doubt(found: StandingState, doubt: str
     assert told is None if doubt is None else told is not None and told.startswith(doubt)
 
 
-def test_processes_whose_end_nobody_noted_are_found(tmp_path: Path) -> None:
+def test_processes_without_a_recorded_end_are_found(tmp_path: Path) -> None:
     events = tmp_path / "events"
     events.mkdir()
     assert find_leftovers(tmp_path).harnesses == 0

@@ -265,7 +265,7 @@ def test_a_request_needs_its_permission_and_no_other(request_: messages.Request)
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
-def test_requests_of_nobody_are_not_checked(request_: messages.Request) -> None:
+def test_requests_without_a_principal_are_not_checked(request_: messages.Request) -> None:
     assert guard().admit(received(request_, None)) == received(request_, None)
 
 
@@ -329,14 +329,14 @@ def test_all_positions_of_a_group_are_for_who_may_describe_all_topics() -> None:
     assert guard(of_group, of_all).admit(asked) == asked
 
 
-def test_topics_may_be_created_by_who_may_create_on_the_cluster() -> None:
+def test_create_on_the_cluster_permits_creating_topics() -> None:
     guarded = guard(allowed(AclOperation.CREATE, CLUSTER_NAME, ResourceType.CLUSTER))
     asked = admin.CreateTopicsRequest(topics=(admin.CreatableTopic(name="orders", topic_id=TopicId("t")),))
     assert guarded.admit(received(asked)) == received(asked)
 
 
 @pytest.mark.parametrize("kind", HIDING)
-def test_topics_that_nobody_names_are_left_out_and_nobody_is_denied_them(kind: type[messages.MetadataRequest]) -> None:
+def test_topics_that_are_not_named_are_left_out_without_a_denial(kind: type[messages.MetadataRequest]) -> None:
     guarded = guard(allowed(AclOperation.DESCRIBE, "orders", ResourceType.TOPIC))
     asked = kind(topics=())
     assert guarded.unseen(received(asked), ("orders", "refunds")) == {"refunds"}
@@ -344,7 +344,7 @@ def test_topics_that_nobody_names_are_left_out_and_nobody_is_denied_them(kind: t
     assert guarded.pop_denials() == []
 
 
-def test_markers_may_be_written_by_who_may_alter_the_cluster() -> None:
+def test_alter_of_the_cluster_permits_writing_markers() -> None:
     guarded = guard(allowed(AclOperation.ALTER, CLUSTER_NAME, ResourceType.CLUSTER))
     asked = transactions.WriteTxnMarkersRequest(markers=())
     assert guarded.admit(received(asked)) == received(asked)

@@ -121,7 +121,7 @@ def test_heartbeats_and_the_metadata_stream_of_a_broker_need_cluster_action() ->
     assert not made.controller.may_read_metadata(of_broker(1))
 
 
-def test_topics_that_somebody_may_not_delete_stay_and_the_others_go() -> None:
+def test_topics_without_the_permission_stay_and_the_others_are_deleted() -> None:
     made = driver()
     made.create_topic("refunds", ids(0, 1))
     create(made, on_topic(AclOperation.DELETE, "refunds"))
@@ -133,7 +133,7 @@ def test_topics_that_somebody_may_not_delete_stay_and_the_others_go() -> None:
     assert set(made.image.topics) == {"orders"}
 
 
-def test_topics_are_described_to_those_who_may_see_them() -> None:
+def test_describing_topics_needs_describe() -> None:
     made = driver()
     asked = messages.DescribeTopicPartitionsRequest()
     assert not made.ask(asked, messages.DescribeTopicPartitionsResponse, ALICE).topics

@@ -201,7 +201,7 @@ def test_by_the_kip_a_reassignment_completes_with_those_that_it_adds_and_min_isr
     assert (moving.after(change.record).replicas == target) is completes
 
 
-def test_who_is_added_and_removed_again_keeps_no_reassignment_from_its_end() -> None:
+def test_a_replica_that_is_added_and_removed_again_does_not_block_a_reassignment() -> None:
     # An empty new list of those that are added leaves what an earlier reassignment put there, as in Kafka.
     moving = msgspec.structs.replace(
         OFFLINE, replicas=(FIRST, SECOND, THIRD, FOURTH), isr=(FIRST, SECOND), leader=FIRST,

@@ -232,7 +232,7 @@ def test_balanced_waits_for_the_others_until_the_timeout() -> None:
     assert state(cluster).leader == 3
 
 
-def test_balanced_waits_for_who_is_not_up_yet_too_by_one_reading_of_the_kip() -> None:
+def test_balanced_also_waits_for_replicas_that_are_down_by_one_reading_of_the_kip() -> None:
     cluster = driver()
     lose_all(cluster, 2, 3)  # broker 1, in neither ISR nor ELR, is still fenced
     for broker_id, request in asked(cluster).items():
@@ -246,7 +246,7 @@ def test_balanced_waits_for_who_is_not_up_yet_too_by_one_reading_of_the_kip() ->
     assert state(cluster).leader == 1
 
 
-def test_balanced_waits_for_who_does_not_come_back_until_the_timeout() -> None:
+def test_balanced_waits_until_the_timeout_for_replicas_that_stay_down() -> None:
     cluster = driver()
     lose_all(cluster, 2, 3)
     for request in asked(cluster).values():
@@ -256,7 +256,7 @@ def test_balanced_waits_for_who_does_not_come_back_until_the_timeout() -> None:
     assert state(cluster).leader == 2
 
 
-def test_who_answered_and_is_gone_again_is_waited_for() -> None:
+def test_a_recovery_waits_for_a_replica_that_answered_and_went_away() -> None:
     cluster = driver()
     lose_all(cluster, 1, 2, 3)
     requests = asked(cluster)
@@ -270,7 +270,7 @@ def test_who_answered_and_is_gone_again_is_waited_for() -> None:
     assert state(cluster).leader == 1
 
 
-def test_by_the_other_reading_balanced_elects_once_all_have_answered_who_are_up() -> None:
+def test_by_the_other_reading_balanced_elects_once_all_live_replicas_answered() -> None:
     cluster = driver(switches=with_switch(Switches(), "recovery_waits", "off"))
     lose_all(cluster, 2, 3)
     for request in asked(cluster).values():
@@ -307,7 +307,7 @@ def test_the_controller_wants_to_be_woken_at_the_timeout_and_when_a_broker_may_b
 # --- Aggressive and None ------------------------------------------------------------------------------------------
 
 
-def test_aggressive_takes_whoever_answered_by_the_timeout() -> None:
+def test_aggressive_chooses_among_replicas_that_answered_by_the_timeout() -> None:
     cluster = driver(strategy="Aggressive")
     lose_all(cluster, 1, 2)  # broker 3 stays in the ELR, fenced
     requests = asked(cluster)
@@ -711,7 +711,7 @@ def test_a_leader_that_was_designated_meanwhile_ends_the_recovery() -> None:
     assert state(cluster).leader == 1
 
 
-def test_balanced_begins_anew_when_somebody_it_must_hear_from_goes_away() -> None:
+def test_balanced_begins_anew_when_a_replica_it_needs_goes_away() -> None:
     cluster = driver()
     lose_all(cluster, 1, 2, 3)
     fence(cluster, 3)
@@ -833,7 +833,7 @@ def test_after_a_request_timed_out_the_topic_s_own_recovery_goes_on() -> None:
     assert strategies == ["Balanced", "Aggressive", "Balanced"]
 
 
-def test_a_balanced_request_that_has_to_wait_for_somebody_is_refused() -> None:
+def test_a_balanced_election_that_would_have_to_wait_is_refused() -> None:
     cluster = driver(strategy="None")
     lose_all(cluster, 1, 2, 3)
     fence(cluster, 3)
@@ -847,7 +847,7 @@ def test_a_balanced_request_that_has_to_wait_for_somebody_is_refused() -> None:
     )
 
 
-def test_a_recovery_asked_for_ends_when_somebody_it_must_hear_from_goes_away() -> None:
+def test_a_requested_recovery_ends_when_a_replica_it_needs_goes_away() -> None:
     cluster = driver(strategy="None")
     lose_all(cluster, 1, 2, 3)
     request_id = cluster.send(elect(admin_messages.RequestedElection.LONGEST_LOG_BALANCED))

@@ -80,7 +80,7 @@ def test_refused_writes_have_no_zxid() -> None:
     assert server.last_zxid == 0
 
 
-def test_a_client_that_keeps_no_watches_hears_nothing_after_a_lost_connection() -> None:
+def test_a_client_without_watches_gets_no_notice_after_a_lost_connection() -> None:
     server = ZooKeeperServer()
     session = server.open_session(timeout_ms=TIMEOUT_MS, now_ms=0)
     server.execute(session, (operations.Create(path="/a"), operations.Exists(path="/a", is_watched=True)))

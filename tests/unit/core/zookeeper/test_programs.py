@@ -61,7 +61,7 @@ def test_what_a_lost_connection_left_open_is_sent_again_under_another_id() -> No
     assert isinstance(runner.answered(CorrelationId(1), (operations.Checked(),)), exchange.ZooKeeperRequest)
 
 
-def test_a_program_that_is_given_up_hears_nothing_any_more() -> None:
+def test_a_program_that_is_given_up_gets_no_more_input() -> None:
     runner: ProgramRunner[tuple[operations.StepAnswer, operations.StepAnswer]] = ProgramRunner()
     runner.start(ask_twice())
     runner.abandon()

@@ -129,11 +129,11 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         (("elr-feature level=1",), [(False, False, "no-op: eligible.leader.replicas.version is at level 1")]),
     ],
 )
-def test_what_is_said_of_an_outcome(lines: tuple[str, ...], outcomes: list[tuple[bool, bool, str]]) -> None:
+def test_the_sentence_about_an_outcome(lines: tuple[str, ...], outcomes: list[tuple[bool, bool, str]]) -> None:
     assert done(begun(), *lines) == outcomes
 
 
-def test_records_are_not_deleted_where_nobody_leads() -> None:
+def test_records_are_not_deleted_without_a_leader() -> None:
     simulation = begun()
     *_, deleted = done(simulation, "kill 0,1,2", "wait 2000", "delete_records: {partition: orders-0, offset: 5}")
     assert deleted == (False, False, "no-op: nobody leads orders-0")
@@ -205,7 +205,7 @@ def test_what_is_drawn_depends_on_the_seed_and_the_broker_alone() -> None:
     assert {loss.truncation for loss in drawn} == set(TruncationFate)
 
 
-def test_what_is_exact_is_not_drawn() -> None:
+def test_exact_values_are_not_drawn() -> None:
     simulation = with_unsynced(5)
     exact = ExactLoss(kept=2, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)
     outcome = perform(simulation.cluster, lose(0, DiskLoss(keep=Keep.PREFIX, seed=1, exact=exact)))
@@ -213,7 +213,7 @@ def test_what_is_exact_is_not_drawn() -> None:
     assert len(simulation.cluster.stored(BrokerId(NodeId(0)), NAME)) == 2
 
 
-def test_a_loss_of_power_bites_who_is_down_if_there_is_something_to_lose() -> None:
+def test_a_power_loss_also_hits_a_stopped_node_with_unsynced_data() -> None:
     simulation = with_unsynced(3)
     done(simulation, "kill 0")
     nothing = DiskLoss(keep=Keep.NONE, seed=1)

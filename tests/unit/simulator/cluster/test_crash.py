@@ -41,9 +41,7 @@ LOSS = "keep=none kept=0 truncation=kept"
         (f"crash-within 1 after-effects=1 {LOSS} names=undone", [RESTART, EPOCHS], [RESTART]),
     ],
 )
-def test_what_is_done_before_the_crash(
-    line: str, effects: list[effects.Effect], done: list[effects.Effect] | None
-) -> None:
+def test_actions_before_the_crash(line: str, effects: list[effects.Effect], done: list[effects.Effect] | None) -> None:
     crash = parse_action(line)
     assert isinstance(crash, actions.CrashWithin)
     assert done_before(crash, effects) == done

@@ -56,7 +56,7 @@ def test_power_loss_takes_at_least_one_unsynced_batch(keep: Keep, kept: int, lef
     assert unsynced_batches(disk) == 0
 
 
-def test_what_is_synced_stays() -> None:
+def test_synced_data_stays() -> None:
     disk = disk_with(synced=3, unsynced=0)
     disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.KEPT))
     assert disk.load()[0].log_end_offset == 3

@@ -45,7 +45,7 @@ def test_a_producer_finds_the_next_leader_although_the_paused_one_never_answers(
     assert cluster.run_until(lambda: not producer.producer.unfinished_records, within_ms=2 * SESSION_MS)
 
 
-def test_a_pause_that_nobody_notices_fails_no_request(cluster: SimulatedCluster) -> None:
+def test_a_short_pause_fails_no_request(cluster: SimulatedCluster) -> None:
     producer = producer_of(cluster)
     leader = cluster.nodes[BrokerId(NodeId(0))]
     cluster.processes.pause(leader)

@@ -39,7 +39,7 @@ def test_the_same_alarm_rings_once() -> None:
     assert heard[0].step == 7
 
 
-def test_an_alarm_says_whether_who_caused_it_had_promised() -> None:
+def test_an_alarm_says_whether_its_process_had_the_rule() -> None:
     made = alarm_log([])
     for check_id, node in (("H2", 1), ("H2", 2), ("H2", None), ("D1", 1)):
         made.report(check_id, NAME, f"by {node}", by=None if node is None else NodeId(node))

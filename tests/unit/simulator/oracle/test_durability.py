@@ -269,7 +269,7 @@ def test_it_fires(check_id: str, doctor: Doctor) -> None:
     assert_fires(check_id, doctor)
 
 
-def test_where_nobody_leads_at_the_end_d4_sees_what_d1_has_no_log_for() -> None:
+def test_without_a_leader_at_the_end_d4_finds_losses_that_d1_cannot() -> None:
     world = World()
     world.has_no_leader()
     acked_record_nowhere(world)
@@ -277,7 +277,7 @@ def test_where_nobody_leads_at_the_end_d4_sees_what_d1_has_no_log_for() -> None:
     assert "D1" not in world.fired
 
 
-def test_what_every_holder_lost_with_its_power_is_promised_by_nobody() -> None:
+def test_records_that_every_holder_lost_with_its_power_are_not_promised() -> None:
     world = World()
     for broker_id in world.cluster.nodes:
         world.happens(power_lost(broker_id))
@@ -305,20 +305,20 @@ def test_a_loss_counts_only_within_the_guarantee(nodes: tuple[int, ...], guarant
 
 
 @pytest.mark.parametrize("asked", [Offset(3), Offset(1000), None])
-def test_what_an_administrator_had_deleted_is_owed_to_nobody(asked: Offset | None) -> None:
+def test_records_that_an_administrator_deleted_are_no_loss(asked: Offset | None) -> None:
     world = World()
     world.oracle.asked(actions.DeleteRecords(partition=NAME, offset=asked))
     deletes(world, 3)
     assert world.oracle.alarms == []
 
 
-def test_what_retention_took_is_owed_to_nobody() -> None:
+def test_records_that_retention_deleted_are_no_loss() -> None:
     world = World()
     deletes(world, 3, cause_id=RETENTION)
     assert world.oracle.alarms == []
 
 
-def test_a_leader_deletes_what_it_is_asked_for_and_its_followers_hear_of_it() -> None:
+def test_a_leader_deletes_the_requested_records_and_its_followers_do_so_too() -> None:
     world = World(PLAN + "delete_records: {partition: orders-0, offset: 2}\nwait 100\n")
     assert {world.partition(broker_id).log.log_start_offset for broker_id in world.cluster.nodes} == {2}
     world.simulation.finish()

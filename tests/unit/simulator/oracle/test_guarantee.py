@@ -100,7 +100,7 @@ def test_a_leader_that_was_not_deposed_promises_from_the_promise_on() -> None:
 
 
 @pytest.mark.parametrize("election", [events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER])
-def test_an_unclean_election_that_nobody_accepts_is_no_excuse(election: events.Election) -> None:
+def test_an_unclean_election_without_acceptance_is_no_excuse(election: events.Election) -> None:
     ledger = Ledger()
     ledger.change(changed(1), moment=10)
     ledger.change(changed(2, election), moment=20)
@@ -130,7 +130,7 @@ def test_an_unregistered_broker_is_outstanding_until_it_is_registered_and_in_syn
     assert ledger.held(5, 6)
 
 
-def test_min_isr_is_what_is_configured_whatever_the_controller_decides_by() -> None:
+def test_min_isr_is_the_configured_one_not_the_one_in_the_controllers_decision() -> None:
     ledger = Ledger()
     ledger.change(changed(1), moment=10)
     assert changed(1).effective_min_isr == 1

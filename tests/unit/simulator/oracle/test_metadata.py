@@ -238,7 +238,7 @@ def test_without_min_isr_a_reassignment_completes_by_the_isr_from_before_an_uncl
     assert "M16" not in world.fired
 
 
-def test_who_is_added_may_be_removed_again_before_the_others_are_in_sync() -> None:
+def test_an_added_replica_may_be_removed_again_before_the_others_are_in_sync() -> None:
     world = World()
     both = msgspec.structs.replace(
         _RECORD, replicas=(LEADER, FOLLOWER, OTHER, NEW), adding_replicas=(NEW,), removing_replicas=(NEW,)

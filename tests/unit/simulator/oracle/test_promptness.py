@@ -131,7 +131,7 @@ def test_it_is_silent(lines: tuple[str, ...]) -> None:
         ("in_time:L13", ("cut 2->0", "produce orders-0 acks=1 records=1")),
     ],
 )
-def test_what_is_promised_is_asked(mark: str, lines: tuple[str, ...]) -> None:
+def test_promised_checks_are_asked(mark: str, lines: tuple[str, ...]) -> None:
     world = World()
     endures(world, *lines)
     assert world.oracle.tally.marks[mark] > 0
@@ -172,14 +172,14 @@ def endures_at_risk(properties: str, lines: tuple[str, ...]) -> World:
 
 
 @at_risk
-def test_it_fires_where_nobody_is_elected_uncleanly(properties: str, lines: tuple[str, ...]) -> None:
+def test_it_fires_without_an_unclean_election(properties: str, lines: tuple[str, ...]) -> None:
     with pytest.MonkeyPatch.context() as rules:
         rules.setattr(ClusterView, "recovery_strategy", lambda _self, _topic: RecoveryStrategy.NONE)
         assert endures_at_risk(properties, lines).fired == {"L10"}
 
 
 @at_risk
-def test_it_is_silent_where_somebody_is_elected_uncleanly(properties: str, lines: tuple[str, ...]) -> None:
+def test_it_is_silent_after_an_unclean_election(properties: str, lines: tuple[str, ...]) -> None:
     world = endures_at_risk(properties, lines)
     assert world.cluster.image.partitions[NAME].leader is not None
     assert "L10" not in world.fired
@@ -192,7 +192,7 @@ def test_whom_the_controller_cannot_ask_is_not_in_touch() -> None:
     assert "L10" not in world.fired
 
 
-def test_nobody_is_elected_uncleanly_where_the_strategy_is_none() -> None:
+def test_strategy_none_elects_no_unclean_leader() -> None:
     world = endures_at_risk("unclean.recovery.strategy=None", (LOST, "wait 1500", "start 1"))
     assert world.cluster.image.partitions[NAME].leader is None
     assert "L10" not in world.fired

@@ -136,7 +136,7 @@ def test_a_consumer_misses_nothing_that_it_sought_past_or_was_given(doctor: Doct
     assert "C4" not in world.fired
 
 
-def test_what_was_deleted_is_not_missed() -> None:
+def test_deleted_records_are_not_missed() -> None:
     world = World()
     goes_on(world)
     truth = world.oracle.truths[NAME]

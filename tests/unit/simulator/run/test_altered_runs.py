@@ -76,14 +76,14 @@ def verdict_on(run: Path) -> VerdictReport:
     return judge(plan_run(0, open_run_directory(run))).report
 
 
-def test_what_nobody_altered_is_valid(runs: tuple[Path, Path]) -> None:
+def test_an_unaltered_run_is_valid(runs: tuple[Path, Path]) -> None:
     for run in runs:
         report = verdict_on(run)
         assert (report.unknown_reasons, report.verdict) == ((), Verdict.VALID)
 
 
 @pytest.mark.parametrize("name", ALTERED)
-def test_what_was_altered_proves_nothing(name: str, runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_altered_files_prove_nothing(name: str, runs: tuple[Path, Path], tmp_path: Path) -> None:
     run = Path(shutil.copytree(runs[0], tmp_path / "run"))
     ALTERED[name](run, runs[1])
     report = verdict_on(run)

@@ -41,7 +41,7 @@ def judged(*alarms: Alarm, acks: int = 1) -> Judgement:
     ],
     ids=["nothing", "seen afterwards", "seen by who watched", "repaired", "left behind", "left behind elsewhere"],
 )
-def test_what_counts_is_what_is_left(alarms: tuple[Alarm, ...], violated: tuple[str, ...]) -> None:
+def test_only_violations_that_left_evidence_count(alarms: tuple[Alarm, ...], violated: tuple[str, ...]) -> None:
     judgement = judged(*alarms)
     assert judgement.violated == violated
     assert judgement.verdict is (RunVerdict.VIOLATION if violated else RunVerdict.VALID)

@@ -241,7 +241,7 @@ def test_members_have_a_whole_session_from_the_failover_on() -> None:
     assert second.heartbeat("m", generation) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_positions_expire_when_the_group_has_been_empty_for_the_retention_whoever_coordinates_it() -> None:
+def test_positions_expire_under_any_coordinator_when_the_group_was_empty_for_the_retention() -> None:
     first, generation = with_a_stable_group()
     first.commit_position("m", generation, 7)
     first.now_ms += RETENTION_MS
@@ -277,7 +277,7 @@ def recovered(
     return coordinator
 
 
-def test_a_generation_that_was_lost_is_given_to_nobody_else() -> None:
+def test_a_lost_generation_is_not_used_again() -> None:
     first, generation = with_a_stable_group()
     second = recovered(first.records, GroupRecovery.REBALANCE)
     assert second.heartbeat("m", generation) is ErrorCode.UNKNOWN_MEMBER_ID

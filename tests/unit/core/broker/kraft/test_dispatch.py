@@ -33,7 +33,7 @@ def sent(life: Life, kind: type[messages.Request]) -> SendRequest:
     return request
 
 
-def test_a_broker_says_who_is_there() -> None:
+def test_a_broker_lists_the_live_brokers() -> None:
     life = serving()
     cluster = life.answers[life.ask(messages.MetadataRequest(topics=(NAME.topic,)))]
     assert isinstance(cluster, messages.MetadataResponse)

@@ -65,7 +65,7 @@ def test_a_follower_without_cluster_action_is_given_no_records(life: Life) -> No
     assert fetched(life, FOLLOWER) is ErrorCode.NONE
 
 
-def test_topics_that_somebody_may_not_describe_are_hidden_from_it(life: Life) -> None:
+def test_topics_are_hidden_from_principals_without_describe(life: Life) -> None:
     """KIP-966: DescribeTopicPartitions needs DESCRIBE of a topic."""
 
     def seen(*topics: str) -> list[tuple[str, str]]:
@@ -97,7 +97,7 @@ def test_the_end_of_a_log_is_for_those_with_cluster_action(life: Life) -> None:
     assert (end().error, end().log_end_offset) == (ErrorCode.NONE, 0)
 
 
-def test_a_broker_without_an_authorizer_asks_nobody() -> None:
+def test_a_broker_without_an_authorizer_checks_no_permission() -> None:
     open_to_all = Life()
     open_to_all.serve()
     assert isinstance(open_to_all.broker, Broker)

@@ -91,7 +91,7 @@ def test_kafka_renames_and_leaves_it_there() -> None:
     assert strays.pop_retained(NAME) is None
 
 
-def test_without_cleanup_a_log_is_kept_for_whoever_has_its_name() -> None:
+def test_without_cleanup_a_log_is_kept_for_the_next_topic_of_its_name() -> None:
     strays = StrayLogs(configured(StrayCleanup.OFF))
     turn = handle_stray(strays)
     assert [effect for effect in turn.effects() if isinstance(effect, effects.RenameStrayLog)] == []

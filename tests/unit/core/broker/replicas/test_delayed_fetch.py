@@ -199,7 +199,7 @@ def test_a_fetch_below_a_log_start_that_was_raised_is_answered() -> None:
     assert part.error is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_fetch_from_who_leads_no_longer_is_answered() -> None:
+def test_a_fetch_from_a_former_leader_is_answered() -> None:
     waiting = Waiting()
     waiting.ask(NAME)
     waiting.hosting.follow(FIRST, leader_epoch=2, partition_epoch=2)

@@ -125,7 +125,7 @@ def test_a_partition_that_is_refused_does_not_hold_up_the_others() -> None:
     assert answers(deleting.follow(SECOND, 3)) == [(1, results)]
 
 
-def test_who_waits_learns_that_leadership_is_lost() -> None:
+def test_waiting_requests_learn_that_leadership_is_lost() -> None:
     deleting = Deleting()
     deleting.ask((NAME.topic, 3))
     deleting.hosting.follow(FIRST, leader_epoch=2, partition_epoch=2)

@@ -261,7 +261,7 @@ def test_a_follower_with_nothing_to_mend_fetches_again_and_waits_longer_each_tim
     assert waits == [waits[0], 2 * waits[0], 4 * waits[0]]
 
 
-def test_an_answer_that_nobody_waits_for_any_more_is_dropped() -> None:
+def test_an_answer_to_an_abandoned_request_is_dropped() -> None:
     following, request = out_of_range()
     following.hear_offset(request, 4)
     following.hear_offset(request, 0)

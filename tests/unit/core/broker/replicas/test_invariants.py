@@ -115,7 +115,7 @@ def test_h3_high_watermark_of_a_leader() -> None:
         check_progress(hosting.partition, mark)
 
 
-def test_h3_of_a_leader_that_recovers_and_of_who_did_not_lead() -> None:
+def test_h3_of_a_recovering_leader_and_of_a_broker_that_did_not_lead() -> None:
     hosting = leading()
     mark = partition_mark(hosting.partition)
     hosting.partition.log.high_watermark = Offset(4)

@@ -304,7 +304,9 @@ def test_a_replica_that_lacks_committed_records_cannot_join() -> None:
         (PendingShrink((OWN, SECOND), frozenset({SECOND})), 5, False),
     ],
 )
-def test_who_may_be_proposed_as_a_member(state: IsrState, log_end_offset: int | None, *, may_join: bool) -> None:
+def test_replicas_that_may_be_proposed_as_members(
+    state: IsrState, log_end_offset: int | None, *, may_join: bool
+) -> None:
     # Kafka's ``Partition.needsExpandIsr``, and one change at a time (KIP-497).
     follower = FollowerState(FIRST)
     follower.log_end_offset = None if log_end_offset is None else Offset(log_end_offset)

@@ -60,17 +60,17 @@ def test_a_follower_is_named_for_offsets_that_it_has() -> None:
     assert preferred(hosting, "rack-1", 4) is None
 
 
-def test_nobody_is_sent_to_a_replica_outside_the_isr() -> None:
+def test_no_consumer_is_sent_to_a_replica_outside_the_isr() -> None:
     assert preferred(leading(), "rack-2", 0) is None
 
 
-def test_nobody_is_sent_to_a_fenced_replica() -> None:
+def test_no_consumer_is_sent_to_a_fenced_replica() -> None:
     hosting = leading()
     hosting.register(FIRST, rack="rack-1", fenced=True)
     assert preferred(hosting, "rack-1", 0) is None
 
 
-def test_only_a_leader_names_anybody() -> None:
+def test_only_a_leader_names_a_preferred_replica() -> None:
     hosting = leading()
     hosting.follow(FIRST, leader_epoch=2, partition_epoch=2)
     assert preferred(hosting, "rack-1", 0) is None

@@ -91,7 +91,7 @@ def known(state: TransactionState, epoch: int, *, client_version: int = 2) -> Kn
         (known(TransactionState.PREPARE_ABORT, 3, client_version=0), (ABORT, 3, 5)),
     ],
 )
-def test_a_decision_is_written_what_goes_on_is_left_and_what_nobody_knows_is_aborted(
+def test_decided_transactions_are_written_ongoing_ones_left_and_unknown_ones_aborted(
     transaction: KnownTransaction | None, end: tuple[TransactionResult, int, int] | None
 ) -> None:
     asking = Asking()
@@ -102,7 +102,7 @@ def test_a_decision_is_written_what_goes_on_is_left_and_what_nobody_knows_is_abo
     assert asking.end() == end
 
 
-def test_nobody_waits_for_a_coordinator_without_a_leader_if_another_one_knows_the_producer() -> None:
+def test_a_recovery_does_not_wait_for_a_leaderless_coordinator_if_another_knows_the_producer() -> None:
     asking = Asking()
     first, second = asking.requests
     asking.inquiry.handle_failure(second)
@@ -135,7 +135,7 @@ def test_what_ended_meanwhile_is_left_alone() -> None:
     assert asking.end() is None
 
 
-def test_a_leader_of_another_epoch_hears_nothing() -> None:
+def test_a_leader_of_another_epoch_gets_no_result() -> None:
     asking = Asking()
     state = asking.hosting.state(leader=OWN, isr=(OWN,), leader_epoch=2, partition_epoch=2)
     asking.hosting.partition.become_leader(asking.hosting.turn(), state)

@@ -34,7 +34,7 @@ def test_a_controller_is_heard_until_a_later_one_has_been() -> None:
     assert fence.controller_epoch == 5
 
 
-def test_who_only_asks_has_nothing_adopted() -> None:
+def test_a_query_adopts_nothing() -> None:
     fence = ControlFence(RULES)
     assert fence.error_of(request(controller_epoch=7)) is ErrorCode.NONE
     assert fence.controller_epoch == 0

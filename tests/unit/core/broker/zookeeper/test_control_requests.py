@@ -153,7 +153,7 @@ def test_a_later_incarnation_fences_what_was_meant_for_the_former() -> None:
     assert front.requests.handle_stop_replica(front.turn, nameless).error is ErrorCode.NONE
 
 
-def test_a_follower_that_hears_of_its_topics_id_asks_anew() -> None:
+def test_a_follower_that_learns_its_topics_id_asks_anew() -> None:
     front = Front()
     front.take(leader=OTHER)
     before = front.fetchers.followed[ORDERS]
@@ -167,7 +167,7 @@ def test_a_follower_that_hears_of_its_topics_id_asks_anew() -> None:
     assert front.take(leader=OTHER, topic_id=ORDERS_ID) is ErrorCode.STALE_CONTROLLER_EPOCH
 
 
-def test_a_leader_that_hears_of_its_topics_id_follows_nobody() -> None:
+def test_a_leader_that_learns_its_topics_id_stays_leader() -> None:
     front = Front()
     front.take(leader=OWN)
     assert front.take(leader=OWN, topic_id=ORDERS_ID) is ErrorCode.NONE
@@ -200,7 +200,7 @@ def test_an_id_that_one_side_does_not_know_is_not_compared(
     assert produced == msgspec.structs.replace(batch, topic_id=meant)
 
 
-def test_a_topic_without_an_id_goes_by_its_name() -> None:
+def test_a_topic_without_an_id_is_known_by_its_name() -> None:
     assert id_by_name("a") == id_by_name("a") != id_by_name("b")
     assert real_topic_id(id_by_name("a")) is None
     assert real_topic_id(None) is None

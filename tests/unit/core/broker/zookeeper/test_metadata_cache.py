@@ -174,7 +174,7 @@ def test_those_are_alive_that_the_last_request_named() -> None:
     assert cache.image.brokers == {LEADER: msgspec.structs.replace(ALIVE, rack="b")}
 
 
-def test_who_is_alive_may_join_an_isr_and_nobody_else() -> None:
+def test_only_live_brokers_may_join_an_isr() -> None:
     # KIP-841.
     cache = MetadataCache(ZooKeeperRules(isr_eligibility_check=True))
     cache.update(update(live=(control_messages.LiveBroker(broker_id=LEADER),)))

@@ -76,7 +76,7 @@ def test_what_is_refused_is_refused_before_anything_is_written() -> None:
     assert errors == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
 
 
-def test_a_leader_that_recovers_hears_that_it_does_and_adds_nobody() -> None:
+def test_a_recovering_leader_is_informed_of_its_state_and_adds_no_member() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2, 3, unclean=True)
     alter(cluster, isr_change(cluster, 2, sender=2))

@@ -20,13 +20,13 @@ def live(process: Process) -> list[int]:
 # --- Come and go ----------------------------------------------------------------------------------------------------
 
 
-def test_everybody_hears_of_a_broker_that_comes_and_where_it_stands() -> None:
+def test_all_brokers_learn_of_a_new_broker_and_its_rack() -> None:
     cluster = Cluster(1, 2)
     cluster.start(3, rack="b")
     assert metadata(cluster[2])[-1].live_brokers[-1] == control_messages.LiveBroker(broker_id=broker(3), rack="b")
 
 
-def test_everybody_hears_of_a_broker_that_dies_even_if_it_held_nothing() -> None:
+def test_all_brokers_learn_of_a_dead_broker_even_if_it_held_nothing() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.lose(3)
     assert live(cluster[2]) == [1, 2]

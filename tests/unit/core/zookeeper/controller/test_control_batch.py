@@ -155,7 +155,7 @@ def test_a_replica_that_is_new_stays_new_until_the_batch_is_closed() -> None:
 # --- UpdateMetadata -------------------------------------------------------------------------------------------------
 
 
-def test_everybody_named_in_a_batch_hears_who_is_registered_and_where() -> None:
+def test_every_receiver_of_a_batch_learns_the_registered_brokers() -> None:
     batch = Batch()
     batch.batch.add_update_metadata((TWO,), ())
     batch.batch.add_update_metadata((ONE,), ())
@@ -169,13 +169,13 @@ def test_everybody_named_in_a_batch_hears_who_is_registered_and_where() -> None:
         )
 
 
-def test_clients_hear_who_leads() -> None:
+def test_clients_learn_the_leader() -> None:
     (partition,) = Batch().metadata()
     assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (THREE, 5, 7)
     assert partition.offline_replicas == (THREE,)
 
 
-def test_clients_hear_that_nobody_leads() -> None:
+def test_clients_learn_that_a_partition_has_no_leader() -> None:
     batch = Batch()
     decided = RECOVERING.leader_and_isr.next_epoch(leader=None, isr=(THREE,))
     batch.context.leadership[ORDERS] = PartitionLeadership(leader_and_isr=decided, controller_epoch=TERM)
@@ -183,7 +183,7 @@ def test_clients_hear_that_nobody_leads() -> None:
     assert (partition.leader, partition.leader_epoch) == (control_messages.NoLeaderReason.NONE_ELECTED, 6)
 
 
-def test_clients_hear_that_a_topic_is_being_deleted_under_epochs_that_mean_nothing() -> None:
+def test_clients_learn_of_the_deletion_of_a_topic_under_meaningless_epochs() -> None:
     batch = Batch()
     batch.context.topics_to_delete["orders"] = None
     (partition,) = batch.metadata()

@@ -170,7 +170,7 @@ def test_a_leaders_own_write_is_believed_once_it_is_notified(era: str) -> None:
         assert cluster.server.children(paths.ISR_CHANGE_NOTIFICATIONS) == ()
 
 
-def test_with_the_kip_a_controller_that_alters_isrs_hears_no_notifications() -> None:
+def test_with_the_kip_a_controller_that_alters_isrs_gets_no_notifications() -> None:
     cluster = Cluster(1, 2, era="kip-550-zk")
     notify(cluster)
     assert len(cluster.server.children(paths.ISR_CHANGE_NOTIFICATIONS)) == 1
@@ -231,7 +231,7 @@ def test_with_the_kip_a_broker_receives_that_it_holds_nothing() -> None:
     assert request.partitions == ()
 
 
-def test_with_the_kip_every_broker_hears_its_list_from_a_new_controller() -> None:
+def test_with_the_kip_every_broker_gets_its_list_from_a_new_controller() -> None:
     cluster = Cluster(1, 2, 3, era="kip-550-zk")
     cluster.create_topic(2, 3)
     cluster[3].told.clear()

@@ -15,7 +15,7 @@ from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
 from tests.unit.core.zookeeper.controller.controllers import broker
 
 
-def test_nobody_leads_where_nobody_is_online_not_even_uncleanly() -> None:
+def test_without_a_live_replica_there_is_not_even_an_unclean_leader() -> None:
     replicas = (broker(1), broker(2))
     assert offline_leader(replicas, replicas, frozenset(), is_unclean_allowed=True) is None
 

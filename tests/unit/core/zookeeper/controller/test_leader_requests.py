@@ -162,7 +162,7 @@ def test_only_partitions_without_a_leader_are_elected_and_of_that_topic(leaderle
     assert [leaderless.shown(name) for name in others] == before
 
 
-def test_a_configuration_that_does_not_allow_it_has_nobody_look_for_leaders(leaderless: Cluster) -> None:
+def test_a_change_of_configuration_elects_a_leader_only_if_it_allows_one(leaderless: Cluster) -> None:
     data = leaderless.server.data(paths.state_node(FIRST))
     assert data is not None
     leaderless.write_state(data.replace(b'"isr":[2]', b'"isr":[2,3]'))
