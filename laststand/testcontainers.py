@@ -82,7 +82,7 @@ class LaststandContainer(DockerContainer):  # type: ignore[misc]  # whoever uses
         return self.laststand("chaos", "step", step, "--dir", _CLUSTER)
 
     def verdict(self) -> dict[str, Any]:
-        """Ends the cluster and judges what its clients were told; returns what docs/verdict.md explains.
+        """Ends the cluster, and judges the answers that its clients got; returns the verdict (docs/verdict.md).
 
         Raises:
             LaststandError: there is no verdict.

@@ -61,7 +61,7 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
     if names.zookeeper_at is not None and kind is ClusterKind.KRAFT:
         refused = NO_ZOOKEEPER
     if isinstance(action, actions.OnChannel) and kind is ClusterKind.ZOOKEEPER and action.channel.target == CONTROLLER:
-        refused = "single messages to a ZooKeeper server are told apart where a scenario names them beforehand"
+        refused = "single messages to a ZooKeeper server can be chosen only if a scenario names them beforehand"
     if (
         refused is None
         and isinstance(action, actions.PowerLoss)

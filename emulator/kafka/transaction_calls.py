@@ -1,6 +1,6 @@
 """Requests of transactional producers and of readers for groups: the coordinator's, and those about positions.
 
-Transaction version 2 is told by the versions of requests (KIP-890): a client that has it sends Produce 12, EndTxn 5 and
+The versions of requests show transaction version 2 (KIP-890): a client that has it sends Produce 12, EndTxn 5 and
 TxnOffsetCommit 5.
 """
 
@@ -118,7 +118,7 @@ def _added(asked: AddPartitions) -> Callable[[Entity], _Decoded]:
 
 
 def end_txn_call(request: EndTxnRequest) -> Call:
-    """Returns the call of EndTxnRequest, in the version that the transaction's is told by."""
+    """Returns the call of EndTxnRequest, in the version that shows the transaction version."""
     is_version_2 = request.client_version == 2
     schema = end_version_2.EndTxnRequest if is_version_2 else end_version_1.EndTxnRequest
     return Call(

@@ -255,7 +255,7 @@ class Names:
         return node
 
     def controller_problems(self, node: NodeRef) -> Iterator[str]:
-        """Yields why none of several controllers is meant."""
+        """Yields the reasons for which a reference does not name one of several controllers."""
         if self.controllers == 1:
             yield "there is no quorum; the cluster has one controller (controllers: 3)"
         elif isinstance(node, RoleNode | NodeGroup) or (isinstance(node, int) and not self.is_controller(node)):

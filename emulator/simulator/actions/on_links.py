@@ -43,7 +43,7 @@ def _silenced(live: int, links: int) -> actions.Outcome:
 
 
 def isolate(cluster: SimulatedCluster, node_id: NodeId, action: actions.Isolate[NodeId]) -> actions.Outcome:
-    """Cuts every link between a node and the others, except those within its machine, unless only its own are meant."""
+    """Cuts the links of a node to other machines; with ``roles: named``, also those within its machine."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     links = [

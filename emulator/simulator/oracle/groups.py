@@ -49,7 +49,7 @@ class GroupChecks:
         self._acked.setdefault(record.partition, []).append(record)
 
     def read(self, client: str, record: GroupReadRecorded, *, undone: Set[CauseId]) -> None:
-        """An operation read for a group: X8 and X9 on the start offset; ``undone`` sends must not be read."""
+        """Checks an operation that read for a group: its start offset (X8, X9), and that it has no ``undone`` send."""
         name, group = record.partition, record.group_id
         self._reads[record.operation_id] = record
         standing = self._positions.of(record, since=self._positions.since(client))

@@ -239,7 +239,7 @@ class TransactionChecks:
                     self._report("X4", send.partition, sentence)
 
     def _check_bounds(self, stored: Mapping[TopicPartition, Mapping[int, _Stored]]) -> None:
-        """X4 by the bounds that readers were told.
+        """Checks X4 by the last stable offsets that readers got.
 
         A batch below the last stable offset is of a transaction that is over, and its end is committed by then.
         """

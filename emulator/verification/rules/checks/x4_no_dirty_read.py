@@ -37,7 +37,7 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
 
 
 def _told_too_far(facts: TransactionFacts) -> Iterator[Finding]:
-    """Yields each batch below a last stable offset that a reader was told, if its abort was not committed by then."""
+    """Yields each batch below a last stable offset that a reader got, if its abort was not committed by then."""
     told: dict[tuple[str, int, str | None], list[tuple[int, int]]] = {}
     for read in facts.reads:
         if read.high_watermark is not None:
@@ -59,7 +59,7 @@ def _told_too_far(facts: TransactionFacts) -> Iterator[Finding]:
 
 
 class _Bounds:
-    """The last stable offsets that readers were told of a partition, each with the high watermark of that moment."""
+    """The last stable offsets of a partition that readers got, each with the high watermark of that moment."""
 
     def __init__(self, pairs: list[tuple[int, int]]) -> None:
         pairs.sort()
