@@ -1,7 +1,7 @@
 """Resolves nodes: roles by the committed state, names by the steps that gave them."""
 
-from collections.abc import Mapping
-from typing import TypeAlias, assert_never
+from collections.abc import Collection, Mapping
+from typing import Final, TypeAlias, assert_never
 
 from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
@@ -18,21 +18,31 @@ from laststand.emulator.plan.nodes import (
     RackNodes,
     ReplicaRole,
     RoleNode,
+    controller_ids,
 )
+
+_CONTROLLERS_MIN: Final = 3
 
 NodeNames: TypeAlias = Mapping[str, NodeId]
 """Nodes by the names that steps gave them."""
 
 
-def resolve(node: NodeRef, image: MetadataImage, names: NodeNames) -> NodeId | None:
-    """Returns the node, or ``None`` if no node has the role."""
+def resolve(node: NodeRef, image: MetadataImage, names: NodeNames, *, taken: Collection[NodeId] = ()) -> NodeId | None:
+    """Returns the node, or ``None`` if no node has the role.
+
+    Args:
+        node: as written.
+        image: the committed metadata.
+        names: given by earlier steps.
+        taken: nodes that the same step names before, for which a role of the quorum does not stand again.
+    """
     match node:
         case int():
             return node
         case ActiveController():
             return _active(image)
         case QuorumNode(role=role):
-            return _in_quorum(role, image)
+            return _in_quorum(role, image, taken)
         case NamedNode(name=name):
             return names.get(name)
         case RoleNode(role=role, partition=partition):
@@ -49,11 +59,11 @@ def _active(image: MetadataImage) -> NodeId:
     return CONTROLLER if image.controller_id is None else image.controller_id
 
 
-def _in_quorum(role: QuorumRole, image: MetadataImage) -> NodeId:
+def _in_quorum(role: QuorumRole, image: MetadataImage, taken: Collection[NodeId]) -> NodeId | None:
     """Returns a voter of a given role; until the voters change, all controllers (at least three) are voters."""
-    voters = image.voters or (CONTROLLER, NodeId(CONTROLLER + 1))
-    left_out = _active(image) if role is QuorumRole.FOLLOWER else None
-    return min((voter for voter in voters if voter != left_out), default=_active(image))
+    voters = image.voters or controller_ids(_CONTROLLERS_MIN)
+    left_out = {*taken, _active(image)} if role is QuorumRole.FOLLOWER else set(taken)
+    return min((voter for voter in voters if voter not in left_out), default=None if taken else _active(image))
 
 
 def candidates(group: NodeGroup, image: MetadataImage) -> tuple[NodeId, ...]:

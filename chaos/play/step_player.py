@@ -51,7 +51,7 @@ class StepPlayer:
             observation = await self._wait(step.action)
             reached = actions.Outcome(took_effect=True, affected=True, seen=observation.text)
             return PlayedStep(action=self._as_played(step.action), outcome=reached)
-        action = actions.with_nodes(self._with_groups(step.action, number), self._resolve)
+        action = self._resolved(self._with_groups(step.action, number))
         if isinstance(action, actions.PowerLoss) and action.loss.seed is None:
             loss = msgspec.structs.replace(action.loss, seed=self._chance(number).getrandbits(SEED_BITS))
             action = msgspec.structs.replace(action, loss=loss)
@@ -170,8 +170,14 @@ class StepPlayer:
             case _:
                 return is_running and not is_paused
 
-    def _resolve(self, node: NodeRef) -> NodeId:
-        found = resolve(node, self._target.image, self._names)
-        if found is None:
-            raise StepError(missing(node))
-        return found
+    def _resolved(self, template: actions.ActionTemplate) -> actions.Action:
+        taken: list[NodeId] = []
+
+        def found(node: NodeRef) -> NodeId:
+            one = resolve(node, self._target.image, self._names, taken=taken)
+            if one is None:
+                raise StepError(missing(node))
+            taken.append(one)
+            return one
+
+        return actions.with_nodes(template, found)

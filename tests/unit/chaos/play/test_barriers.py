@@ -251,3 +251,12 @@ def test_controllers_have_roles_among_each_other(active: int | None, follower: i
     image.controller_id = None if active is None else NodeId(active)
     assert resolve(parse_node("leader(controllers)"), image, {}) == (active or 100)
     assert resolve(parse_node("follower(controllers)"), image, {}) == follower
+
+
+def test_a_role_that_a_step_names_twice_stands_for_two_controllers() -> None:
+    image = MetadataImage()
+    image.controller_id = NodeId(101)
+    follower, taken = parse_node("follower(controllers)"), [NodeId(100)]
+    assert resolve(follower, image, {}, taken=taken) == 102
+    assert resolve(follower, image, {}, taken=[*taken, NodeId(102)]) is None
+    assert resolve(parse_node("leader(controllers)"), image, {}, taken=[NodeId(101)]) == 101
