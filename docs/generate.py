@@ -49,7 +49,6 @@ from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import STANDBY_CONTROLLERS_MAX
 from laststand.emulator.plan.steps import VERBS
 from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
-from laststand.emulator.verification.rules import checks
 from laststand.emulator.verification.rules.checks import CHECKS
 from laststand.emulator.verification.schemas import (
     SCHEMA_FILE,
@@ -142,13 +141,7 @@ def checks_page() -> str:
 
 def _check_modules() -> dict[str, str]:
     """Returns the docstring of each check's module by id."""
-    found = {}
-    for name in dir(checks):
-        module = getattr(checks, name)
-        check = getattr(module, "CHECK", None)
-        if inspect.ismodule(module) and check is not None:
-            found[check.check_id] = inspect.getdoc(module) or ""
-    return found
+    return {check.check_id: inspect.getdoc(inspect.getmodule(check.find)) or "" for check in CHECKS}
 
 
 def _check_entry(check_id: str, documentation: str | None, finding: str | None) -> str:

@@ -4,9 +4,10 @@ A check is a function over the facts of one partition, or of a whole cluster, th
 that the promise was kept there, provided that the run has what the check needs: its premises.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from enum import Enum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -161,3 +162,59 @@ class ClusterCheck(Check, frozen=True, kw_only=True):
     """A check of the controller's commits, whatever partition they are about."""
 
     find: Callable[[ClusterFacts], Iterable[Finding]]
+
+
+_FactsT = TypeVar("_FactsT", PartitionFacts, ClusterFacts)
+_Find: TypeAlias = Callable[[_FactsT], Iterable[Finding]]
+
+_entered: Final[dict[str, PartitionCheck | ClusterCheck]] = {}
+
+ENTERED: Final[Mapping[str, PartitionCheck | ClusterCheck]] = MappingProxyType(_entered)
+"""The checks of the modules that were imported, by id; ``CHECKS`` of ``rules.checks`` has all of them in order."""
+
+
+def partition_check(
+    check_id: str,
+    name: str,
+    *,
+    source: str,
+    premises: Set[Premise],
+    needs: Set[Evidence] = frozenset(),
+    is_of_clients: bool = False,
+) -> Callable[[_Find[PartitionFacts]], _Find[PartitionFacts]]:
+    """Returns a decorator that makes a function the check of each partition; arguments as in ``Check``."""
+    return _enter(
+        PartitionCheck, check_id, name=name, source=source, premises=premises, needs=needs, is_of_clients=is_of_clients
+    )
+
+
+def cluster_check(
+    check_id: str,
+    name: str,
+    *,
+    source: str,
+    premises: Set[Premise],
+    needs: Set[Evidence] = frozenset(),
+    is_of_clients: bool = False,
+) -> Callable[[_Find[ClusterFacts]], _Find[ClusterFacts]]:
+    """Returns a decorator that makes a function the check of the cluster; arguments as in ``Check``."""
+    return _enter(
+        ClusterCheck, check_id, name=name, source=source, premises=premises, needs=needs, is_of_clients=is_of_clients
+    )
+
+
+def _enter(
+    kind: Callable[..., PartitionCheck | ClusterCheck],
+    check_id: str,
+    *,
+    premises: Set[Premise],
+    needs: Set[Evidence],
+    **traits: Any,
+) -> Callable[[_Find[_FactsT]], _Find[_FactsT]]:
+    def enter(find: _Find[_FactsT]) -> _Find[_FactsT]:
+        _entered[check_id] = kind(
+            check_id=check_id, premises=frozenset(premises), needs=frozenset(needs), find=find, **traits
+        )
+        return find
+
+    return enter

@@ -16,11 +16,14 @@ from laststand.emulator.core.types import (
     ZnodeWrite,
 )
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.checks.m14_one_controller import CHECK
+from laststand.emulator.verification.rules.check import ClusterCheck
+from laststand.emulator.verification.rules.checks import CHECKS
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _CAUSE = CauseId("test")
 _STATE = "/brokers/topics/orders/partitions/0/state"
+
+[CHECK] = [check for check in CHECKS if isinstance(check, ClusterCheck) and check.check_id == "M14"]
 
 
 def written(

@@ -7,7 +7,10 @@ from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, LeaderEpoch, MetadataOffset
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.quorum import LoggedBatch, MetadataLog
-from laststand.emulator.verification.rules.checks.q5_metadata_stays import CHECK
+from laststand.emulator.verification.rules.check import ClusterCheck
+from laststand.emulator.verification.rules.checks import CHECKS
+
+[CHECK] = [check for check in CHECKS if isinstance(check, ClusterCheck) and check.check_id == "Q5"]
 
 
 def committed(end: int, *, epoch: int) -> events.MetadataCommittedUpTo:

@@ -5,10 +5,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.tables.client_history import Poll
 
 
+@partition_check(
+    "C1",
+    "ConsumerOrder",
+    source="Jepsen's Kafka workload, nonmonotonic-poll and poll-skip",
+    premises={Premise.CONSUMED},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     expected: dict[str, int] = {}
     for poll in facts.polls:
@@ -33,13 +40,3 @@ def _problem(poll: Poll, expected: int | None) -> str | None:
         offsets = ", ".join(f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True))
         return f"got batches from offset {position} on that do not follow each other: {offsets}"
     return None
-
-
-CHECK = PartitionCheck(
-    check_id="C1",
-    name="ConsumerOrder",
-    source="Jepsen's Kafka workload, nonmonotonic-poll and poll-skip",
-    premises=frozenset({Premise.CONSUMED}),
-    find=_find,
-    is_of_clients=True,
-)

@@ -10,11 +10,19 @@ from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import acks_setting
 from laststand.emulator.verification.tables.matching import are_among
 
 
+@partition_check(
+    "C2",
+    "PollSkip",
+    source="Jepsen's Kafka workload, lost-write and unseen",
+    needs={Evidence.HISTORY},
+    premises={Premise.ACKED_ALL, Premise.READ_AT_THE_END},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     reads = [read for read in facts.final_reads if read.type is OperationType.OK]
     start = max((read.start_offset for read in reads if read.start_offset is not None), default=None)
@@ -38,14 +46,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             f"ever given it, though the final one read up to {end}",
             exempted_by=None if batch.acks == ACKS_ALL else exemption,
         )
-
-
-CHECK = PartitionCheck(
-    check_id="C2",
-    name="PollSkip",
-    source="Jepsen's Kafka workload, lost-write and unseen",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.ACKED_ALL, Premise.READ_AT_THE_END}),
-    find=_find,
-    is_of_clients=True,
-)

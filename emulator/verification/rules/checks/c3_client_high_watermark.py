@@ -8,7 +8,7 @@ import numpy as np
 
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.client_history import Poll
 
 
@@ -19,6 +19,14 @@ class _Progress(NamedTuple):
     batches: int = 0
 
 
+@partition_check(
+    "C3",
+    "ClientHW",
+    source="KIP-207, the offset that ListOffsets returns does not go back",
+    needs={Evidence.TOPIC_IDS},
+    premises={Premise.POLLED_AGAIN},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     before: dict[tuple[str, str | None], Poll] = {}
     furthest: dict[tuple[str, str | None], _Progress] = {}
@@ -52,14 +60,3 @@ def _is_deleted(facts: PartitionFacts, poll: Poll, progress: _Progress) -> bool:
     batch = next(received.rows(np.flatnonzero(own)[progress.batches - 1 : progress.batches]), None)
     crc, leader_epoch = (None, None) if batch is None else (batch.crc, batch.leader_epoch)
     return facts.is_deleted(poll.topic_id or "", progress.read_up_to - 1, crc=crc, leader_epoch=leader_epoch)
-
-
-CHECK = PartitionCheck(
-    check_id="C3",
-    name="ClientHW",
-    source="KIP-207, the offset that ListOffsets returns does not go back",
-    needs=frozenset({Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.POLLED_AGAIN}),
-    find=_find,
-    is_of_clients=True,
-)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.rules.sentences import acks_setting, span
 from laststand.emulator.verification.tables.late_topic_ids import id_by_name
@@ -25,6 +25,14 @@ class _Resumed(NamedTuple):
     position: int
 
 
+@partition_check(
+    "C4",
+    "ResumedReader",
+    source="KAFKA-12257, a consumer of a topic that was deleted and created again",
+    needs={Evidence.HISTORY, Evidence.TOPIC_IDS},
+    premises={Premise.TOPIC_SUCCEEDED},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     exempts = PROMISES["C4"].leaves_out(Exemption.DELETED_RECORDS)
     acks_1 = Exemption.ACKS_1 if PROMISES["C4"].leaves_out(Exemption.ACKS_1) else None
@@ -66,14 +74,3 @@ def _resumed(facts: PartitionFacts) -> list[_Resumed]:
             received.add(reading)
         last_topics[poll.process] = topic_id
     return list(resumed.values())
-
-
-CHECK = PartitionCheck(
-    check_id="C4",
-    name="ResumedReader",
-    source="KAFKA-12257, a consumer of a topic that was deleted and created again",
-    needs=frozenset({Evidence.HISTORY, Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.TOPIC_SUCCEEDED}),
-    find=_find,
-    is_of_clients=True,
-)

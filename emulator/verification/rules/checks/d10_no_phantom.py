@@ -11,13 +11,21 @@ from laststand.emulator.core.history import COORDINATOR, FOREIGN_CLIENT
 from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.verification.facts.batches import ConsumedBatch
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.client_history import Tried, tried
 from laststand.emulator.verification.tables.columns import NONE, Mask, Table
 from laststand.emulator.verification.tables.matching import are_among
 
 
+@partition_check(
+    "D10",
+    "NoPhantom",
+    source="Reliable broadcast (Cachin, Guerraoui and Rodrigues 2011), No creation",
+    needs={Evidence.HISTORY},
+    premises={Premise.STORED},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     if facts.topic in INTERNAL_TOPICS:
         return  # coordinators write there; D6 judges followers' logs
@@ -93,14 +101,3 @@ def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:
             sent.record_counts,
         ],
     )
-
-
-CHECK = PartitionCheck(
-    check_id="D10",
-    name="NoPhantom",
-    source="Reliable broadcast (Cachin, Guerraoui and Rodrigues 2011), No creation",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.STORED}),
-    find=_find,
-    is_of_clients=True,
-)

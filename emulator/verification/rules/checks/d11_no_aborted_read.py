@@ -6,11 +6,19 @@ import numpy as np
 
 from laststand.emulator.core.history import FOREIGN_CLIENT, OperationType
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.client_history import ReceivedBatch, tried
 from laststand.emulator.verification.tables.final_logs import FinalBatch
 
 
+@partition_check(
+    "D11",
+    "NoAbortedRead",
+    source="Jepsen's Kafka workload, aborted read (G1a)",
+    needs={Evidence.HISTORY},
+    premises={Premise.REFUSED},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     refused: dict[tuple[int, int], list[str]] = {}
     for sent in facts.sent.rows(facts.sent.has("type", OperationType.FAIL)):
@@ -46,14 +54,3 @@ def _sent_again(facts: PartitionFacts, refused: Mapping[tuple[int, int], Sequenc
     is_refused = np.isin(sent.crcs, np.array([crc for crc, _ in foreign], np.int64))
     again = (each for each in facts.sent.rows(sent.places[is_refused]) if each.type is not OperationType.FAIL)
     return foreign & {(attempt.crc, each.record_count) for each in again for attempt in each.crcs}
-
-
-CHECK = PartitionCheck(
-    check_id="D11",
-    name="NoAbortedRead",
-    source="Jepsen's Kafka workload, aborted read (G1a)",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.REFUSED}),
-    find=_find,
-    is_of_clients=True,
-)

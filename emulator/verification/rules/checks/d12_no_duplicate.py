@@ -9,13 +9,21 @@ import numpy as np
 
 from laststand.emulator.core.topic_names import OFFSETS_TOPIC
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.client_history import tried
 from laststand.emulator.verification.tables.columns import NONE, Table
 from laststand.emulator.verification.tables.final_logs import FinalBatch
 from laststand.emulator.verification.tables.matching import groups_of, keys_of
 
 
+@partition_check(
+    "D12",
+    "NoDuplicate",
+    source="KIP-98, Idempotent Producer Guarantees; Jepsen's Kafka workload, duplicate",
+    needs={Evidence.HISTORY},
+    premises={Premise.SETTLED_RECORDS},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     batches = facts.settled_batches
     is_idempotent = batches["producer_id"] != NONE
@@ -48,14 +56,3 @@ def _repeated(batches: Table[FinalBatch], *names: str) -> Iterator[tuple[FinalBa
         places = repeated[group]
         [batch] = batches.rows(places[:1])
         yield batch, batches["base_offset"][places].tolist()
-
-
-CHECK = PartitionCheck(
-    check_id="D12",
-    name="NoDuplicate",
-    source="KIP-98, Idempotent Producer Guarantees; Jepsen's Kafka workload, duplicate",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.SETTLED_RECORDS}),
-    find=_find,
-    is_of_clients=True,
-)

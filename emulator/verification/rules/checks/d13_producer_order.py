@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.tables.columns import NONE
 from laststand.emulator.verification.tables.matching import groups_of
 
@@ -14,6 +14,12 @@ _HALF_OF_ALL: Final = 2**30
 """The numbers wrap around after 2^31 - 1, so a fall by more than half of them is a rise."""
 
 
+@partition_check(
+    "D13",
+    "ProducerOrder",
+    source="KIP-98, Idempotent Producer Guarantees; Kafka's ProducerStateManager",
+    premises={Premise.SETTLED_SEQUENCES},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     stored = facts.settled_batches
     stored = stored.only((stored["producer_id"] != NONE) & (stored["is_control"] == 0))
@@ -29,12 +35,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             f"{facts} offset {batch.base_offset}: sequence {batch.base_sequence} of producer {batch.producer_id} "
             f"epoch {batch.producer_epoch} comes after sequence {before}",
         )
-
-
-CHECK = PartitionCheck(
-    check_id="D13",
-    name="ProducerOrder",
-    source="KIP-98, Idempotent Producer Guarantees; Kafka's ProducerStateManager",
-    premises=frozenset({Premise.SETTLED_SEQUENCES}),
-    find=_find,
-)

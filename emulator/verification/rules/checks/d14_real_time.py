@@ -10,12 +10,20 @@ import numpy as np
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.client_history import SentBatch
 from laststand.emulator.verification.tables.columns import NONE, Table
 from laststand.emulator.verification.tables.matching import groups_of
 
 
+@partition_check(
+    "D14",
+    "RealTime",
+    source="Linearizability (Herlihy and Wing 1990): real-time order",
+    needs={Evidence.HISTORY},
+    premises={Premise.SENT_AFTER_ACK},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     sent = facts.sent
     exempts = PROMISES["D14"].leaves_out(Exemption.DELETED_TOPICS)
@@ -53,14 +61,3 @@ def _sent_too_low(facts: PartitionFacts, acked: Table[SentBatch]) -> Iterator[Fi
                 f"{before} had been acknowledged{' with acks=all' if exemption is None else ''}",
                 exempted_by=exemption,
             )
-
-
-CHECK = PartitionCheck(
-    check_id="D14",
-    name="RealTime",
-    source="Linearizability (Herlihy and Wing 1990): real-time order",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.SENT_AFTER_ACK}),
-    find=_find,
-    is_of_clients=True,
-)

@@ -11,7 +11,7 @@ import numpy as np
 from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, LostCommit, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import words
 from laststand.emulator.verification.tables.events import EventRows
 from laststand.emulator.verification.tables.matching import groups_of
@@ -21,6 +21,13 @@ _Identity = tuple[str, int, int, int]
 """Topic id, base offset, leader epoch and CRC of a batch."""
 
 
+@partition_check(
+    "D15",
+    "TruncationSafe",
+    source="KIP-101; KIP-279",
+    needs={Evidence.TOPIC_IDS},
+    premises={Premise.HIGH_WATERMARK_MOVED, Premise.TRUNCATED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     truncations = facts.events.of(events.LogTruncated)
     if not truncations:
@@ -118,13 +125,3 @@ def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, i
 
 def _identity(batch: events.BatchAppended) -> _Identity:
     return (batch.topic_id, batch.base_offset, batch.leader_epoch, batch.crc)
-
-
-CHECK = PartitionCheck(
-    check_id="D15",
-    name="TruncationSafe",
-    source="KIP-101; KIP-279",
-    needs=frozenset({Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.TRUNCATED}),
-    find=_find,
-)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.client_history import ReceivedBatch
 from laststand.emulator.verification.tables.columns import NONE
 from laststand.emulator.verification.tables.matching import groups_of
@@ -17,6 +17,13 @@ _Marks = dict[tuple[int, int], dict[int, int]]
 """The highest high watermark by node and topic, and by leader epoch."""
 
 
+@partition_check(
+    "D16",
+    "VisibleBelowHW",
+    source="Kafka documentation, Replication; KIP-392 for followers that serve",
+    needs={Evidence.EVENTS},
+    premises={Premise.OWN_WORD, Premise.CONSUMED_BY_EPOCH},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     served = facts.received.only(facts.received["served_epoch"] != NONE)
     marks = _high_watermarks(facts) if len(served) else {}
@@ -80,13 +87,3 @@ def _high_watermarks(facts: PartitionFacts) -> _Marks:
     for opened in facts.events.of(events.LogOpened):
         note(opened.node, facts.topic_number(opened.event.topic_id), _BEFORE_ALL, opened.event.high_watermark)
     return found
-
-
-CHECK = PartitionCheck(
-    check_id="D16",
-    name="VisibleBelowHW",
-    source="Kafka documentation, Replication; KIP-392 for followers that serve",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.OWN_WORD, Premise.CONSUMED_BY_EPOCH}),
-    find=_find,
-)

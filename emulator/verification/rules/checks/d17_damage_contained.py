@@ -12,12 +12,19 @@ from collections.abc import Collection, Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.columns import Mask
 from laststand.emulator.verification.tables.integers import Ints
 
 
+@partition_check(
+    "D17",
+    "DamageContained",
+    source="KIP-98, message format: CRC; Kafka's DefaultRecordBatch.ensureValid",
+    needs={Evidence.EVENTS, Evidence.HISTORY, Evidence.FINAL_LOGS},
+    premises={Premise.FLIPPED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     flips = [flip.event for flip in facts.events.of(events.BitFlipped)]
     damaged_disks = {(flip.flipped_node, flip.damaged_crc) for flip in flips}
@@ -51,13 +58,3 @@ def _takers(
 def _is_damaged(base_offsets: Ints, crcs: Ints, flip: events.BitFlipped) -> Mask:
     is_there: Mask = (base_offsets == flip.base_offset) & (crcs == flip.damaged_crc)
     return is_there
-
-
-CHECK = PartitionCheck(
-    check_id="D17",
-    name="DamageContained",
-    source="KIP-98, message format: CRC; Kafka's DefaultRecordBatch.ensureValid",
-    needs=frozenset({Evidence.EVENTS, Evidence.HISTORY, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.FLIPPED}),
-    find=_find,
-)

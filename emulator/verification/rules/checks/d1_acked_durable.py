@@ -5,10 +5,17 @@ from collections.abc import Iterator
 from laststand.emulator.core.history import ForeignProcess
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import span
 
 
+@partition_check(
+    "D1",
+    "AckedDurable",
+    source="Kafka documentation, Replication: a committed message is not lost; Jepsen's Kafka workload, lost-write",
+    premises={Premise.ACKED_ALL, Premise.FINAL_LOG},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     acks_1 = Exemption.ACKS_1 if PROMISES["D1"].leaves_out(Exemption.ACKS_1) else None
     for lost in facts.missing:
@@ -35,13 +42,3 @@ def _client(process: str) -> str:
     """Returns the words that name the Kafka client of a send; empty for a client of this project."""
     foreign = ForeignProcess.parse(process)
     return "" if foreign is None else f" to client {foreign.client_id} of Kafka"
-
-
-CHECK = PartitionCheck(
-    check_id="D1",
-    name="AckedDurable",
-    source="Kafka documentation, Replication: a committed message is not lost; Jepsen's Kafka workload, lost-write",
-    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
-    find=_find,
-    is_of_clients=True,
-)

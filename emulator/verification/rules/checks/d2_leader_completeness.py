@@ -7,9 +7,16 @@ from collections.abc import Iterator
 
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, LostCommit, Premise, partition_check
 
 
+@partition_check(
+    "D2",
+    "LeaderCompleteness",
+    source="Raft (Ongaro and Ousterhout 2014), Leader Completeness; KIP-101",
+    needs={Evidence.TOPIC_IDS},
+    premises={Premise.LED_AFTER_COMMIT},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     exempts = PROMISES["D2"].leaves_out(Exemption.UNCLEAN_ELECTIONS)
     for topic_id, terms in facts.terms.items():
@@ -36,13 +43,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                     ),
                     exempted_by=Exemption.UNCLEAN_ELECTIONS if is_exempt else None,
                 )
-
-
-CHECK = PartitionCheck(
-    check_id="D2",
-    name="LeaderCompleteness",
-    source="Raft (Ongaro and Ousterhout 2014), Leader Completeness; KIP-101",
-    needs=frozenset({Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.LED_AFTER_COMMIT}),
-    find=_find,
-)

@@ -14,7 +14,7 @@ from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.verification.facts.batches import TermPlace
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.quorum import NEW_DISK
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 
 _DISK_FAULTS: Final = ("power_loss", NEW_DISK)
@@ -33,6 +33,13 @@ class _Candidate(NamedTuple):
     exempted_by: Exemption | None
 
 
+@partition_check(
+    "D3",
+    "CandidateCompleteness",
+    source="KIP-966, ELR invariants",
+    needs={Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS},
+    premises={Premise.HIGH_WATERMARK_MOVED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     committed = facts.committed
     damaged = set(_damaged(facts)) if PROMISES["D3"].leaves_out(Exemption.LOST_DISKS) else set()
@@ -141,13 +148,3 @@ def _kept(
             kept_before = max(kept_before, high_watermark)
             kept = kept if unclean else max(kept, high_watermark)
     return (kept, None), (kept_before, Exemption.UNCLEAN_ELECTIONS)
-
-
-CHECK = PartitionCheck(
-    check_id="D3",
-    name="CandidateCompleteness",
-    source="KIP-966, ELR invariants",
-    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
-    find=_find,
-)

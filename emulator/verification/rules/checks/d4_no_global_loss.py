@@ -6,10 +6,16 @@ from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.copies import Copies
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import span
 
 
+@partition_check(
+    "D4",
+    "NoGlobalLoss",
+    source="Kafka documentation, Replication: as long as one replica that is in sync is alive",
+    premises={Premise.ACKED_ALL, Premise.FINAL_LOG},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     gone = [lost for lost in facts.lost if lost.loss_class is LossClass.GONE_EVERYWHERE]
     copies = Copies(facts, gone)
@@ -27,12 +33,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             "lost it with its page cache, and no log has it",
             exempted_by=of_disks if batch.acks == ACKS_ALL else acks_1,
         )
-
-
-CHECK = PartitionCheck(
-    check_id="D4",
-    name="NoGlobalLoss",
-    source="Kafka documentation, Replication: as long as one replica that is in sync is alive",
-    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
-    find=_find,
-)

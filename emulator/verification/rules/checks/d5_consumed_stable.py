@@ -15,7 +15,7 @@ from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.batches import LAST_INCARNATION, ConsumedBatch, LeaderTerm, TermPlace
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import UNKNOWN_NODE
-from laststand.emulator.verification.rules.check import Finding, LostCommit, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, LostCommit, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.columns import NONE, Mask, Table
 from laststand.emulator.verification.tables.events import EventRows
@@ -25,6 +25,13 @@ from laststand.emulator.verification.tables.matching import are_among
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
+@partition_check(
+    "D5",
+    "ConsumedStable",
+    source="Kafka documentation, Replication: only committed messages are given out to the consumer",
+    premises={Premise.CONSUMED},
+    is_of_clients=True,
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     received, after = facts.received, _after(facts)
     leaders_logs = list(_leaders_logs(facts))
@@ -187,13 +194,3 @@ def _are_stable(facts: PartitionFacts, after: _After, leaders_logs: Sequence[_Le
         after_incarnations=after.incarnations,
         last_offsets=last_offsets,
     )
-
-
-CHECK = PartitionCheck(
-    check_id="D5",
-    name="ConsumedStable",
-    source="Kafka documentation, Replication: only committed messages are given out to the consumer",
-    premises=frozenset({Premise.CONSUMED}),
-    find=_find,
-    is_of_clients=True,
-)

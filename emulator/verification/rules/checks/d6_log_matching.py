@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.columns import Table
 from laststand.emulator.verification.tables.comparison import only_in_each
@@ -29,6 +29,12 @@ class _Replica(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark: int
 
 
+@partition_check(
+    "D6",
+    "LogMatching",
+    source="Raft (Ongaro and Ousterhout 2014), State Machine Safety",
+    premises={Premise.FINAL_REPLICAS},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     replicas = _replicas(facts)
     for topic_id in sorted({topic_id for topic_id, _ in replicas}):
@@ -71,12 +77,3 @@ def _replicas(facts: PartitionFacts) -> dict[_Key, _Replica]:
                 high_watermark=min(high_watermark, log.log_end_offset),
             )
     return found
-
-
-CHECK = PartitionCheck(
-    check_id="D6",
-    name="LogMatching",
-    source="Raft (Ongaro and Ousterhout 2014), State Machine Safety",
-    premises=frozenset({Premise.FINAL_REPLICAS}),
-    find=_find,
-)

@@ -6,10 +6,17 @@ import numpy as np
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.matching import keys_of
 
 
+@partition_check(
+    "D7",
+    "LineageMatching",
+    source="Raft (Ongaro and Ousterhout 2014), Log Matching; KIP-101",
+    needs={Evidence.TOPIC_IDS},
+    premises={Premise.REPLICATED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     batches = facts.events.rows(events.BatchAppended)
     [batch_keys] = keys_of([batches["topic_id"], batches["leader_epoch"], batches["base_offset"]])
@@ -26,13 +33,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             base_offset,
             f"{facts} offset {base_offset} of epoch {leader_epoch} is not one batch: {', '.join(sorted(copies))}",
         )
-
-
-CHECK = PartitionCheck(
-    check_id="D7",
-    name="LineageMatching",
-    source="Raft (Ongaro and Ousterhout 2014), Log Matching; KIP-101",
-    needs=frozenset({Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.REPLICATED}),
-    find=_find,
-)

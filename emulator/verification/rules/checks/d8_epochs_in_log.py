@@ -9,10 +9,11 @@ from itertools import pairwise
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.tables.final_logs import successive
 
 
+@partition_check("D8", "EpochsInLog", source="KIP-101; Kafka's LeaderEpochFileCache", premises={Premise.LOG_OPENED})
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     batches = facts.events.rows(events.BatchAppended)
     epochs_of, current = batches["leader_epoch"], batches["current_leader_epoch"]
@@ -42,12 +43,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts}: in the final log of broker {found.node} (topic id {found.topic_id}) epoch "
                 f"{found.leader_epoch} at {found.base_offset} follows epoch {left.leader_epoch}",
             )
-
-
-CHECK = PartitionCheck(
-    check_id="D8",
-    name="EpochsInLog",
-    source="KIP-101; Kafka's LeaderEpochFileCache",
-    premises=frozenset({Premise.LOG_OPENED}),
-    find=_find,
-)

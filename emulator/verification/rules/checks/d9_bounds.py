@@ -10,11 +10,12 @@ from laststand.emulator.core import events
 from laststand.emulator.core.types import TruncationReason
 from laststand.emulator.verification.facts.log_walk import appended_elsewhere
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.tables.final_logs import successive
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
+@partition_check("D9", "Bounds", source="Kafka's UnifiedLog", premises={Premise.LOG_OPENED})
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for collected, problem in _problems(facts):
         yield Finding(collected.sequence, f"{facts}: broker {collected.node} {problem}")
@@ -105,8 +106,3 @@ def _problem(event: events.LogOpened | events.BecameFollower) -> str | None:
             )
         case _:
             return None
-
-
-CHECK = PartitionCheck(
-    check_id="D9", name="Bounds", source="Kafka's UnifiedLog", premises=frozenset({Premise.LOG_OPENED}), find=_find
-)

@@ -20,7 +20,7 @@ import numpy as np
 from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.replay import CONTENT, BatchFields, ReplayedLog, replay_logs
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.columns import Table
@@ -28,6 +28,13 @@ from laststand.emulator.verification.tables.comparison import only_in_each
 from laststand.emulator.verification.tables.final_logs import FinalBatch
 
 
+@partition_check(
+    "E1",
+    "LogAgreement",
+    source="Not of Kafka: event log and disk are two records of one run",
+    needs={Evidence.EVENTS, Evidence.FINAL_LOGS},
+    premises={Premise.OWN_WORD, Premise.STORED, Premise.FINAL_LOG},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     final = facts.final_batches
     replayed = replay_logs(facts)
@@ -124,13 +131,3 @@ def _is_gone(facts: PartitionFacts, node: int, log: ReplayedLog) -> bool:
     if log.last_incarnation is None or any(final.node == node for final in facts.final_logs):
         return False
     return any(killed == node and incarnation >= log.last_incarnation for killed, incarnation in _killed(facts))
-
-
-CHECK = PartitionCheck(
-    check_id="E1",
-    name="LogAgreement",
-    source="Not of Kafka: event log and disk are two records of one run",
-    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.OWN_WORD, Premise.STORED, Premise.FINAL_LOG}),
-    find=_find,
-)

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 from laststand.emulator.core.events import BecameFollower, BecameLeader, HighWatermarkAdvanced, LogOpened
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.high_watermark import Terms, high_watermark_bounds
 from laststand.emulator.verification.tables.events import place_of
 
 
+@partition_check(
+    "H1", "HWRule", source="KIP-497; Kafka's Partition.maybeIncrementLeaderHW", premises={Premise.HIGH_WATERMARK_MOVED}
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     moves = facts.events.rows(HighWatermarkAdvanced)
     term_starts = _terms(facts).starts_of(moves)
@@ -41,12 +44,3 @@ def _terms(facts: PartitionFacts) -> Terms:
         for process, started in facts.cluster.started.items()
     }
     return Terms(sorted(roles, key=place_of), ends_with_jumps=ends_with_jumps)
-
-
-CHECK = PartitionCheck(
-    check_id="H1",
-    name="HWRule",
-    source="KIP-497; Kafka's Partition.maybeIncrementLeaderHW",
-    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
-    find=_find,
-)

@@ -4,12 +4,18 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 from laststand.emulator.verification.tables.matching import groups_of
 from laststand.emulator.verification.tables.timeline import ProcessName
 
 
+@partition_check(
+    "H2",
+    "HWGate",
+    source="KIP-966, Additional High Watermark advancement requirement",
+    premises={Premise.HIGH_WATERMARK_MOVED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     committed = {(c.new.topic_id, c.new.leader_epoch, frozenset(c.new.isr)) for c in facts.changes}
     moves = facts.events.rows(events.HighWatermarkAdvanced)
@@ -32,12 +38,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{event.leader_epoch} with ISR {listed(isr)}, {problem}",
                 by=ProcessName(advanced.node, advanced.incarnation),
             )
-
-
-CHECK = PartitionCheck(
-    check_id="H2",
-    name="HWGate",
-    source="KIP-966, Additional High Watermark advancement requirement",
-    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
-    find=_find,
-)

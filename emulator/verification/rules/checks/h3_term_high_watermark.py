@@ -6,10 +6,17 @@ import numpy as np
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.matching import groups_of
 
 
+@partition_check(
+    "H3",
+    "TermHW",
+    source="Kafka's Partition.maybeIncrementLeaderHW",
+    needs={Evidence.TOPIC_IDS},
+    premises={Premise.HIGH_WATERMARK_MOVED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     moves = facts.events.rows(events.HighWatermarkAdvanced)
     old, new = moves["old"], moves["new"]
@@ -24,13 +31,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         else:
             problem = f"had its high watermark at {before} and continued from {event.old}"
         yield Finding(event.new, f"{facts}: broker {advanced.node} in epoch {event.leader_epoch} {problem}")
-
-
-CHECK = PartitionCheck(
-    check_id="H3",
-    name="TermHW",
-    source="Kafka's Partition.maybeIncrementLeaderHW",
-    needs=frozenset({Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
-    find=_find,
-)

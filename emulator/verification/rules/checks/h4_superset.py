@@ -12,7 +12,7 @@ from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason, IsrAnswer
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import Change
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 from laststand.emulator.verification.tables.matching import groups_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
@@ -24,6 +24,13 @@ _CarriedOut = tuple[CollectedEvent[events.AlterPartitionProposed], Change]
 """A proposal, and the change that the controller committed for it."""
 
 
+@partition_check(
+    "H4",
+    "Superset",
+    source="KIP-497; KIP-966, ELR invariants; Kafka's PartitionState.maximalIsr",
+    needs={Evidence.EVENTS},
+    premises={Premise.HIGH_WATERMARK_MOVED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     carried_out = _carried_out(facts)
     moves = facts.events.rows(events.HighWatermarkAdvanced)
@@ -93,13 +100,3 @@ def _is_known(
         and answer.event.topic_id == change.new.topic_id
         and proposed.sequence < answer.sequence < advanced.sequence
     )
-
-
-CHECK = PartitionCheck(
-    check_id="H4",
-    name="Superset",
-    source="KIP-497; KIP-966, ELR invariants; Kafka's PartitionState.maximalIsr",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
-    find=_find,
-)

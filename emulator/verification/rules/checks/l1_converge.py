@@ -4,9 +4,16 @@ from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.settled_state import lasting_processes, settled_at
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "L1",
+    "Converge",
+    source="KIP-631; Kafka's BrokerMetadataPublisher",
+    needs={Evidence.EVENTS},
+    premises={Premise.OWN_WORD, Premise.SETTLED},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     for at in settled_at(cluster):
         for node, incarnation in lasting_processes(cluster, at=at):
@@ -17,13 +24,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                     at,
                     f"broker {node} stopped with metadata up to {end_offset}, though the cluster had settled with {at}",
                 )
-
-
-CHECK = ClusterCheck(
-    check_id="L1",
-    name="Converge",
-    source="KIP-631; Kafka's BrokerMetadataPublisher",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.OWN_WORD, Premise.SETTLED}),
-    find=_find,
-)

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.settled_state import lasting_processes, settled_at
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "L2", "Unfence", source="KIP-631, fencing by heartbeats", needs={Evidence.EVENTS}, premises={Premise.SETTLED}
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     for at in settled_at(cluster):
         for node, _ in lasting_processes(cluster, at=at):
@@ -14,13 +17,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 yield Finding(
                     at, f"broker {node} is not active by metadata up to {at}, with which the cluster had settled"
                 )
-
-
-CHECK = ClusterCheck(
-    check_id="L2",
-    name="Unfence",
-    source="KIP-631, fencing by heartbeats",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.SETTLED}),
-    find=_find,
-)

@@ -8,10 +8,17 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.settled_state import settled_states
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 
 
+@partition_check(
+    "L3",
+    "Leader",
+    source="Kafka's PartitionChangeBuilder",
+    needs={Evidence.EVENTS},
+    premises={Premise.OWN_WORD, Premise.SETTLED, Premise.COMMITTED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     led = {(each.event.topic_id, each.event.leader_epoch, each.node) for each in facts.events.of(events.BecameLeader)}
     for state in settled_states(facts):
@@ -22,13 +29,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         else:
             continue
         yield Finding(state.metadata_offset, f"{facts} {problem}, though the cluster had settled")
-
-
-CHECK = PartitionCheck(
-    check_id="L3",
-    name="Leader",
-    source="Kafka's PartitionChangeBuilder",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.OWN_WORD, Premise.SETTLED, Premise.COMMITTED}),
-    find=_find,
-)

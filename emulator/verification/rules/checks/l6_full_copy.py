@@ -13,10 +13,17 @@ import numpy as np
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.settled_state import lasting_processes, settled_at, settled_states
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.integers import Ints
 
 
+@partition_check(
+    "L6",
+    "FullCopy",
+    source="Kafka documentation, Replication",
+    needs={Evidence.EVENTS, Evidence.FINAL_LOGS},
+    premises={Premise.SETTLED, Premise.FINAL_REPLICAS},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     stopped = {node for at in settled_at(facts.cluster) for node, _ in lasting_processes(facts.cluster, at=at)}
     left_out = {*_cut_off(facts), *facts.damaged_from}
@@ -65,13 +72,3 @@ def _copy(facts: PartitionFacts, topic_id: str, node: int, offsets: tuple[int, i
     is_own = batches.has("topic_id", topic_id) & batches.has("node", node)
     is_own &= (batches["last_offset"] >= start) & (batches["base_offset"] < end)
     return batches["base_offset"][is_own], batches["leader_epoch"][is_own], batches["crc"][is_own]
-
-
-CHECK = PartitionCheck(
-    check_id="L6",
-    name="FullCopy",
-    source="Kafka documentation, Replication",
-    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.SETTLED, Premise.FINAL_REPLICAS}),
-    find=_find,
-)

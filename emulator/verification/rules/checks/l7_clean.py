@@ -7,7 +7,7 @@ from laststand.emulator.core import events
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import StrayCleanup
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import words
 from laststand.emulator.verification.tables.timeline import ProcessName
 
@@ -18,6 +18,13 @@ were written, on a busy machine long after the decision. The simulator judges gr
 _NS_PER_MS: Final = 1_000_000
 
 
+@partition_check(
+    "L7",
+    "Clean",
+    source="KIP-550; Kafka's LogManager",
+    needs={Evidence.EVENTS},
+    premises={Premise.OWN_WORD, Premise.FINAL_LOG, Premise.SETTLED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     yield from _removed_own(facts)
     yield from _kept_others(facts)
@@ -83,13 +90,3 @@ def _deleted_early(facts: PartitionFacts) -> Iterator[Finding]:
                 f"of it, before stray.delete.delay.ms, which is {delay_ms}",
                 by=ProcessName(deleted.node, deleted.incarnation),
             )
-
-
-CHECK = PartitionCheck(
-    check_id="L7",
-    name="Clean",
-    source="KIP-550; Kafka's LogManager",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.OWN_WORD, Premise.FINAL_LOG, Premise.SETTLED}),
-    find=_find,
-)

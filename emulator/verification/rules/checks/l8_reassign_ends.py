@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 
 
+@partition_check("L8", "ReassignEnds", source="KIP-455", premises={Premise.REASSIGNMENT, Premise.SETTLED})
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for settled in facts.cluster.events.of(events.ClusterSettled):
         settled_at = settled.event.metadata_offset
@@ -25,12 +26,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                     f"{facts} is still adding {listed(state.adding_replicas)} and removing "
                     f"{listed(state.removing_replicas)}",
                 )
-
-
-CHECK = PartitionCheck(
-    check_id="L8",
-    name="ReassignEnds",
-    source="KIP-455",
-    premises=frozenset({Premise.REASSIGNMENT, Premise.SETTLED}),
-    find=_find,
-)

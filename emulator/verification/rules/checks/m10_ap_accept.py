@@ -7,10 +7,17 @@ from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import broker, listed
 
 
+@partition_check(
+    "M10",
+    "APAccept",
+    source="KIP-497; KIP-841; KIP-903; Kafka's ReplicationControlManager.validateAlterPartitionData",
+    needs={Evidence.EVENTS},
+    premises={Premise.PROPOSAL_ACCEPTED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     states: dict[tuple[str, int], events.PartitionChanged] = {
         (change.new.topic_id, change.new.partition_epoch): change.new for change in facts.changes
@@ -53,13 +60,3 @@ def _stale_members(
     for member, broker_epoch in zip(event.proposed_isr, event.broker_epochs, strict=False):
         if broker_epoch is not None and member in registered and registered[member].broker_epoch != broker_epoch:
             yield f"broker {member} was registered under epoch {registered[member].broker_epoch}, not {broker_epoch}"
-
-
-CHECK = PartitionCheck(
-    check_id="M10",
-    name="APAccept",
-    source="KIP-497; KIP-841; KIP-903; Kafka's ReplicationControlManager.validateAlterPartitionData",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.PROPOSAL_ACCEPTED}),
-    find=_find,
-)

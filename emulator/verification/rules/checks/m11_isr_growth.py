@@ -8,10 +8,17 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed, words
 
 
+@partition_check(
+    "M11",
+    "ISRGrowth",
+    source="KIP-497; KIP-966, Controller behaviors",
+    needs={Evidence.EVENTS},
+    premises={Premise.ISR_GREW},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         new, old = change.new, change.old
@@ -25,13 +32,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{listed(old.isr)} to {listed(new.isr)}",
                 by=change.reported_by,
             )
-
-
-CHECK = PartitionCheck(
-    check_id="M11",
-    name="ISRGrowth",
-    source="KIP-497; KIP-966, Controller behaviors",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.ISR_GREW}),
-    find=_find,
-)

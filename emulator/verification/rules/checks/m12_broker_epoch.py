@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Finding, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, cluster_check
 
 
+@cluster_check("M12", "BrokerEpoch", source="KIP-380; KIP-631, broker epoch", premises={Premise.TWO_REGISTRATIONS})
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     last: dict[int, int] = {}
     holders = Counter(registration.event.broker_epoch for registration in cluster.registrations)
@@ -26,12 +27,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 f"{event.broker_epoch}{problem}",
             )
         last[event.broker_id] = event.broker_epoch
-
-
-CHECK = ClusterCheck(
-    check_id="M12",
-    name="BrokerEpoch",
-    source="KIP-380; KIP-631, broker epoch",
-    premises=frozenset({Premise.TWO_REGISTRATIONS}),
-    find=_find,
-)

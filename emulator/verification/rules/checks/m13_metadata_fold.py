@@ -4,10 +4,17 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import broker
 
 
+@partition_check(
+    "M13",
+    "MetadataFold",
+    source="KIP-631; Kafka's ReplicaManager.applyDelta",
+    needs={Evidence.EVENTS},
+    premises={Premise.LED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     states = {(change.new.topic_id, change.new.partition_epoch): change.new for change in facts.changes}
     roles: list[tuple[int, events.BecameLeader | events.BecameFollower, int | None]] = [
@@ -27,13 +34,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             f"{facts}: broker {node} acted on partition epoch {event.partition_epoch} with leader {broker(leader)} of "
             f"epoch {event.leader_epoch}, {problem}",
         )
-
-
-CHECK = PartitionCheck(
-    check_id="M13",
-    name="MetadataFold",
-    source="KIP-631; Kafka's ReplicaManager.applyDelta",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.LED}),
-    find=_find,
-)

@@ -12,7 +12,7 @@ from typing import Final
 from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Finding, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, cluster_check
 
 _RECORDS: Final[tuple[type[events.Event], ...]] = (
     events.PartitionChanged,
@@ -29,6 +29,12 @@ _CLEARED_ELR: Final = (ChangeReason.MIN_ISR_CHANGED, ChangeReason.FEATURES_CHANG
 """A cleared ELR is one record about many partitions."""
 
 
+@cluster_check(
+    "M14",
+    "OneController",
+    source="KIP-631; with ZooKeeper KAFKA-6082, writes that check the controller's epoch",
+    premises={Premise.TWO_CONTROLLERS},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     yield from _offsets_of_two(cluster)
     yield from _decisions_of_the_replaced(cluster)
@@ -91,12 +97,3 @@ def _record(event: events.Event) -> tuple[int, str] | None:
             return event.metadata_offset, f"another {event.name}"
         case _:
             return None
-
-
-CHECK = ClusterCheck(
-    check_id="M14",
-    name="OneController",
-    source="KIP-631; with ZooKeeper KAFKA-6082, writes that check the controller's epoch",
-    premises=frozenset({Premise.TWO_CONTROLLERS}),
-    find=_find,
-)

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.matching import groups_of
 from laststand.emulator.verification.tables.timeline import ProcessName
 
 
+@partition_check(
+    "M15", "TopicId", source="KIP-516", needs={Evidence.EVENTS}, premises={Premise.OWN_WORD, Premise.LOG_OPENED}
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for position, process, what, topic_id in (*_first_logs(facts), *_never_opened(facts), *_unknown_topics(facts)):
         yield Finding(position, f"{facts}: broker {process.node} {what} topic id {topic_id}", by=process)
@@ -48,13 +51,3 @@ def _unknown_topics(facts: PartitionFacts) -> Iterator[_Misuse]:
         if topic_id not in facts.states:
             process = ProcessName(node, int(batches["incarnation"][places].max()))
             yield int(batches["base_offset"][places].min()), process, "appended to a log of", topic_id
-
-
-CHECK = PartitionCheck(
-    check_id="M15",
-    name="TopicId",
-    source="KIP-516",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.OWN_WORD, Premise.LOG_OPENED}),
-    find=_find,
-)

@@ -9,10 +9,18 @@ from collections.abc import Iterator, Mapping
 from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 
 
+@partition_check(
+    "M16",
+    "Reassign",
+    source="KIP-455; KIP-966, Other behaviors; KAFKA-15665; "
+    "Kafka's PartitionReassignmentReplicas and PartitionChangeBuilder",
+    needs={Evidence.EVENTS},
+    premises={Premise.REASSIGNMENT_COMPLETED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         new, old = change.new, change.old
@@ -54,14 +62,3 @@ def _problem(
     if set(old.replicas) - set(new.replicas) and new.leader_epoch == old.leader_epoch:
         return "in the same leader epoch"
     return None
-
-
-CHECK = PartitionCheck(
-    check_id="M16",
-    name="Reassign",
-    source="KIP-455; KIP-966, Other behaviors; KAFKA-15665; "
-    "Kafka's PartitionReassignmentReplicas and PartitionChangeBuilder",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.REASSIGNMENT_COMPLETED}),
-    find=_find,
-)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 
 
+@partition_check("M17", "ELRReplicas", source="KIP-966, Other behaviors", premises={Premise.ELR})
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         state = change.new
@@ -17,8 +18,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"not among the replicas {listed(state.replicas)}",
                 by=change.reported_by,
             )
-
-
-CHECK = PartitionCheck(
-    check_id="M17", name="ELRReplicas", source="KIP-966, Other behaviors", premises=frozenset({Premise.ELR}), find=_find
-)

@@ -7,7 +7,7 @@ import numpy as np
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.tables.columns import Table
 from laststand.emulator.verification.tables.timeline import ProcessName
 
@@ -15,6 +15,7 @@ _Term = tuple[int, int, str, int | None]
 """Node, incarnation, topic id and leader epoch."""
 
 
+@partition_check("M18", "RecoveryFirst", source="KIP-704", premises={Premise.RECOVERY_STARTED})
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     started = facts.events.of(events.RecoveryStarted)
     if not started:
@@ -47,8 +48,3 @@ def _served(facts: PartitionFacts, term: _Term) -> Iterator[tuple[str, Table[Any
 def _of_term(events: Table[Any], term: _Term) -> Table[Any]:
     names = ("node", "incarnation", "topic_id", "leader_epoch")
     return events.only(np.all([events.has(name, value) for name, value in zip(names, term, strict=True)], axis=0))
-
-
-CHECK = PartitionCheck(
-    check_id="M18", name="RecoveryFirst", source="KIP-704", premises=frozenset({Premise.RECOVERY_STARTED}), find=_find
-)

@@ -5,10 +5,17 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 
 
+@partition_check(
+    "M19",
+    "CancelAtMinISR",
+    source="KIP-966, Other behaviors",
+    needs={Evidence.EVENTS},
+    premises={Premise.REASSIGNMENT_CANCELLED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         new, old = change.new, change.old
@@ -30,13 +37,3 @@ def _is_cancelled(new: events.PartitionChanged, old: events.PartitionChanged) ->
     is_moving = bool(new.adding_replicas or new.removing_replicas)
     is_back = set(new.replicas) == set(old.replicas) - set(old.adding_replicas)
     return was_moving and not is_moving and is_back and new.reason is ChangeReason.REASSIGNMENT
-
-
-CHECK = PartitionCheck(
-    check_id="M19",
-    name="CancelAtMinISR",
-    source="KIP-966, Other behaviors",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.REASSIGNMENT_CANCELLED}),
-    find=_find,
-)

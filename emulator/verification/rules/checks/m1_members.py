@@ -4,10 +4,13 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import broker, listed
 
 
+@partition_check(
+    "M1", "Members", source="KIP-966, ELR invariants; Kafka's PartitionChangeBuilder", premises={Premise.COMMITTED}
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         state = change.new
@@ -28,12 +31,3 @@ def _problem(state: events.PartitionChanged) -> str | None:
     if state.leader is not None and state.leader not in state.isr:
         return "the leader is not in the ISR"
     return None
-
-
-CHECK = PartitionCheck(
-    check_id="M1",
-    name="Members",
-    source="KIP-966, ELR invariants; Kafka's PartitionChangeBuilder",
-    premises=frozenset({Premise.COMMITTED}),
-    find=_find,
-)

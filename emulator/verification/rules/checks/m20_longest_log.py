@@ -20,7 +20,7 @@ from laststand.emulator.core.types import RecoveryStrategy
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.leaderless_logs import leaderless_log
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.guarantee import UncleanRequests
 from laststand.emulator.verification.rules.sentences import broker, listed
 from laststand.emulator.verification.tables.events import place_of
@@ -31,6 +31,9 @@ _LATE_NS: Final = 1_000_000_000
 machine under load; newer ones carry the time of their turn."""
 
 
+@partition_check(
+    "M20", "LongestLog", source="KIP-966, Unclean recovery", needs={Evidence.EVENTS}, premises={Premise.LOGS_COMPARED}
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     elections = {
         each.event.metadata_offset: each.event
@@ -184,13 +187,3 @@ def _rank(answer: events.ReplicaAnswer) -> tuple[int, int]:
 def _remembered(before: events.PartitionChanged) -> set[int]:
     last = () if before.last_known_leader is None else (before.last_known_leader,)
     return {*before.last_known_elr, *last} & set(before.replicas)
-
-
-CHECK = PartitionCheck(
-    check_id="M20",
-    name="LongestLog",
-    source="KIP-966, Unclean recovery",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.LOGS_COMPARED}),
-    find=_find,
-)

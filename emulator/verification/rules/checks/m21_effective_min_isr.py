@@ -6,9 +6,12 @@ Judged by the configuration that was in force when each state was committed.
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 
 
+@partition_check(
+    "M21", "EffectiveMinISR", source="KIP-966, effective min ISR", needs={Evidence.EVENTS}, premises={Premise.COMMITTED}
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     configuration = facts.cluster.configuration
     for change in facts.changes:
@@ -22,13 +25,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{new.effective_min_isr}, with {configured} configured and {len(new.replicas)} replicas",
                 by=change.reported_by,
             )
-
-
-CHECK = PartitionCheck(
-    check_id="M21",
-    name="EffectiveMinISR",
-    source="KIP-966, effective min ISR",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.COMMITTED}),
-    find=_find,
-)

@@ -7,10 +7,13 @@ the feature of ELR is off, the last member stays in the ISR though it is fenced;
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 
 
+@partition_check(
+    "M2", "Active", source="KIP-841; KIP-966, ISR invariants", needs={Evidence.EVENTS}, premises={Premise.COMMITTED}
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     excepted: set[tuple[str, int]] = set()
     for change in facts.changes:
@@ -27,13 +30,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 "which is not active",
                 by=change.reported_by,
             )
-
-
-CHECK = PartitionCheck(
-    check_id="M2",
-    name="Active",
-    source="KIP-841; KIP-966, ISR invariants",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.COMMITTED}),
-    find=_find,
-)

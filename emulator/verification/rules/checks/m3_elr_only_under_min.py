@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed
 
 
+@partition_check("M3", "ELRonlyUnderMin", source="KIP-966, ELR invariants", premises={Premise.ELR})
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         state = change.new
@@ -18,12 +19,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{listed(state.last_known_elr)}",
                 by=change.reported_by,
             )
-
-
-CHECK = PartitionCheck(
-    check_id="M3",
-    name="ELRonlyUnderMin",
-    source="KIP-966, ELR invariants",
-    premises=frozenset({Premise.ELR}),
-    find=_find,
-)

@@ -5,7 +5,7 @@ from typing import Final
 
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import listed, words
 
 _TAKES_SOME_AWAY: Final = (
@@ -14,6 +14,9 @@ _TAKES_SOME_AWAY: Final = (
 )
 
 
+@partition_check(
+    "M4", "CandidateFloor", source="KIP-966, ELR invariants", needs={Evidence.EVENTS}, premises={Premise.BELOW_MIN_ISR}
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         new, old = change.new, change.old
@@ -29,13 +32,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"ISR {listed(old.isr)} and ELR {listed(old.elr)}",
                 by=change.reported_by,
             )
-
-
-CHECK = PartitionCheck(
-    check_id="M4",
-    name="CandidateFloor",
-    source="KIP-966, ELR invariants",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.BELOW_MIN_ISR}),
-    find=_find,
-)

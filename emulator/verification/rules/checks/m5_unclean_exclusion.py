@@ -18,7 +18,7 @@ from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import UNCLEAN
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import broker, listed
 
 _NEVER: Final = 2**62
@@ -38,6 +38,13 @@ class _Exclusion(msgspec.Struct, frozen=True, kw_only=True):
     until: int
 
 
+@partition_check(
+    "M5",
+    "UncleanExclusion",
+    source="KIP-966, ELR invariants and Detection of an unclean shutdown",
+    needs={Evidence.EVENTS},
+    premises={Premise.OWN_WORD, Premise.UNCLEAN_REGISTRATION},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     vouched = _vouched(facts)
     for topic_id in facts.states:
@@ -110,13 +117,3 @@ def _finding(facts: PartitionFacts, state: events.PartitionChanged, excluded: _E
         f"ELR {listed(state.elr)}, though broker {excluded.broker_id} registered uncleanly at metadata offset "
         f"{excluded.since} and was not readmitted since",
     )
-
-
-CHECK = PartitionCheck(
-    check_id="M5",
-    name="UncleanExclusion",
-    source="KIP-966, ELR invariants and Detection of an unclean shutdown",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.OWN_WORD, Premise.UNCLEAN_REGISTRATION}),
-    find=_find,
-)

@@ -8,12 +8,19 @@ from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import UNCLEAN
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import broker, listed
 
 _CHANGES_THE_ISR: Final = (ChangeReason.ALTER_PARTITION, ChangeReason.REASSIGNMENT)
 
 
+@partition_check(
+    "M6",
+    "ElectionOrder",
+    source="KIP-966, Unclean recovery; Kafka's PartitionChangeBuilder",
+    needs={Evidence.EVENTS},
+    premises={Premise.ELECTED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         new, old = change.new, change.old
@@ -53,13 +60,3 @@ def _problem(
         if candidates and new.reason is not ChangeReason.ELECT_LEADERS:
             return f"was elected uncleanly, though broker {max(candidates)} was active and had every record"
     return "was elected, though there was no candidate" if new.election is events.Election.NO_CANDIDATE else None
-
-
-CHECK = PartitionCheck(
-    check_id="M6",
-    name="ElectionOrder",
-    source="KIP-966, Unclean recovery; Kafka's PartitionChangeBuilder",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.ELECTED}),
-    find=_find,
-)

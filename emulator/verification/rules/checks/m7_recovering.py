@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from laststand.emulator.core.types import ChangeReason, LeaderRecoveryState
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import Change
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import broker, listed, words
 
 
+@partition_check("M7", "Recovering", source="KIP-704", needs={Evidence.EVENTS}, premises={Premise.UNCLEAN_ELECTION})
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         problem = _problem(change)
@@ -36,13 +37,3 @@ def _problem(change: Change) -> str | None:
     if change.is_unclean and change.has_recovery_state and (new.leader is not None or was_ended):
         return f"{broker(new.leader)} was elected uncleanly and need not recover"
     return "RECOVERED without an AlterPartition of the leader" if was_ended else None
-
-
-CHECK = PartitionCheck(
-    check_id="M7",
-    name="Recovering",
-    source="KIP-704",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.UNCLEAN_ELECTION}),
-    find=_find,
-)

@@ -4,10 +4,17 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.matching import groups_of
 
 
+@partition_check(
+    "M8",
+    "OneLeaderPerEpoch",
+    source="Raft (Ongaro and Ousterhout 2014), Election Safety; KIP-101",
+    needs={Evidence.TOPIC_IDS},
+    premises={Premise.LED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     leaders: dict[tuple[str, int], set[tuple[int, str]]] = {}
     for change in facts.changes:
@@ -27,13 +34,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         if len({leader for leader, _ in found}) > 1:
             sources = ", ".join(sorted(f"broker {leader} {source}" for leader, source in found))
             yield Finding(leader_epoch, f"{facts} epoch {leader_epoch} has more than one leader: {sources}")
-
-
-CHECK = PartitionCheck(
-    check_id="M8",
-    name="OneLeaderPerEpoch",
-    source="Raft (Ongaro and Ousterhout 2014), Election Safety; KIP-101",
-    needs=frozenset({Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.LED}),
-    find=_find,
-)

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.rules.sentences import broker
 from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
+@partition_check(
+    "M9", "EpochMono", source="Kafka's PartitionChangeBuilder", needs={Evidence.EVENTS}, premises={Premise.CHANGED}
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         new, old = change.new, change.old
@@ -42,13 +45,3 @@ def _went_back(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts}: broker {role.node} applied partition epoch {partition_epoch} after {before}",
             )
         highest[process] = max(before, partition_epoch)
-
-
-CHECK = PartitionCheck(
-    check_id="M9",
-    name="EpochMono",
-    source="Kafka's PartitionChangeBuilder",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.CHANGED}),
-    find=_find,
-)

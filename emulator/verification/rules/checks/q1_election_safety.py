@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Finding, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, cluster_check
 
 
+@cluster_check("Q1", "ElectionSafety", source="KIP-595; Raft, figure 3", premises={Premise.QUORUM})
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     leaders: dict[int, set[int]] = {}
     for elected in cluster.events.of(events.QuorumLeaderElected):
@@ -26,12 +27,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
         if len(candidates) > 1:
             names = " and for ".join(str(candidate) for candidate, _ in sorted(candidates, key=str))
             yield Finding(epoch, f"controller {node} voted for {names} in epoch {epoch} of the quorum")
-
-
-CHECK = ClusterCheck(
-    check_id="Q1",
-    name="ElectionSafety",
-    source="KIP-595; Raft, figure 3",
-    premises=frozenset({Premise.QUORUM}),
-    find=_find,
-)

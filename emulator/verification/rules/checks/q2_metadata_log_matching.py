@@ -5,9 +5,16 @@ from itertools import combinations, pairwise
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.quorum import LoggedBatch
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "Q2",
+    "MetadataLogMatching",
+    source="KIP-595; Raft, figure 3",
+    needs={Evidence.FINAL_LOGS},
+    premises={Premise.VOTERS_LOGS},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     logs = sorted(cluster.quorum.logs.items())
     for node, log in logs:
@@ -41,13 +48,3 @@ def _differing(first: Sequence[LoggedBatch], second: Sequence[LoggedBatch]) -> i
         if must_agree and other != batch:
             return batch.base_offset
     return None
-
-
-CHECK = ClusterCheck(
-    check_id="Q2",
-    name="MetadataLogMatching",
-    source="KIP-595; Raft, figure 3",
-    needs=frozenset({Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.VOTERS_LOGS}),
-    find=_find,
-)

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "Q4",
+    "StateMachineSafety",
+    source="KIP-595; Raft, figure 3",
+    needs={Evidence.FINAL_LOGS},
+    premises={Premise.VOTERS_LOGS, Premise.QUORUM_DISKS, Premise.OWN_WORD},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     quorum = cluster.quorum
     for (node, log), (other, theirs) in combinations(sorted(quorum.logs.items()), 2):
@@ -20,13 +27,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 f"controllers {node} and {other} both know metadata up to {end} to be committed, and their logs differ "
                 f"at offset {min(differing)}",
             )
-
-
-CHECK = ClusterCheck(
-    check_id="Q4",
-    name="StateMachineSafety",
-    source="KIP-595; Raft, figure 3",
-    needs=frozenset({Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.VOTERS_LOGS, Premise.QUORUM_DISKS, Premise.OWN_WORD}),
-    find=_find,
-)

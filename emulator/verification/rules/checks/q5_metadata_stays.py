@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.quorum import COMPARED, record_key, without_cause
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "Q5",
+    "MetadataStays",
+    source="KIP-595; Raft, figure 3",
+    needs={Evidence.FINAL_LOGS},
+    premises={Premise.QUORUM, Premise.LAST_LEADERS_LOG, Premise.QUORUM_DISKS},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     quorum = cluster.quorum
     log = quorum.last_leaders_log
@@ -55,13 +62,3 @@ def _described(event: events.Event) -> str:
             return f"the registration of broker {event.broker_id}"
         case _:
             return f"a {type(event).__name__}"
-
-
-CHECK = ClusterCheck(
-    check_id="Q5",
-    name="MetadataStays",
-    source="KIP-595; Raft, figure 3",
-    needs=frozenset({Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.QUORUM, Premise.LAST_LEADERS_LOG, Premise.QUORUM_DISKS}),
-    find=_find,
-)

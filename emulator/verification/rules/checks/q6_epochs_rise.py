@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Finding, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, cluster_check
 from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
@@ -20,6 +20,7 @@ _Evidence = (
 )
 
 
+@cluster_check("Q6", "EpochsRise", source='KIP-595, "Leader Progress"', premises={Premise.QUORUM})
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     epochs: dict[tuple[int, str | None], int] = {}
     said: list[CollectedEvent[_Evidence]] = [
@@ -55,12 +56,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 end, f"what controller {moved.node} knows to be committed fell from {exposed[process]} to {end}"
             )
         exposed[process] = end
-
-
-CHECK = ClusterCheck(
-    check_id="Q6",
-    name="EpochsRise",
-    source='KIP-595, "Leader Progress"',
-    premises=frozenset({Premise.QUORUM}),
-    find=_find,
-)

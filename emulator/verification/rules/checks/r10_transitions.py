@@ -6,7 +6,7 @@ from typing import Final
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.coordinators import terms
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 
 _RESTING: Final = ("Empty", "CompleteCommit", "CompleteAbort")
 _BEFORE: Final = {
@@ -25,6 +25,13 @@ An id that rests may be aborted by a client whose epoch rises with each transact
 _NO_ERROR: Final = "NONE"
 
 
+@partition_check(
+    "R10",
+    "Transitions",
+    source="KIP-98, Transaction Coordinator; Kafka's TransactionState",
+    needs={Evidence.EVENTS},
+    premises={Premise.TRANSITION},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for term in terms(facts):
         state: str | None = None
@@ -46,13 +53,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                     state = None if begun.new == "Dead" else begun.new
                 case _:
                     pass
-
-
-CHECK = PartitionCheck(
-    check_id="R10",
-    name="Transitions",
-    source="KIP-98, Transaction Coordinator; Kafka's TransactionState",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.TRANSITION}),
-    find=_find,
-)

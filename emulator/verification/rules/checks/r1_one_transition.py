@@ -5,9 +5,16 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.coordinators import terms
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 
 
+@partition_check(
+    "R1",
+    "OneTransition",
+    source="KIP-98, Transaction Coordinator; Kafka's TransactionMetadata.pendingState",
+    needs={Evidence.EVENTS},
+    premises={Premise.TRANSITION},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for term in terms(facts):
         under_way: events.TransitionBegun | None = None
@@ -25,13 +32,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                     under_way = None
                 case events.MarkersSent():
                     pass
-
-
-CHECK = PartitionCheck(
-    check_id="R1",
-    name="OneTransition",
-    source="KIP-98, Transaction Coordinator; Kafka's TransactionMetadata.pendingState",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.TRANSITION}),
-    find=_find,
-)

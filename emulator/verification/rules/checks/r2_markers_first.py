@@ -12,7 +12,7 @@ from laststand.emulator.core import events
 from laststand.emulator.verification.facts.coordinators import COMPLETING, DECIDING, Term, terms
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.transactions import Marker
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 
 
 class _Completion(NamedTuple):
@@ -23,6 +23,13 @@ class _Completion(NamedTuple):
     sent: events.MarkersSent | None
 
 
+@partition_check(
+    "R2",
+    "MarkersFirst",
+    source="KIP-98, Transaction Coordinator; Kafka's TransactionMarkerChannelManager",
+    needs={Evidence.EVENTS},
+    premises={Premise.MARKERS_SENT},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     decided = _decisions(facts)
     needed: Counter[tuple[str, Marker]] = Counter()
@@ -79,13 +86,3 @@ def _decisions(facts: PartitionFacts) -> dict[tuple[int, str, Marker], set[tuple
 def _is_deleted(facts: PartitionFacts, partition: str) -> bool:
     topic = partition.rpartition("-")[0]
     return any(deleted.event.topic == topic for deleted in facts.cluster.events.of(events.TopicDeleted))
-
-
-CHECK = PartitionCheck(
-    check_id="R2",
-    name="MarkersFirst",
-    source="KIP-98, Transaction Coordinator; Kafka's TransactionMarkerChannelManager",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.MARKERS_SENT}),
-    find=_find,
-)

@@ -5,10 +5,17 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.coordinators import OwnHighWatermarks
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.timeline import ProcessName
 
 
+@partition_check(
+    "R4",
+    "DecidedFirst",
+    source="KIP-98, Transaction Coordinator; docs/failures.md, T07",
+    needs={Evidence.EVENTS},
+    premises={Premise.MARKERS_SENT},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     sent = facts.events.of(events.MarkersSent)
     if not sent:
@@ -23,13 +30,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{event.transactional_id} ({event.result}) when its high watermark was {committed}",
                 by=ProcessName(each.node, each.incarnation),
             )
-
-
-CHECK = PartitionCheck(
-    check_id="R4",
-    name="DecidedFirst",
-    source="KIP-98, Transaction Coordinator; docs/failures.md, T07",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.MARKERS_SENT}),
-    find=_find,
-)

@@ -3,11 +3,17 @@
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Finding, Premise, partition_check
 from laststand.emulator.verification.rules.falls import falls
 from laststand.emulator.verification.tables.columns import NONE
 
 
+@partition_check(
+    "R5",
+    "ProducerEpochs",
+    source="KIP-98, Fencing Zombie Producers; Kafka's ProducerAppendInfo",
+    premises={Premise.SETTLED_SEQUENCES},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     stored = facts.settled_batches
     for batch, before in falls(stored.only(stored["producer_id"] != NONE), "producer_epoch"):
@@ -16,12 +22,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             f"{facts} offset {batch.base_offset}: producer {batch.producer_id} has epoch {batch.producer_epoch} there, "
             f"and {before} before it",
         )
-
-
-CHECK = PartitionCheck(
-    check_id="R5",
-    name="ProducerEpochs",
-    source="KIP-98, Fencing Zombie Producers; Kafka's ProducerAppendInfo",
-    premises=frozenset({Premise.SETTLED_SEQUENCES}),
-    find=_find,
-)

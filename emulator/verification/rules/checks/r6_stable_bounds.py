@@ -11,9 +11,16 @@ import numpy as np
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 
 
+@partition_check(
+    "R6",
+    "StableBounds",
+    source="KIP-98, Consumer; Kafka's UnifiedLog.lastStableOffset",
+    needs={Evidence.HISTORY},
+    premises={Premise.READ_COMMITTED, Premise.OWN_WORD},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for read in facts.cluster.transactions.reads:
         if f"{read.topic}-{read.partition}" != str(facts) or read.last_stable_offset is None:
@@ -33,13 +40,3 @@ def _base_of(facts: PartitionFacts, offset: int) -> int | None:
     batches = facts.events.rows(events.BatchAppended)
     bases = batches["base_offset"][(batches["base_offset"] <= offset) & (batches["last_offset"] >= offset)]
     return int(np.min(bases)) if len(bases) else None
-
-
-CHECK = PartitionCheck(
-    check_id="R6",
-    name="StableBounds",
-    source="KIP-98, Consumer; Kafka's UnifiedLog.lastStableOffset",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.READ_COMMITTED, Premise.OWN_WORD}),
-    find=_find,
-)

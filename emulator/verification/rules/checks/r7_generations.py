@@ -3,9 +3,16 @@
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "R7",
+    "Generations",
+    source="KIP-62, Kafka documentation of the group protocol: generations of a group are numbered upwards",
+    needs={Evidence.HISTORY},
+    premises={Premise.ASSIGNED_TWICE},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     memberships = cluster.memberships
     ownerships = list(memberships.ownerships())
@@ -25,13 +32,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 f"{line.process} asked to join {line.group_id} and is in its generation {line.generation_id}, though "
                 f"{highest.assigned.process} had been in generation {highest.assigned.generation_id} before that",
             )
-
-
-CHECK = ClusterCheck(
-    check_id="R7",
-    name="Generations",
-    source="KIP-62, Kafka documentation of the group protocol: generations of a group are numbered upwards",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.ASSIGNED_TWICE}),
-    find=_find,
-)

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "R8",
+    "SingleOwner",
+    source="KIP-62, Kafka documentation of the group protocol: a partition is assigned to one member of a group",
+    needs={Evidence.HISTORY},
+    premises={Premise.ASSIGNED_TWICE},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     for one, other in combinations(cluster.memberships.ownerships(), 2):
         first, second = one.assigned, other.assigned
@@ -20,13 +27,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                     f"{first.process} and {second.process} own {name} at the same time, both in generation "
                     f"{first.generation_id} of {first.group_id}",
                 )
-
-
-CHECK = ClusterCheck(
-    check_id="R8",
-    name="SingleOwner",
-    source="KIP-62, Kafka documentation of the group protocol: a partition is assigned to one member of a group",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.ASSIGNED_TWICE}),
-    find=_find,
-)

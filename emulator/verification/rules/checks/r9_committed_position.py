@@ -5,9 +5,16 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.coordinators import OwnHighWatermarks
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 
 
+@partition_check(
+    "R9",
+    "CommittedPosition",
+    source="KIP-447; Kafka's OffsetMetadataManager.fetchOffsets and CoordinatorRuntime",
+    needs={Evidence.EVENTS},
+    premises={Premise.POSITION_RETURNED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     returned = facts.events.of(events.PositionReturned)
     if not returned:
@@ -21,13 +28,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts} offset {event.counts_from}: broker {each.node} returned the position {event.position} of "
                 f"{event.group_id} in {event.source}, which counts from there, when its high watermark was {committed}",
             )
-
-
-CHECK = PartitionCheck(
-    check_id="R9",
-    name="CommittedPosition",
-    source="KIP-447; Kafka's OffsetMetadataManager.fetchOffsets and CoordinatorRuntime",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.POSITION_RETURNED}),
-    find=_find,
-)

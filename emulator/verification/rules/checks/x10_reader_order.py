@@ -4,10 +4,17 @@ from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.transactions import End
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 from laststand.emulator.verification.tables.rows import PartitionName
 
 
+@cluster_check(
+    "X10",
+    "CommittedReaderOrder",
+    source="KIP-98, Consumer: read_committed; Jepsen's Kafka workload, poll-skip",
+    needs={Evidence.HISTORY, Evidence.FINAL_LOGS},
+    premises={Premise.TRANSACTION, Premise.READ_COMMITTED},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
     reached: dict[tuple[str, PartitionName, str | None], int] = {}
@@ -35,13 +42,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                     f"{send.topic}-{send.partition} offset {send.base_offset} is committed, and no reader that came "
                     "past it was given it",
                 )
-
-
-CHECK = ClusterCheck(
-    check_id="X10",
-    name="CommittedReaderOrder",
-    source="KIP-98, Consumer: read_committed; Jepsen's Kafka workload, poll-skip",
-    needs=frozenset({Evidence.HISTORY, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.TRANSACTION, Premise.READ_COMMITTED}),
-    find=_find,
-)

@@ -5,9 +5,16 @@ from collections.abc import Iterator
 from laststand.emulator.core.history import CommittedReadOperation, GroupReadOperation
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.transactions import End
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "X1",
+    "NoAbortedRecord",
+    source="KIP-98, Transactional Guarantees; G1a of Adya, Liskov and O'Neil 2000",
+    needs={Evidence.HISTORY, Evidence.FINAL_LOGS},
+    premises={Premise.TRANSACTION, Premise.READ_COMMITTED},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
     aborted: dict[int, str] = {}
@@ -30,13 +37,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 yield Finding(
                     batch.base_offset, f"{read.process} was given {where}, a record of aborted {aborted[batch.crc]}"
                 )
-
-
-CHECK = ClusterCheck(
-    check_id="X1",
-    name="NoAbortedRecord",
-    source="KIP-98, Transactional Guarantees; G1a of Adya, Liskov and O'Neil 2000",
-    needs=frozenset({Evidence.HISTORY, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.TRANSACTION, Premise.READ_COMMITTED}),
-    find=_find,
-)

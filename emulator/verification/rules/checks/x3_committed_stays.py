@@ -6,9 +6,16 @@ from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.transactions import End, StoredBatch
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "X3",
+    "CommittedStays",
+    source="KIP-98, Transactional Guarantees; Jepsen's Kafka workload, lost-write",
+    needs={Evidence.HISTORY, Evidence.FINAL_LOGS},
+    premises={Premise.TRANSACTION_COMMITTED, Premise.SETTLED_RECORDS},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
     skips_deleted_topics = PROMISES["X3"].leaves_out(Exemption.DELETED_TOPICS)
@@ -37,13 +44,3 @@ def _fate(copies: list[StoredBatch]) -> str:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-CHECK = ClusterCheck(
-    check_id="X3",
-    name="CommittedStays",
-    source="KIP-98, Transactional Guarantees; Jepsen's Kafka workload, lost-write",
-    needs=frozenset({Evidence.HISTORY, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.TRANSACTION_COMMITTED, Premise.SETTLED_RECORDS}),
-    find=_find,
-)

@@ -7,10 +7,17 @@ from itertools import accumulate
 from laststand.emulator.core.history import CommittedReadOperation, GroupReadOperation
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.transactions import End, SentTransaction, TransactionFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 from laststand.emulator.verification.tables.client_history import SentBatch
 
 
+@cluster_check(
+    "X4",
+    "NoDirtyRead",
+    source="KIP-98, Transactional Guarantees; G1b of Adya, Liskov and O'Neil 2000",
+    needs={Evidence.HISTORY},
+    premises={Premise.TRANSACTION, Premise.READ_COMMITTED},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
     written: dict[int, tuple[SentTransaction, SentBatch]] = {}
@@ -70,13 +77,3 @@ class _Bounds:
         """Returns whether one was above an offset while the high watermark was not above another."""
         place = bisect_right(self._stable, offset)
         return place < len(self._stable) and self._least[place] <= before
-
-
-CHECK = ClusterCheck(
-    check_id="X4",
-    name="NoDirtyRead",
-    source="KIP-98, Transactional Guarantees; G1b of Adya, Liskov and O'Neil 2000",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.TRANSACTION, Premise.READ_COMMITTED}),
-    find=_find,
-)

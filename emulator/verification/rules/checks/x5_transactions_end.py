@@ -6,11 +6,18 @@ from typing import Final
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.transactions import End
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 _END: Final = {"commit": "committed", "abort": "aborted"}
 
 
+@cluster_check(
+    "X5",
+    "TransactionsEnd",
+    source="KIP-664: hanging transactions; KAFKA-20716",
+    needs={Evidence.HISTORY, Evidence.FINAL_LOGS},
+    premises={Premise.TRANSACTION, Premise.SETTLED, Premise.SETTLED_RECORDS},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
     for transaction in facts.sent():
@@ -27,13 +34,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                     f"{_END[operation.result]}: readers of committed records stop there"
                     f"{'' if why is None else f' ({why})'}",
                 )
-
-
-CHECK = ClusterCheck(
-    check_id="X5",
-    name="TransactionsEnd",
-    source="KIP-664: hanging transactions; KAFKA-20716",
-    needs=frozenset({Evidence.HISTORY, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.TRANSACTION, Premise.SETTLED, Premise.SETTLED_RECORDS}),
-    find=_find,
-)

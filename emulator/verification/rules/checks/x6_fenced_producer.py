@@ -5,10 +5,17 @@ from collections.abc import Iterator
 from laststand.emulator.core.history import SessionOperation
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.transactions import End, SentTransaction, StoredBatch
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 from laststand.emulator.verification.tables.client_history import SentBatch
 
 
+@cluster_check(
+    "X6",
+    "FencedProducer",
+    source="KIP-98, Fencing Zombie Producers; KIP-890",
+    needs={Evidence.HISTORY, Evidence.FINAL_LOGS},
+    premises={Premise.SESSION_FOLLOWED, Premise.SETTLED_RECORDS},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
     for transaction in facts.sent():
@@ -45,13 +52,3 @@ def _successor(
         if is_sent_later or is_ended_by_it:
             return session
     return None
-
-
-CHECK = ClusterCheck(
-    check_id="X6",
-    name="FencedProducer",
-    source="KIP-98, Fencing Zombie Producers; KIP-890",
-    needs=frozenset({Evidence.HISTORY, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.SESSION_FOLLOWED, Premise.SETTLED_RECORDS}),
-    find=_find,
-)

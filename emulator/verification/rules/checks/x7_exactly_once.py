@@ -8,9 +8,16 @@ from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.group_positions import outside_transactions
 from laststand.emulator.verification.facts.transactions import End, SentTransaction, TransactionFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "X7",
+    "ExactlyOnce",
+    source="KIP-98, consume-transform-produce; KIP-447",
+    needs={Evidence.HISTORY, Evidence.FINAL_LOGS},
+    premises={Premise.TRANSACTION, Premise.READ_IN_TRANSACTION},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     facts = cluster.transactions
     skips_deleted_topics = PROMISES["X7"].leaves_out(Exemption.DELETED_TOPICS)
@@ -53,13 +60,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
 
 def _is_committed(facts: TransactionFacts, transaction: SentTransaction) -> bool:
     return transaction.is_committed or End.COMMIT in facts.ends_of(transaction)
-
-
-CHECK = ClusterCheck(
-    check_id="X7",
-    name="ExactlyOnce",
-    source="KIP-98, consume-transform-produce; KIP-447",
-    needs=frozenset({Evidence.HISTORY, Evidence.FINAL_LOGS}),
-    premises=frozenset({Premise.TRANSACTION, Premise.READ_IN_TRANSACTION}),
-    find=_find,
-)

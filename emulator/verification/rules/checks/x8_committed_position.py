@@ -4,9 +4,16 @@ from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.group_positions import Positions
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "X8",
+    "CommittedPosition",
+    source="KIP-98, TxnOffsetCommit; KIP-447",
+    needs={Evidence.HISTORY},
+    premises={Premise.POSITION_COMMITTED},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     for read in Positions(cluster.transactions, cluster.memberships).reads():
         operation = read.operation
@@ -18,13 +25,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 f"the position of {operation.group_id} in {operation.topic}-{operation.partition} was "
                 f"{operation.committed} for {operation.operation_id}, which it never committed",
             )
-
-
-CHECK = ClusterCheck(
-    check_id="X8",
-    name="CommittedPosition",
-    source="KIP-98, TxnOffsetCommit; KIP-447",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.POSITION_COMMITTED}),
-    find=_find,
-)

@@ -7,12 +7,19 @@ from laststand.emulator.core.history import GroupReadOperation
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.group_positions import Positions, first_reads
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 _Place = tuple[str, str, int, str | None]
 """A partition as a group reads it, of one topic of that name: group, topic, partition, topic id."""
 
 
+@cluster_check(
+    "X9",
+    "PositionStays",
+    source="KIP-98, OffsetCommit; KIP-211; KAFKA-20716",
+    needs={Evidence.HISTORY},
+    premises={Premise.POSITION_FOLLOWED},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     skips_deleted_topics = PROMISES["X9"].leaves_out(Exemption.DELETED_TOPICS)
     skips_deleted = PROMISES["X9"].leaves_out(Exemption.DELETED_RECORDS)
@@ -101,13 +108,3 @@ def _counted(offsets: Sequence[int]) -> str:
             spans.append([offset, offset])
     named = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)
     return f"{len(offsets)} records (offsets {named})" if len(offsets) > 1 else f"1 record (offset {named})"
-
-
-CHECK = ClusterCheck(
-    check_id="X9",
-    name="PositionStays",
-    source="KIP-98, OffsetCommit; KIP-211; KAFKA-20716",
-    needs=frozenset({Evidence.HISTORY}),
-    premises=frozenset({Premise.POSITION_FOLLOWED}),
-    find=_find,
-)

@@ -11,10 +11,17 @@ from collections.abc import Iterator, Mapping
 from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.matching import groups_of
 
 
+@partition_check(
+    "Z3",
+    "LastIsr",
+    source="KIP-497; Kafka's Partition with ZooKeeper",
+    needs={Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS},
+    premises={Premise.HIGH_WATERMARK_MOVED, Premise.COMMITTED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     last_states = {(change.new.topic_id, change.new.leader_epoch): change.new for change in facts.changes}
     ends = _furthest_ends(facts)
@@ -59,13 +66,3 @@ def _furthest_ends(facts: PartitionFacts) -> Mapping[tuple[str, int], int]:
     for log in facts.final_logs:
         note(log.topic_id, log.node, log.log_end_offset)
     return ends
-
-
-CHECK = PartitionCheck(
-    check_id="Z3",
-    name="LastIsr",
-    source="KIP-497; Kafka's Partition with ZooKeeper",
-    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.COMMITTED}),
-    find=_find,
-)

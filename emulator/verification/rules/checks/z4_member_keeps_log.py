@@ -10,10 +10,17 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.core.types import StrayCleanup
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
+@partition_check(
+    "Z4",
+    "MemberKeepsLog",
+    source="KIP-570; KIP-550",
+    needs={Evidence.EVENTS, Evidence.TOPIC_IDS},
+    premises={Premise.LOG_REMOVED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     strays = [each for each in facts.events.of(events.StrayDetected) if each.event.action is not StrayCleanup.OFF]
     removals = [
@@ -50,13 +57,3 @@ def _next_role(facts: PartitionFacts, removal: CollectedEvent[events.PartitionEv
         and (role.incarnation, role.sequence) > (removal.incarnation, removal.sequence)
     ]
     return min(later)[2] if later else None
-
-
-CHECK = PartitionCheck(
-    check_id="Z4",
-    name="MemberKeepsLog",
-    source="KIP-570; KIP-550",
-    needs=frozenset({Evidence.EVENTS, Evidence.TOPIC_IDS}),
-    premises=frozenset({Premise.LOG_REMOVED}),
-    find=_find,
-)

@@ -5,9 +5,16 @@ from collections.abc import Iterator
 from laststand.emulator.core import events
 from laststand.emulator.core.types import ZnodeWrite
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, cluster_check
 
 
+@cluster_check(
+    "Z5",
+    "NotificationsDeleted",
+    source="KIP-497, Motivation; Kafka's KafkaController.processIsrChangeNotification",
+    needs={Evidence.EVENTS},
+    premises={Premise.NOTIFIED, Premise.SETTLED},
+)
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
     settled_at = max((each.event.metadata_offset for each in cluster.events.of(events.ClusterSettled)), default=0)
     left: dict[str, int] = {}
@@ -21,13 +28,3 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
                 pass
     for path, at in left.items():
         yield Finding(at, f"{path}, written by {at}, was never deleted, though the cluster had settled")
-
-
-CHECK = ClusterCheck(
-    check_id="Z5",
-    name="NotificationsDeleted",
-    source="KIP-497, Motivation; Kafka's KafkaController.processIsrChangeNotification",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.NOTIFIED, Premise.SETTLED}),
-    find=_find,
-)

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 
 from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 
 
+@partition_check(
+    "Z6",
+    "StateNodes",
+    source="Kafka's ZkPartitionStateMachine and KafkaController",
+    needs={Evidence.EVENTS},
+    premises={Premise.COMMITTED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     leaders: dict[tuple[str, int], set[int | None]] = {}
     for change in facts.changes:
@@ -28,13 +35,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         written = leaders.get((led.event.topic_id, epoch))
         if written is not None and led.node not in written:
             yield Finding(epoch, f"{facts}: broker {led.node} leads in epoch {epoch}, and its state node never said so")
-
-
-CHECK = PartitionCheck(
-    check_id="Z6",
-    name="StateNodes",
-    source="Kafka's ZkPartitionStateMachine and KafkaController",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.COMMITTED}),
-    find=_find,
-)

@@ -3,9 +3,16 @@
 from collections.abc import Iterator
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.check import Evidence, Finding, Premise, partition_check
 
 
+@partition_check(
+    "Z7",
+    "StateVersions",
+    source="KIP-497; ZooKeeper's compare-and-set by version",
+    needs={Evidence.EVENTS},
+    premises={Premise.CHANGED},
+)
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for change in facts.changes:
         new, old = change.new, change.old
@@ -23,13 +30,3 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts}: write {new.metadata_offset} took the state node from version {old.partition_epoch} to "
                 f"{new.partition_epoch}, and from leader epoch {old.leader_epoch} to {new.leader_epoch}",
             )
-
-
-CHECK = PartitionCheck(
-    check_id="Z7",
-    name="StateVersions",
-    source="KIP-497; ZooKeeper's compare-and-set by version",
-    needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.CHANGED}),
-    find=_find,
-)
